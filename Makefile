@@ -23,7 +23,7 @@ FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py
 	tests/engines/test_files.py tests/engines/test_file_batches.py tests/corpus/test_profile.py \
 	tests/corpus/test_profiler.py tests/corpus/test_canonical.py tests/corpus/test_tables_frame.py \
 	tests/corpus/test_open_corpus.py tests/test_accessor.py tests/test_bad_input.py tests/test_display.py \
-	tests/test_guests.py \
+	tests/test_interop.py \
 	tests/test_lotus.py tests/test_lotus_keywords.py tests/test_pickle.py tests/test_results.py
 # Both environments at once where one alone does not fill the machine; each then shows what it printed when it is done.
 CORES := $(shell getconf _NPROCESSORS_ONLN)

@@ -151,7 +151,7 @@ def small_cities_to_visit(tables: Frames) -> Any:
     return smallest.tag.sem_topk("{City}, California, is the most popular city to visit", K=2)["City"].tolist()
 
 
-_SHOWN = [
+_COLUMNS = [
     "School",
     "County",
     "City",
@@ -171,11 +171,11 @@ _SHOWN = [
 def virtual_schools_below_600(tables: Frames) -> Any:
     """What the exclusively virtual schools with an average below 600 in math are like."""
     schools = _tested_schools(tables).query("AvgScrMath < 600 and Virtual == 'F'")
-    return schools[_SHOWN].tag.sem_agg("Summarise the qualities of these schools", all_cols=True)["_output"].iloc[0]
+    return schools[_COLUMNS].tag.sem_agg("Summarise the qualities of these schools", all_cols=True)["_output"].iloc[0]
 
 
 @answers(82, reads="satscores schools")
 def riverside_schools_above_400(tables: Frames) -> Any:
     """What the schools in Riverside with an average above 400 in math are like."""
     schools = _tested_schools(tables).query("AvgScrMath > 400 and City == 'Riverside'")
-    return schools[_SHOWN].tag.sem_agg("Summarise the qualities of these schools", all_cols=True)["_output"].iloc[0]
+    return schools[_COLUMNS].tag.sem_agg("Summarise the qualities of these schools", all_cols=True)["_output"].iloc[0]

@@ -156,8 +156,8 @@ def tag_least_on_statistics(tables: Frames) -> Any:
 @answers(55, reads="posts.Title posts.Body")
 def most_lighthearted_post(tables: Frames) -> Any:
     """The most lighthearted of the ten posts that most users keep."""
-    kept = tables["posts"].nlargest(10, "FavoriteCount")
-    return kept.tag.sem_topk("the post {Title} with the text {Body} is the most lighthearted", K=1)["Id"].tolist()
+    favourites = tables["posts"].nlargest(10, "FavoriteCount")
+    return favourites.tag.sem_topk("the post {Title} with the text {Body} is the most lighthearted", K=1)["Id"].tolist()
 
 
 @answers(56, reads="posts.Body users.Age")

@@ -117,7 +117,7 @@ def unique_names_of_headers(tables: Frames) -> Any:
     return best.tag.sem_topk("{player_name} is the name that sounds most unique", K=3)["player_name"].tolist()
 
 
-_SHOWN = ["player_name", "height", "weight", "overall_rating", "preferred_foot", "volleys", "dribbling"]
+_COLUMNS = ["player_name", "height", "weight", "overall_rating", "preferred_foot", "volleys", "dribbling"]
 
 
 @answers(101, reads="Player Player_Attributes")
@@ -126,14 +126,14 @@ def best_players_of_2008_to_2010(tables: Frames) -> Any:
     ratings = _rated_players(tables)
     years = pd.to_datetime(ratings["date"]).dt.year.between(2008, 2010)
     best = ratings[years & (ratings["overall_rating"] > 88)].drop_duplicates("player_api_id")
-    return best[_SHOWN].tag.sem_agg("Summarise the attributes of these players", all_cols=True)["_output"].iloc[0]
+    return best[_COLUMNS].tag.sem_agg("Summarise the attributes of these players", all_cols=True)["_output"].iloc[0]
 
 
 @answers(102, reads="Player Player_Attributes")
 def volleying_dribblers(tables: Frames) -> Any:
     """What the players rated above 87 in volleys and in dribbling have in common."""
     ratings = _rated_players(tables).query("volleys > 87 and dribbling > 87").drop_duplicates("player_api_id")
-    return ratings[_SHOWN].tag.sem_agg("Identify what these players have in common", all_cols=True)["_output"].iloc[0]
+    return ratings[_COLUMNS].tag.sem_agg("Identify what these players have in common", all_cols=True)["_output"].iloc[0]
 
 
 @answers(103, reads="Player Player_Attributes")
@@ -141,4 +141,4 @@ def heaviest_players(tables: Frames) -> Any:
     """What the ten heaviest players are like, by their last ratings."""
     last = _rated_players(tables).sort_values("date").drop_duplicates("player_api_id", keep="last")
     heaviest = last.nlargest(10, "weight")
-    return heaviest[_SHOWN].tag.sem_agg("Summarise the attributes of these players", all_cols=True)["_output"].iloc[0]
+    return heaviest[_COLUMNS].tag.sem_agg("Summarise the attributes of these players", all_cols=True)["_output"].iloc[0]

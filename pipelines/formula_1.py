@@ -124,8 +124,8 @@ def latest_circuits_by_the_equator(tables: Frames) -> Any:
 
 def _track_characteristics(circuits: pd.DataFrame) -> Any:
     """A summary of circuits."""
-    shown = circuits[["name", "location", "country", "alt"]]
-    return shown.tag.sem_agg("Summarise the characteristics of these race tracks", all_cols=True, knowledge=True)[
+    columns = circuits[["name", "location", "country", "alt"]]
+    return columns.tag.sem_agg("Summarise the characteristics of these race tracks", all_cols=True, knowledge=True)[
         "_output"
     ].iloc[0]
 
@@ -147,8 +147,8 @@ def races_in_sepang(tables: Frames) -> Any:
     """Information about the races on Sepang International Circuit."""
     sepang = tables["circuits"].query("name == 'Sepang International Circuit'")[["circuitId", "location", "country"]]
     races = tf.merge({"races": tables["races"], "circuits": sepang}, on="circuitId", on_loss="allow")
-    shown = races[["year", "round", "name", "date", "location", "country"]]
-    return shown.tag.sem_agg("Give information about these races", all_cols=True, knowledge=True)["_output"].iloc[0]
+    columns = races[["year", "round", "name", "date", "location", "country"]]
+    return columns.tag.sem_agg("Give information about these races", all_cols=True, knowledge=True)["_output"].iloc[0]
 
 
 @answers(95, reads="results drivers status")
@@ -157,10 +157,10 @@ def finishers_of_race_872(tables: Frames) -> Any:
     finished = _finished(tables).query("raceId == 872")
     drivers = tables["drivers"][["driverId", "forename", "surname", "dob", "nationality"]]
     frame = tf.merge({"results": finished, "drivers": drivers}, on="driverId")
-    shown = frame[["forename", "surname", "dob", "nationality", "grid", "position", "points"]]
-    return shown.tag.sem_agg("Summarise the qualities of these drivers", all_cols=True, knowledge=True)["_output"].iloc[
-        0
-    ]
+    people = frame[["forename", "surname", "dob", "nationality", "grid", "position", "points"]]
+    return people.tag.sem_agg("Summarise the qualities of these drivers", all_cols=True, knowledge=True)[
+        "_output"
+    ].iloc[0]
 
 
 @answers(96, reads="circuits")
@@ -181,8 +181,8 @@ def french_constructors_of_long_races(tables: Frames) -> Any:
     """A summary of the French constructors that drove more than fifty laps in a race."""
     long = tables["results"].query("laps > 50")["constructorId"]
     french = tables["constructors"].query("nationality == 'French' and constructorId in @long")
-    shown = french[["name", "nationality"]]
-    return shown.tag.sem_agg("Summarise what is known of these racing teams", all_cols=True, knowledge=True)[
+    columns = french[["name", "nationality"]]
+    return columns.tag.sem_agg("Summarise what is known of these racing teams", all_cols=True, knowledge=True)[
         "_output"
     ].iloc[0]
 

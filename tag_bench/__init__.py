@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
 
 
 class MethodName(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click
-    """The name of a retrieval method, as it is known when the command is run: ours, of a plugin, or of a package.
+    """A retrieval method, by name and parameters, as it is known when the command is run: ours, or of a plugin.
 
     Args:
         *others: further values.
@@ -70,14 +70,16 @@ class MethodName(click.ParamType):  # type: ignore[type-arg]  # generic in newer
         return f"[{'|'.join([*METHODS, *self._others])}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name; refused if there is no such method."""
+        """The text; refused if there is no such method."""
         from tagframe.errors import TagframeError
         from tagframe.retrieval import method_named
 
         try:
-            return str(value) if value in self._others else method_named(value).name
+            if value not in self._others:
+                method_named(value)
         except TagframeError as error:
             self.fail(str(error), param, ctx)
+        return str(value)
 
 
 class SpreadCommand(click.Command):
@@ -136,9 +138,9 @@ def benchmark(
             if incomplete is not None:
                 raise incomplete
 
-        told = "Where the JSON goes; - for standard output."
+        help_text = "Where the JSON goes; - for standard output."
         default = "-" if table is None else None
-        option = click.option("--json", "output", type=click.File("w"), default=default, help=told)
+        option = click.option("--json", "output", type=click.File("w"), default=default, help=help_text)
         return click.command(name, cls=SpreadCommand)(option(run))
 
     return made
@@ -146,8 +148,8 @@ def benchmark(
 
 def number(name: str, default: int | None, help: str, *, least: int = 1, called: str = "") -> Callable[..., Any]:
     """An option that is a whole number; ``called`` is its parameter, if it has another name."""
-    kind, shown = click.IntRange(min=least), default is not None
-    return click.option(*filter(None, (name, called)), type=kind, default=default, show_default=shown, help=help)
+    kind, shows = click.IntRange(min=least), default is not None
+    return click.option(*filter(None, (name, called)), type=kind, default=default, show_default=shows, help=help)
 
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -158,7 +160,7 @@ FOLDERS = click.option("--data", "folders", type=FOLDER, multiple=True, required
 """The option for benchmarks of several data sets."""
 _CACHED = "A folder for vectors and evidence, which a second run reads. They are pickles: nobody else may write there."
 CACHE = click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help=_CACHED)
-"""The option for a folder of :class:`tag_bench.kept.Kept`."""
+"""The option for a folder of :class:`tag_bench.cache.Cache`."""
 HALF = click.option(
     "--half",
     type=click.Choice(["fit", "report"]),

@@ -32,7 +32,7 @@ def tokens(text: str) -> int:
     return int(token_counter(model="gpt-4o", text=text))
 
 
-def said(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
+def result_of(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[Any, int]:
     """The result of a tool (None for an error), and its tokens."""
     try:
         given = tools.call(name, arguments)
@@ -68,37 +68,37 @@ def command(folder: Path, questions: int, records: Path | None, seed: int) -> di
     corpus = tagframe.open_corpus(folder / "database")
     tools = corpus.tools()
     databases = {profile.database for profile in corpus}
-    asked = [one for one in read_dataset(folder).questions if one.database in databases]
-    drawn = random.Random(seed).sample(asked, min(questions, len(asked)))
+    with_database = [one for one in read_dataset(folder).questions if one.database in databases]
+    drawn = random.Random(seed).sample(with_database, min(questions, len(with_database)))
 
     def ask(one: Question) -> Record:
-        found, first = said(tools, "find_tables", {"question": one.text})
-        likely = [table["id"] for table in found["tables"] if (table["chance"] or 0) >= 0.5]
-        second = said(tools, "plan_joins", {"tables": likely})[1] if len(likely) > 1 else 0
-        rows, third = said(tools, "run_sql", {"sql": in_database(one.sql, one.database)})
-        ids = {id.casefold() for table in found["tables"] for id in table.get("parts", [table["id"]])}
-        ids |= {corpus.profile(name).id.casefold() for name in found.get("others", [])}
-        whole = one.gold <= ids | set(found["bridges"])
+        tables_found, first = result_of(tools, "find_tables", {"question": one.text})
+        likely = [table["id"] for table in tables_found["tables"] if (table["chance"] or 0) >= 0.5]
+        second = result_of(tools, "plan_joins", {"tables": likely})[1] if len(likely) > 1 else 0
+        rows, third = result_of(tools, "run_sql", {"sql": in_database(one.sql, one.database)})
+        ids = {id.casefold() for table in tables_found["tables"] for id in table.get("parts", [table["id"]])}
+        ids |= {corpus.profile(name).id.casefold() for name in tables_found.get("others", [])}
+        whole = one.gold <= ids | set(tables_found["bridges"])
         counts = {"find_tables": first, "plan_joins": second, "run_sql": third, "all": first + second + third}
         return {"all_tables_found": whole, "ran": rows is not None, "tokens": counts}
 
     settings = settings_of()
-    told = Records(records, settings).each(drawn, ask, lambda one: (one.position, one.text), "agent")
+    answers = Records(records, settings).each(drawn, ask, lambda one: (one.position, one.text), "agent")
     counts = {
-        name: [record["tokens"][name] for record in told] for name in ("find_tables", "plan_joins", "run_sql", "all")
+        name: [record["tokens"][name] for record in answers] for name in ("find_tables", "plan_joins", "run_sql", "all")
     }
     schema = "\n".join(f"{table.id}({', '.join(column.name for column in table.columns)})" for table in corpus)
     described, cursor = 0, ""
     while cursor is not None:
-        page, count = said(tools, "describe_tables", {"tables": list(corpus.ids), "cursor": cursor})
+        page, count = result_of(tools, "describe_tables", {"tables": list(corpus.ids), "cursor": cursor})
         described, cursor = described + count, page["cursor"]
     figures: dict[str, Any] = {
         **settings,
         "databases": len(databases), "tables": len(corpus), "questions": len(drawn),
         "definitions_tokens": tokens(json.dumps(tools.schemas("anthropic"), ensure_ascii=False, separators=(",", ":"))),
         "all_names_tokens": tokens(schema), "all_described_tokens": described,
-        "ran": sum(record["ran"] for record in told),
-        "all_tables_found": sum(record["all_tables_found"] for record in told),
+        "ran": sum(record["ran"] for record in answers),
+        "all_tables_found": sum(record["all_tables_found"] for record in answers),
         "at_most_4000": sum(count <= 4_000 for count in counts["all"]),
     }  # fmt: skip
     for name, listed in counts.items():

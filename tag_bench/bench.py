@@ -52,8 +52,8 @@ def parts(template: str) -> dict[str, str]:
 def machine() -> str:
     """The processor, its cores, the memory, and the versions of Python and pandas."""
     try:
-        said = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        name = next(line.partition(": ")[2] for line in said.splitlines() if line.startswith("model name"))
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        name = next(line.partition(": ")[2] for line in cpuinfo.splitlines() if line.startswith("model name"))
         memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
     except (OSError, StopIteration):
         name, memory = platform.processor() or platform.machine(), ""
@@ -188,7 +188,7 @@ def page(template: str, results: Results) -> str:
     date = max((str(one["date"]) for one in results.values()), default="none")
     for name, value in {**{key: str(about[key]) for key in _ABOUT}, "date": date[:10]}.items():
         template = template.replace(f"{{{name}}}", value)
-    kept: list[str] = []
+    sections: list[str] = []
     for section in reversed(re.split(r"(?m)^(?=#+ )", template)):
         blocks = [_block(block, results) for block in section.strip().split("\n\n")]
         following = [block for block, _ in blocks[1:]] + ["the end"]
@@ -196,9 +196,9 @@ def page(template: str, results: Results) -> str:
         if (_PART.search(section) or _FIGURE.search(section)) and not any(has_figures for _, has_figures in blocks):
             blocks = blocks[:1]  # the heading, for what stands under it
         is_empty = len(blocks) == 1 and section.startswith("#")
-        if not is_empty or (kept and _depth(kept[-1]) > _depth(section)):
-            kept.append("\n\n".join(block for block, _ in blocks if block))
-    return "\n\n".join(filter(None, reversed(kept))) + "\n"
+        if not is_empty or (sections and _depth(sections[-1]) > _depth(section)):
+            sections.append("\n\n".join(block for block, _ in blocks if block))
+    return "\n\n".join(filter(None, reversed(sections))) + "\n"
 
 
 def _depth(section: str) -> int:
@@ -211,19 +211,19 @@ def _block(block: str, results: Results) -> tuple[str, bool]:
         return block, False
     is_table, is_list = block.startswith("|"), block.startswith(("- ", "<!-- part"))
     lines = block.splitlines() if is_table else re.split(r"\n(?=- |<!-- part)", block) if is_list else [block]
-    kept, found = [], 0
+    filled_lines, figures = [], 0
     for line in lines:
         if part := _PART.match(line):
             if part[1] in results:
-                kept.append(f"- `{part[2]}`")
-                found += 1
+                filled_lines.append(f"- `{part[2]}`")
+                figures += 1
             continue
         try:
-            kept.append(filled(line, results))
-            found += bool(_FIGURE.search(line))
+            filled_lines.append(filled(line, results))
+            figures += bool(_FIGURE.search(line))
         except Lacking:
             continue
-    return ("\n".join(kept), True) if found else ("", False)
+    return ("\n".join(filled_lines), True) if figures else ("", False)
 
 
 def write(results: Results) -> None:

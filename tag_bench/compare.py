@@ -111,8 +111,8 @@ def other_settings(first: Record, second: Record) -> Iterator[str]:
 def table(result: Mapping[str, Any]) -> str:
     """The comparison as a text table."""
     counts = result["questions"]
-    told = [f"A = {result['a']}", f"B = {result['b']}", *result["other_settings"]]
-    told.insert(2, f"{counts['both']} questions in both, {counts['only_a']} only in A, {counts['only_b']} only in B")
+    heads = [f"A = {result['a']}", f"B = {result['b']}", *result["other_settings"]]
+    heads.insert(2, f"{counts['both']} questions in both, {counts['only_a']} only in A, {counts['only_b']} only in B")
     rows = {}
     for name, one in result["measures"].items():
         low, high = one["interval"]
@@ -120,7 +120,7 @@ def table(result: Mapping[str, Any]) -> str:
         p = "<.0001" if one["p"] < 1e-4 else f"{one['p']:.4f}"
         figures = f"{one['a']:.2f}", f"{one['b']:.2f}", f"{one['difference']:+.2f}"
         rows[name] = [*figures, f"{low:+.2f} to {high:+.2f}", p, better]
-    return "\n".join([*told, text_table("%", ["A", "B", "B - A", "95 % interval", "p", "better A / B, of"], rows)])
+    return "\n".join([*heads, text_table("%", ["A", "B", "B - A", "95 % interval", "p", "better A / B, of"], rows)])
 
 
 @benchmark("compare", table)
@@ -142,8 +142,8 @@ def command(a: Path, b: Path, measures: tuple[str, ...], seed: int) -> dict[str,
     names = list(measures) or shared
     missing = [name for name in names if name not in shared]
     if missing or not names:
-        told = f"measure {', '.join(missing)} is not" if missing else "no measure is"
-        raise click.ClickException(f"{told} in both files; both have: {', '.join(shared) or 'none'}")
+        fact = f"measure {', '.join(missing)} is not" if missing else "no measure is"
+        raise click.ClickException(f"{fact} in both files; both have: {', '.join(shared) or 'none'}")
     result: dict[str, Any] = {
         "a": str(a),
         "b": str(b),

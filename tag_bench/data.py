@@ -238,17 +238,17 @@ class Dataset:
         of: dict[str, list[Question]] = defaultdict(list)
         for question in questions:
             of[question.database].append(question)
-        return [replace(self.of(database), questions=tuple(asked)) for database, asked in sorted(of.items())]
+        return [replace(self.of(database), questions=tuple(own)) for database, own in sorted(of.items())]
 
-    def told(self) -> Dataset:
+    def with_descriptions(self) -> Dataset:
         """The same benchmark, with the descriptions of ``corpus`` added to ``described``."""
         tables = [
             replace(
                 readable,
                 description=table.description,
                 columns=tuple(
-                    replace(column, description=told.description)
-                    for column, told in zip(readable.columns, table.columns, strict=True)
+                    replace(column, description=source.description)
+                    for column, source in zip(readable.columns, table.columns, strict=True)
                 ),
             )
             for readable, table in zip(self.described.profiles, self.corpus.profiles, strict=True)
@@ -465,10 +465,10 @@ def _with_rows(folder: Path, tables: Sequence[TableProfile]) -> list[TableProfil
     columns."""
     if not (folder / "database").is_dir():
         return list(tables)
-    held = {profile.id.lower(): profile for profile in open_corpus(folder / "database").profiles}
+    profiles = {profile.id.lower(): profile for profile in open_corpus(folder / "database").profiles}
     found = []
     for table in tables:
-        profile = held.get(table.id.lower())
+        profile = profiles.get(table.id.lower())
         if profile is not None:
             by_name = {column.name.lower(): column for column in profile.columns}
             columns = tuple(
@@ -500,12 +500,12 @@ def in_one_database(
         count = seen[table.name.lower()]
         renamed[table.id.lower()] = f"lake.{table.name}" + (f"#{count}" if count > 1 else "")
 
-    def hidden(shown: Sequence[TableProfile]) -> Corpus:
-        lake = (replace(table, id=renamed[table.id.lower()], database="lake") for table in shown)
+    def hidden(tables_of_lake: Sequence[TableProfile]) -> Corpus:
+        lake = (replace(table, id=renamed[table.id.lower()], database="lake") for table in tables_of_lake)
         return Corpus(named(table, number) for number, table in enumerate(lake))
 
-    asked = [
+    renamed_questions = [
         replace(question, gold=frozenset(renamed.get(table, table).lower() for table in question.gold))
         for question in questions
     ]
-    return Dataset(name, hidden(tables), hidden(described), tuple(asked))
+    return Dataset(name, hidden(tables), hidden(described), tuple(renamed_questions))

@@ -146,8 +146,8 @@ def merged(frames: Tables) -> tuple[str, JoinPlan | None]:
             frame = tagframe.merge({**frames}, on_fanout="allow", on_loss="allow")
         except JoinError:
             return "refused", None
-    said = any(issubclass(one.category, DoubtfulJoinWarning | AmbiguousJoinWarning) for one in caught)
-    return "said" if said else "silent", frame.tag.merge_report.plan
+    warns = any(issubclass(one.category, DoubtfulJoinWarning | AmbiguousJoinWarning) for one in caught)
+    return "said" if warns else "silent", frame.tag.merge_report.plan
 
 
 def disturbed(databases: Sequence[Database], kinds: Sequence[str]) -> dict[str, dict[str, Any]]:

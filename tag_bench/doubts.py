@@ -30,7 +30,7 @@ from tagframe.answer.tables_confidence import WEIGHTS, features_of
 from tagframe.errors import TagframeError
 from tagframe.retrieval import RetrievedTables
 
-SHOWN = 12
+TABLES = 12
 Changed = tuple[str, list[float]]
 """The change of the gold tables ("" for none), and the features of the result."""
 
@@ -60,9 +60,9 @@ def judged_sets(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, 
     features = np.array([values for _, values in sets])
     chances, truth = 1 / (1 + np.exp(-features @ np.array(weights))), np.array([not change for change, _ in sets])
     by_change = {
-        change: round(area(chances[kept], truth[kept]), 3)
+        change: round(area(chances[chosen], truth[chosen]), 3)
         for change in ("dropped", "added", "swapped")
-        if (kept := np.array([one in ("", change) for one, _ in sets])).any() and not truth[kept].all()
+        if (chosen := np.array([one in ("", change) for one, _ in sets])).any() and not truth[chosen].all()
     }
     off = reliability(chances, truth.astype(float))
     return {"statements": len(sets), "area": round(area(chances, truth), 3), "by_change": by_change, "off_by": off}
@@ -75,12 +75,12 @@ def _gold_rows(question: Question, pool: tf.Corpus) -> Any:
     return tf.exec_sql(pool, limits=limits)(Query(question.sql.replace('"', "'"), own))
 
 
-def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records) -> list[Record]:
+def judged_questions(folder: Path, half: str, limit: int, seed: int, records: Records) -> list[Record]:
     """The record of each question: doubts on its gold rows (None if the gold SQL is refused), features of sets."""
-    pool, asked, _ = pooled([folder], half)
+    pool, questions, _ = pooled([folder], half)
 
     def ask(question: Question) -> Record:
-        found = tf.retrieve_tables(question.text, pool, k=SHOWN)
+        found = tf.retrieve_tables(question.text, pool, k=TABLES)
         gold = sorted(id for id in pool.ids if id.lower() in question.gold)
         changed = changed_sets(gold, found, random.Random(f"{seed} {question.database} {question.position}"))
         record: Record = {"sets": [(change, features_of(tables, found)) for change, tables in changed], "doubts": None}
@@ -96,7 +96,7 @@ def asked_sets(folder: Path, half: str, limit: int, seed: int, records: Records)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return records.each(drawn(asked, limit, seed), ask, key, folder.name)
+        return records.each(drawn(questions, limit, seed), ask, key, folder.name)
 
 
 @benchmark("doubts")
@@ -111,17 +111,17 @@ def command(folders: tuple[Path, ...], half: str, limit: int, records: Path | No
     Example: python -m tag_bench doubts --data ../shared/bench/spider ../shared/bench/bird --json -
     """
     settings = settings_of(folders=[folder.resolve().name for folder in folders])
-    kept = Records(records, settings)
+    stored = Records(records, settings)
     result: dict[str, Any] = {**settings, "data": {}}
     for folder in folders:
-        told = asked_sets(folder, half, limit, seed, kept)
-        sets = [(change, features) for record in told for change, features in record["sets"]]
-        ran = [record for record in told if record["doubts"] is not None]
+        judged = judged_questions(folder, half, limit, seed, stored)
+        sets = [(change, features) for record in judged for change, features in record["sets"]]
+        ran = [record for record in judged if record["doubts"] is not None]
         fired = Counter(kind for record in ran for kind in [*record["doubts"], *(["any"] if record["doubts"] else [])])
-        fired.update({"refused": len(told) - len(ran)} if len(ran) < len(told) else {})
+        fired.update({"refused": len(judged) - len(ran)} if len(ran) < len(judged) else {})
         seconds = [record["seconds"] for record in ran]
         result["data"][folder.name] = {
-            "questions": len(told),
+            "questions": len(judged),
             "ran": len(seconds),
             "doubts": dict(fired.most_common()),
             "seconds": {"median": round(median(seconds), 4), "most": round(max(seconds), 3)} if seconds else None,

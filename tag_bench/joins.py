@@ -86,19 +86,19 @@ def plan_outcomes(
     Questions whose SQL reads a table twice are left out, because a plan has each table once.
     """
     tables = {database.name: database.tables for database in databases}
-    found: list[tuple[Case, Outcome]] = []
+    outcomes: list[tuple[Case, Outcome]] = []
     for case in cases:
         if not case.gold.twice:
-            plain, asked = (
+            plain, with_question = (
                 _plan(case, tables[case.database], keys[case.database], with_question=way) for way in (False, True)
             )
             outcome = {
                 "equal": _classes(plain) == case.gold.classes,
-                "with_question": _classes(asked) == case.gold.classes,
-                "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(asked)),
+                "with_question": _classes(with_question) == case.gold.classes,
+                "best_two": any(_classes(plan) == case.gold.classes for plan in _best_two(with_question)),
             }
-            found.append((case, outcome))
-    return found
+            outcomes.append((case, outcome))
+    return outcomes
 
 
 def plan_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def plan_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
 
     def shares(group: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
         counts = {name: sum(outcome[name] for _, outcome in group) for name in PLANS}
-        shown = {f"{name}_percent": percent(count, len(group)) for name, count in counts.items()}
-        return {"questions": len(group), **shown}
+        percents = {f"{name}_percent": percent(count, len(group)) for name, count in counts.items()}
+        return {"questions": len(group), **percents}
 
     kinds = sorted({case.gold.kind for case, _ in outcomes})
     by_kind = {kind: shares([one for one in outcomes if one[0].gold.kind == kind]) for kind in kinds}
@@ -194,8 +194,8 @@ def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
     with closing(connect_readonly(database.file)) as connection:
 
         def read(table: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
-            shown = [f"rowid AS {quoted(ROW)}", *map(quoted, columns)]
-            return pd.read_sql(f"SELECT {', '.join(shown)} FROM {quoted(table.name)}", connection)
+            selected = [f"rowid AS {quoted(ROW)}", *map(quoted, columns)]
+            return pd.read_sql(f"SELECT {', '.join(selected)} FROM {quoted(table.name)}", connection)
 
         merged = merged_rows(plan, read)
     names = {source.id: source.name.lower() for source in plan.sources}
@@ -216,8 +216,8 @@ def _note(records: Records, plans: Sequence[tuple[Case, Outcome]], merges: Seque
         for case, outcome in outcomes:
             scores[case].update({name: int(outcome[name]) for name in names})
     for case, found in sorted(scores.items(), key=lambda one: one[0].position):
-        told = {"database": case.database, "gold_tables": sorted(case.gold.tables), "scores": found}
-        records.add(case.position, case.question, told)
+        record = {"database": case.database, "gold_tables": sorted(case.gold.tables), "scores": found}
+        records.add(case.position, case.question, record)
 
 
 @benchmark("joins")
@@ -262,7 +262,7 @@ def command(
     if perturb and records is not None:
         raise click.ClickException("--perturb asks no questions, so there is nothing for --records")
     settings = settings_of()
-    kept = Records(records, settings)
+    stored = Records(records, settings)
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
     if perturb:
@@ -276,7 +276,7 @@ def command(
     bare_keys = {database.name: infer_key_pairs(database.tables, declared=False) for database in bare}
     cases = read_cases(data, databases)
     plans, merges = plan_outcomes(cases, filled, every), merge_outcomes(cases, filled, every)
-    _note(kept, plans, merges)
+    _note(stored, plans, merges)
     return {
         **settings,
         "dataset": data.resolve().name,

@@ -15,7 +15,7 @@ from tagframe.embed import encoded
 from tagframe.learning.texts import without_literals
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import Known, known_of
-from tagframe.retrieval.question import Question as Asked
+from tagframe.retrieval.question import Question as RetrievalQuestion
 from tagframe.retrieval.signals import Evidence
 
 NEAR = 0.95
@@ -47,10 +47,10 @@ class Lesson:
         seed: int,
         vectors: VectorStore,
         *,
-        asked: bool = True,
+        with_questions: bool = True,
         shuffled: bool = False,
     ) -> Lesson | None:
-        """Random questions of the data; without ``asked``, only their SQL. None if ``count`` is 0.
+        """Random questions of the data; without ``with_questions``, only their SQL. None if ``count`` is 0.
 
         Args:
             data: the benchmark.
@@ -58,7 +58,7 @@ class Lesson:
             count: of questions.
             seed: of the draw.
             vectors: of questions that were learned before.
-            asked: whether the questions are learned, too, and not only their SQL.
+            with_questions: whether the questions are learned, too, and not only their SQL.
             shuffled: whether each question gets the SQL of another one.
         """
         ids = {table.id.lower(): table.id for table in index.tables}
@@ -69,7 +69,9 @@ class Lesson:
             others = (*chosen[1:], *chosen[:1])
             chosen = tuple(replace(one, gold=two.gold, sql=two.sql) for one, two in zip(chosen, others, strict=True))
         statements = [
-            Statement(tuple(sorted(ids[id] for id in one.gold)), one.sql, one.text if asked else "", runs={"": 1})
+            Statement(
+                tuple(sorted(ids[id] for id in one.gold)), one.sql, one.text if with_questions else "", runs={"": 1}
+            )
             for one in chosen
         ]
         known = known_of(index, statements, vectors)
@@ -84,9 +86,9 @@ class Lesson:
         assert self.index.embedder is not None
         return encoded(self.index.embedder, [one.text for one in self.questions], "passage").astype(np.float64)
 
-    def told(self, found: Evidence, question: Question, asked: Asked) -> Evidence:
+    def apply(self, evidence: Evidence, question: Question, as_read: RetrievalQuestion) -> Evidence:
         """The evidence for a question, with the facts learned from the others."""
-        vector = self.index.vector(asked)
+        vector = self.index.vector(as_read)
         near = np.zeros(len(self.questions)) if vector is None else self._vectors @ vector
         sql = without_literals(question.sql) if question.sql else None
         out = {
@@ -94,4 +96,4 @@ class Lesson:
             for row, one in enumerate(self.questions)
             if one.position == question.position or near[row] > NEAR or self._statements[row] == sql
         }
-        return replace(found, known=self.known.without(out) if out else self.known, vector=vector)
+        return replace(evidence, known=self.known.without(out) if out else self.known, vector=vector)

@@ -91,10 +91,10 @@ class PostgresServer:
                 "initdb", "-D", self._data, "-U", OWNER, "--auth=scram-sha-256", f"--pwfile={secret}",
                 "--encoding=UTF8", "--locale=C", "--no-sync",
             )  # fmt: skip
-        told = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self._data, "-p", str(self.port), "-k", self._folder, *told],
+                [self._bin / "postgres", "-D", self._data, "-p", str(self.port), "-k", self._folder, *options],
                 stdout=log, stderr=log, cwd=self._folder, **self._who,
             )  # fmt: skip
         deadline = time.monotonic() + _STARTS_WITHIN

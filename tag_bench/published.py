@@ -19,7 +19,7 @@ def text_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[s
     return str(frame.rename_axis(columns=title).to_string())
 
 
-def shown(figure: float | None, form: str = ".1f") -> str:
+def figure_text(figure: float | None, form: str = ".1f") -> str:
     """A figure, or ``-`` if there is none."""
     return "-" if figure is None else format(figure, form)
 
@@ -47,4 +47,4 @@ def beside(dataset: str, method: str, ours: Mapping[str, Mapping[str, float]], q
 
 
 def _cells(by_k: Mapping[str, Sequence[float]], sizes: Mapping[str, Any]) -> list[str]:
-    return ["/".join(map(shown, by_k[size])) if size in by_k else "-" for size in sorted(sizes, key=int)]
+    return ["/".join(map(figure_text, by_k[size])) if size in by_k else "-" for size in sorted(sizes, key=int)]

@@ -129,10 +129,10 @@ class Records:
     def __init__(self, file: Path | None, settings: Mapping[str, Any]) -> None:
         self._file = file
         self._settings: Record = json.loads(_json(dict(settings)))
-        self._kept: dict[Any, Record] = {}
+        self._records: dict[Any, Record] = {}
         for record in [] if file is None else read_records(file):
             self._refuse_others(record.pop("settings", None))
-            self._kept[record["id"]] = record
+            self._records[record["id"]] = record
         if file is not None and file.is_file():
             _mend(file)
 
@@ -142,9 +142,9 @@ class Records:
         names = sorted((self._settings.keys() | theirs.keys()) - SELECTIONS)
         other = [name for name in names if theirs.get(name) != self._settings.get(name)]
         if other:
-            told = "; ".join(f"{name} {theirs.get(name)!r}, here {self._settings.get(name)!r}" for name in other)
+            differences = "; ".join(f"{name} {theirs.get(name)!r}, here {self._settings.get(name)!r}" for name in other)
             raise click.ClickException(
-                f"{self._file} has records of other settings ({told}); give another file, or the same settings"
+                f"{self._file} has records of other settings ({differences}); give another file, or the same settings"
             )
 
     def left(self, items: Sequence[T], key: Callable[[T], tuple[Any, str]]) -> list[T]:
@@ -156,7 +156,7 @@ class Records:
         left = []
         for item in items:
             id, question = key(item)
-            record = self._kept.get(id)
+            record = self._records.get(id)
             if record is not None and record["question"] != question:
                 raise click.ClickException(
                     f"{self._file}: question {id} is {record['question']!r}, here {question!r}; give another file"
@@ -184,15 +184,15 @@ class Records:
         if len(left) < len(items):
             click.echo(f"{len(items) - len(left):,} of {len(items):,} questions are in {self._file}", err=True)
         for item in with_progress(left, description):
-            found = ask(item)
-            if found is not None:
-                self.add(*key(item), found)
-        return [self._kept[id] for id, _ in map(key, items) if id in self._kept]
+            record = ask(item)
+            if record is not None:
+                self.add(*key(item), record)
+        return [self._records[id] for id, _ in map(key, items) if id in self._records]
 
     def add(self, id: Any, question: str, found: Mapping[str, Any]) -> None:
         """Keep a record, instead of an earlier one of the same question."""
         line = _json({"id": id, "question": question, **found})
-        self._kept[id] = json.loads(line)
+        self._records[id] = json.loads(line)
         if self._file is not None:
             with self._file.open("a", encoding="utf-8") as lines:
                 lines.write(f"{line[:-1]}, {_json({'settings': self._settings})[1:]}\n")

@@ -25,9 +25,9 @@ from tag_bench.measured import percent, reliability
 from tag_bench.records import RECORDS, Record, Records, embedder_name, settings_of
 from tag_bench.retrieval import AUTO, chosen_tables
 from tagframe.embed import get_embedder
-from tagframe.retrieval import METHODS
-from tagframe.retrieval import Question as Asked
+from tagframe.retrieval import Question as RetrievalQuestion
 from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.methods import Auto
 from tagframe.retrieval.refine import UNSEEN, WEIGHT, Choice, open_chances, possible
 
 WEIGHTS = (0.0, 2.0, 4.0, 8.0)
@@ -53,25 +53,29 @@ def read_choices(folder: Path) -> Mapping[str, list[Mapping[str, Any]]]:
     return choices
 
 
-def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records) -> dict[float, list[Record]]:
+def chosen_by_weight(
+    dataset: Dataset, choices: Sequence[Mapping[str, Any]], records: Records
+) -> dict[float, list[Record]]:
     """What is chosen for each question, by weight."""
-    method = METHODS["auto"]
+    method = Auto()
     index = RetrievalIndex(dataset.corpus, get_embedder(), described=dataset.described)
     positions = {table.id.lower(): position for position, table in enumerate(index.tables)}
 
     def ask(choice: Mapping[str, Any]) -> Record:
         question = dataset.questions[choice["position"]]
-        asked = Asked.of(question.text)
-        evidence = method.relevance(index, asked, None)
-        shown = [table.lower() for table in choice["candidates"] if table.lower() in positions]
-        said = Choice(*(tuple(one.lower() for one in choice.get(part, ())) for part in ("needed", "maybe", "missing")))
-        facts = {**evidence.facts, **open_chances(said)}
+        as_read = RetrievalQuestion.of(question.text)
+        evidence = method.relevance(index, as_read, None)
+        candidates = [table.lower() for table in choice["candidates"] if table.lower() in positions]
+        opinion = Choice(
+            *(tuple(one.lower() for one in choice.get(part, ())) for part in ("needed", "maybe", "missing"))
+        )
+        facts = {**evidence.facts, **open_chances(opinion)}
         outcomes: dict[str, Record] = {}
         for weight in WEIGHTS:
-            looked = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
-            looked[[positions[table] for table in shown]] = said.log_odds(shown, possible(index), weight)
-            with_look = replace(evidence, looked=looked, facts=facts)
-            by_size = [chosen_tables(index, method, question, asked, with_look, [size]) for size in (AUTO, *SIZES)]
+            log_odds = np.full(len(index.tables), UNSEEN * weight / WEIGHT)
+            log_odds[[positions[table] for table in candidates]] = opinion.log_odds(candidates, possible(index), weight)
+            with_look = replace(evidence, opinion=log_odds, facts=facts)
+            by_size = [chosen_tables(index, method, question, as_read, with_look, [size]) for size in (AUTO, *SIZES)]
             outcomes[f"{weight:g}"] = {
                 part: {name: value for one in by_size for name, value in one[part].items()}
                 for part in ("tables", "scores", "confidence")
@@ -82,8 +86,8 @@ def asked_again(dataset: Dataset, choices: Sequence[Mapping[str, Any]], records:
     def key(choice: Mapping[str, Any]) -> tuple[str, str]:
         return f"{dataset.name}:{choice['position']}", dataset.questions[choice["position"]].text
 
-    told = records.each(choices, ask, key, dataset.name)
-    return {weight: [record["outcomes"][f"{weight:g}"] for record in told] for weight in WEIGHTS}
+    answered = records.each(choices, ask, key, dataset.name)
+    return {weight: [record["outcomes"][f"{weight:g}"] for record in answered] for weight in WEIGHTS}
 
 
 def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
@@ -114,10 +118,10 @@ def command(data: Path, records: Path | None) -> dict[str, Any]:
     """
     settings = settings_of(embedder=embedder_name())
     result: dict[str, Any] = {"shipped_weight": WEIGHT, **settings}
-    kept = Records(records, settings)
+    stored = Records(records, settings)
     together: dict[float, list[Record]] = defaultdict(list)
     for name, choices in read_choices(data).items():
-        found = asked_again(read_dataset(data / name), choices, kept)
+        found = chosen_by_weight(read_dataset(data / name), choices, stored)
         result[name] = {"questions": len(choices), **{f"{weight:g}": shares(one) for weight, one in found.items()}}
         for weight, one in found.items():
             together[weight] += one

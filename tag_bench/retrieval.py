@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 import numpy as np
 
 from tag_bench import CACHE, DATA, MethodName, benchmark, number
+from tag_bench.cache import Cache, CachedEmbedder
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
-from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.measured import of_sets, spread, timed
 from tag_bench.published import beside
@@ -26,19 +26,17 @@ from tagframe import config
 from tagframe.answer.annotating import annotated
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
-from tagframe.errors import InvalidArgument, ReplayMiss
+from tagframe.errors import ReplayMiss
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import LM
 from tagframe.retrieval import Method, method_named
-from tagframe.retrieval import Question as Asked
-from tagframe.retrieval.form import Form, Variant, note_of
+from tagframe.retrieval import Question as RetrievalQuestion
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.joinability import Omega
-from tagframe.retrieval.methods.auto import AUTO as AUTO_METHOD
-from tagframe.retrieval.methods.murre import Ablation, searching
+from tagframe.retrieval.method import ByScores, WithSubqueries
+from tagframe.retrieval.methods import CRUSH, Auto
+from tagframe.retrieval.methods.join_aware import JoinAware
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.problem import JAR_WEIGHTS, LINKED, Floats, spanning_forest
-from tagframe.retrieval.retrieve import in_form
+from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
 
 AUTO = 0
 """The K that means ``k="auto"``."""
@@ -55,7 +53,12 @@ def _name(size: int) -> str:
 
 
 def chosen_tables(
-    index: RetrievalIndex, method: Method[Any, Any], question: Question, asked: Asked, known: Any, sizes: Sequence[int]
+    index: RetrievalIndex,
+    method: Method,
+    question: Question,
+    as_read: RetrievalQuestion,
+    known: Any,
+    sizes: Sequence[int],
 ) -> Record:
     """What a method chooses for a question by some evidence, for every K, as JSON values.
 
@@ -66,11 +69,11 @@ def chosen_tables(
         index: of the benchmark's tables.
         method: the selector.
         question: with its gold tables.
-        asked: the question as the method reads it.
+        as_read: the question as the method reads it.
         known: the relevance, or the evidence.
         sizes: the Ks; 0 stands for "auto".
     """
-    seconds, prepared = timed(lambda: method.prepare(index, asked, known, None, max(sizes) or None))
+    seconds, prepared = timed(lambda: method.prepare(index, as_read, known, None, max(sizes) or None))
     found: Record = {"gold_tables": sorted(question.gold)}
     found |= {name: {} for name in ("tables", "scores", "connected", "confidence")}
     found["seconds"] = {"prepare": seconds}
@@ -98,9 +101,8 @@ def record_of(draws: Sequence[Record]) -> Record:
 
 def run(
     index: RetrievalIndex,
-    method: Method[Any, Any],
+    method: Method,
     sizes: Sequence[int],
-    decompositions: Sequence[Sequence[str]] | None,
     question: Question,
     *,
     coarse: Floats | None = None,
@@ -113,7 +115,6 @@ def run(
         index: of the benchmark's tables.
         method: the selector.
         sizes: the Ks; 0 stands for "auto".
-        decompositions: of every question of the file, in its order.
         question: to ask.
         coarse: given relevance: shape (questions of the file, tables).
         lm: the model that decomposes, imagines or rewrites; None for rules.
@@ -124,19 +125,12 @@ def run(
     """
     found = []
     started = time.perf_counter()
-    asked = Asked.of(question.text)
-    if decompositions is not None and method.decomposer is not None:
-        asked = asked.with_subqueries(method.decomposer.read(decompositions[question.position]), "given")
-    if coarse is None:
-        if lm is not None and decompositions is None and method.decomposer is not None:
-            asked = method.decomposer.ask(lm, asked)
-        relevance = method.relevance(index, asked, lm)
-    else:
-        relevance = coarse[question.position]
+    as_read = method.read(RetrievalQuestion.of(question.text), lm)
+    relevance = method.relevance(index, as_read, lm) if coarse is None else coarse[question.position]
     before = time.perf_counter() - started
     for lesson in lessons or (None,):
-        learned, known = timed(lambda: relevance if lesson is None else lesson.told(relevance, question, asked))  # noqa: B023
-        found.append(chosen_tables(index, method, question, asked, known, sizes))
+        learned, known = timed(lambda: relevance if lesson is None else lesson.apply(relevance, question, as_read))  # noqa: B023
+        found.append(chosen_tables(index, method, question, as_read, known, sizes))
         found[-1]["seconds"]["prepare"] += before + learned
     return found
 
@@ -187,13 +181,23 @@ def report(
     }
 
 
-def formed(method: Method[Any, Any], variant: Variant, weights: str | None, **settings: Any) -> Method[Any, Any]:
-    """The method in a form of its paper. The variant of other methods says only whether declared keys are known."""
-    form = Form(**settings)
-    return in_form(method, form if method.form is None else replace(form, variant=variant, weights=weights))
+def with_parts(method: Method, parts: Sequence[str] | None) -> Method:
+    """The method with the sub-queries of a question, or with the schema that a model imagined for it."""
+    if parts is None:
+        return method
+    if isinstance(method, CRUSH):
+        return replace(method, schema=parts)
+    return replace(method, subqueries=parts) if isinstance(method, WithSubqueries) else method
 
 
-def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
+def with_weights_of(method: Method, dataset: str) -> Method:
+    """A paper's method as it is printed with the weights of a data set, if it has no others."""
+    if isinstance(method, JoinAware) and method.as_printed and method.weights is None and dataset in method.published:
+        return replace(method, weights=dataset)
+    return method
+
+
+def weighted(method: Method, weights: str | None) -> Method:
     """The default method with the weights of a file that ``tag_bench fit`` wrote.
 
     Raises:
@@ -201,20 +205,17 @@ def weighted(method: Method[Any, Any], weights: str | None) -> Method[Any, Any]:
     """
     if weights is None:
         return method
-    if method is not AUTO_METHOD:
-        raise click.ClickException(f"--method {method.name} takes no --weights")
+    if not isinstance(method, Auto):
+        raise click.ClickException(f"--method {method.name} takes no --weights; write jar:weights=bird")
     if not Path(weights).is_file():
         raise click.ClickException(f"--weights: there is no file {weights!r}")
-    given: Any = {"weights": read_weights(Path(weights).read_text(encoding="utf-8"))}
-    return replace(method, prepare=partial(method.prepare, **given), select=partial(method.select, **given))
-
-
-_VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F in full, G with declared keys."
+    return replace(method, weights=read_weights(Path(weights).read_text(encoding="utf-8")))
 
 
 @benchmark("retrieval")
 @DATA
-@click.option("--method", type=MethodName(), default="auto", show_default=True, help="The selector.")
+@click.option("--method", type=MethodName(), default="auto", show_default=True,
+              help="The selector, with parameters: jar:as_printed,variant=D.")  # fmt: skip
 @click.option(
     "-k",
     "sizes",
@@ -224,22 +225,15 @@ _VARIANTS = "The variant of JAR, for greedy, exact and mip: D without joins, F i
     help="Numbers of tables, such as 2 3 5 10.",
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
-@click.option("--variant", type=click.Choice(["D", "F", "G"]), default="F", show_default=True, help=_VARIANTS)
-@click.option("--as-printed", is_flag=True, help="The paper's form of greedy, exact or mip, and its weights.")
-@click.option("--omega", type=click.Choice(get_args(Omega)), help="ω of JAR's text or of its code. [default: ours]")
-@number("--candidates", None, "Tables to choose from. [default: 20; fiben: 30]")
-@click.option("--covered-at", type=float, help="θ of --method greedy, at which it stops.")
-@click.option("--ablate", "ablation", type=click.Choice(get_args(Ablation)), help="Leave out this part of MURRE.")
-@number("--beam", None, "How many lists MURRE keeps at each hop; 5 by default.")
-@number("--hops", None, "MURRE's hops; by default 3, or 2 without a model.")
-@click.option("--lm", help="A model, or replay:STORE, to decompose, imagine or rewrite; rules by default.")
+@click.option("--declared-keys", is_flag=True, help="Keys that the source declares are known, as for JAR's variant G.")
+@click.option("--lm", help="The model, or replay:STORE, of a method that asks one; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
 @click.option(
     "--half", type=click.Choice(["fit", "report"]), help="Only questions of this half in the data's halves.json."
 )
 @click.option("--synonyms", is_flag=True, help="Use the data's second wording of its questions.")
-@click.option("--weights", help="For auto, the file of a fit; for greedy, exact and mip, a data set of the papers.")
+@click.option("--weights", help="For auto, the file of a fit.")
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, minilm-int8, or a sentence-transformers model.")
 @CACHE
@@ -263,10 +257,7 @@ def command(
     method: str,
     sizes: tuple[int, ...],
     decompositions: str,
-    variant: Variant,
-    ablation: Ablation | None,
-    beam: int | None,
-    hops: int | None,
+    declared_keys: bool,
     lm: str | None,
     own_names: bool,
     own_database: bool,
@@ -286,18 +277,19 @@ def command(
     records: Path | None,
     seed: int,
     compare: bool,
-    **form: Any,
 ) -> dict[str, Any]:
     """Recall of tables, for questions that need more than one.
 
-    Example: python -m tag_bench retrieval --data spider --method greedy -k 2 3 5 10 --decompositions spider/decomp.json
+    Example: python -m tag_bench retrieval --data spider --method jar:as_printed --decompositions spider/decomp.json
     """
     if shuffled and learn is None:
         raise click.ClickException("--shuffled needs --learn")
-    if learn is not None and method != "auto":
+    chosen = method_named(method)
+    if learn is not None and not isinstance(chosen, Auto):
         raise click.ClickException(f"--learn needs --method auto; got {method}")
-    declared = variant == "G"
+    declared = declared_keys or (isinstance(chosen, JoinAware) and chosen.variant == "G")
     dataset = read_dataset(data, declared_keys=declared, synonyms=synonyms)
+    chosen = weighted(with_weights_of(chosen, dataset.name), weights)
     if descriptions is not None:
         click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
     if annotator is not None:
@@ -306,7 +298,7 @@ def command(
         except ReplayMiss as miss:
             raise click.ClickException(str(miss)) from miss
     if descriptions is not None or annotator is not None:
-        dataset = dataset.told()
+        dataset = dataset.with_descriptions()
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
     if drawn_questions is not None:
@@ -316,7 +308,7 @@ def command(
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
     encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and cache is not None:
-        encoder = KeptEmbedder(encoder, Kept(cache))
+        encoder = CachedEmbedder(encoder, Cache(cache))
     if own_database and coarse is not None:
         raise click.ClickException("--own-database cannot be used with --coarse")
 
@@ -333,60 +325,53 @@ def command(
         drawn = [Lesson.drawn(part, index, learn or 0, draw, vectors, shuffled=shuffled) for draw in seeds]
         return [one for one in drawn if one is not None]
 
-    def asked(questions: Sequence[Question], sizes: Sequence[int]) -> list[Record]:
+    def answered(questions: Sequence[Question], sizes: Sequence[int]) -> list[Record]:
         misses: list[str] = []
 
         def ask(question: Question) -> Record | None:
             database = question.database if own_database else None
             index, lessons = index_in(database), lessons_in(database)
             try:
-                return record_of(
-                    run(index, chosen, sizes, given, question, coarse=scores_given, lm=model, lessons=lessons)
-                )
+                own = with_parts(chosen, None if given is None else given[question.position])
+                return record_of(run(index, own, sizes, question, coarse=scores_given, lm=model, lessons=lessons))
             except ReplayMiss as miss:
                 misses.append(str(miss))
                 return None
 
         by_database = sorted(questions, key=lambda one: one.database) if own_database else questions
-        told = kept.each(by_database, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}")
+        records_of = stored.each(by_database, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}")
         if misses:
-            said = f"{len(misses):,} of {len(questions):,} questions lack answers; of the last one, {misses[-1]}"
-            raise click.ClickException(said)
-        return [{**draw, "position": record["id"]} for record in told for draw in record.get("draws", [record])]
+            message = f"{len(misses):,} of {len(questions):,} questions lack answers; of the last one, {misses[-1]}"
+            raise click.ClickException(message)
+        return [{**draw, "position": record["id"]} for record in records_of for draw in record.get("draws", [record])]
 
     settings = settings_of(embedder=None if encoder is None else encoder.name)
-    kept = Records(records, settings)
+    stored = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
-    if scores_given is not None and not method_named(method).takes_coarse:
+    if scores_given is not None and not isinstance(chosen, ByScores):
         raise click.ClickException(f"--method {method} cannot be used with --coarse")
-    of_data = dataset.name if form["as_printed"] and dataset.name in JAR_WEIGHTS else None
-    try:
-        chosen = searching(method_named(method), beam=beam, hops=hops, ablate=ablation)
-        chosen = formed(chosen, variant, weights or of_data, **form)
-    except InvalidArgument as error:
-        raise click.ClickException(str(error)) from error
-    if chosen.form is None:
-        chosen = weighted(chosen, weights)
     model = None if lm is None else LM(lm)
-    if method == "auto":  # how many tables: asked of all questions, those of one table too
+    if chosen.chooses_k:  # how many tables: asked of all questions, those of one table too
         both = {one.position: one for one in sorted([*several, *counted[:limit]], key=lambda one: one.position)}
         chosen_for: dict[int, list[Record]] = defaultdict(list)
-        for one in asked([*both.values()], [*sizes, AUTO]):
+        for one in answered([*both.values()], [*sizes, AUTO]):
             chosen_for[one["position"]].append(one)
         found = [one for question in several for one in chosen_for[question.position]]
         every = [one for question in counted[:limit] for one in chosen_for[question.position]]
         result = report(dataset, method, decompositions, sizes, found)
         result["auto"] = automatic(every)
     else:
-        found = asked(several, sizes)
+        found = answered(several, sizes)
         result = report(dataset, method, decompositions, sizes, found)
     if learn is not None:
         result["questions"] = len(several)
-    result = {**settings, **result, "variant": variant, **chosen.said}
-    if isinstance(encoder, KeptEmbedder):
+    result = {**settings, **result}
+    if isinstance(chosen, JoinAware):
+        result |= chosen.parameters
+    if isinstance(encoder, CachedEmbedder):
         encoder.save()
     if compare:
-        if chosen.said:
-            click.echo(note_of(chosen.said), err=True)
+        if isinstance(chosen, JoinAware):
+            click.echo(chosen.in_words, err=True)
         click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
     return result

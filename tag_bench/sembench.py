@@ -28,7 +28,7 @@ import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
 from tag_bench import DATA, Incomplete, benchmark
 from tag_bench.answers.judgements import read_judgements
-from tag_bench.published import PUBLISHED, shown, text_table
+from tag_bench.published import PUBLISHED, figure_text, text_table
 from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
 from tag_bench.sembench_models import WRONG, Reviewer, Wrong
 from tag_bench.server import Server
@@ -114,12 +114,12 @@ class Truth:
 
     def _pairs(self, name: str, found: pd.DataFrame, of_film: pd.DataFrame) -> float:
         feeling = of_film.drop_duplicates("reviewId").set_index("reviewId")["scoreSentiment"]
-        said = set(found.drop_duplicates().itertuples(index=False, name=None))
-        right = sum((feeling[one] == feeling[other]) == (name == "Q5") for one, other in said)
+        pairs = set(found.drop_duplicates().itertuples(index=False, name=None))
+        right = sum((feeling[one] == feeling[other]) == (name == "Q5") for one, other in pairs)
         each = feeling.value_counts()
         every = 2 * int(each.get("POSITIVE", 0)) * int(each.get("NEGATIVE", 0))
         wanted = every if name == "Q7" else 10
-        return 2 * right / (len(said) + wanted) if said else 0.0
+        return 2 * right / (len(pairs) + wanted) if pairs else 0.0
 
 
 def _closeness(found: float, true: float) -> float:
@@ -145,7 +145,7 @@ def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
 
 
 @dataclass
-class Asked:
+class PromptCosts:
     """The number and the cost of prompts that were not asked before."""
 
     known: set[Prompt] = field(default_factory=set)
@@ -171,16 +171,16 @@ class Asked:
 class CountingLM(LM):
     """A model that counts its prompts."""
 
-    asked: Asked
+    costs: PromptCosts
 
     def stream(self, description: str = "") -> Stream:
         """An open call, which counts."""
-        stream, asked = super().stream(description), self.asked
+        stream, costs = super().stream(description), self.costs
         take = stream.take
 
         def counted() -> Arrived:
             arrived = take()
-            asked.take(arrived)
+            costs.take(arrived)
             return arrived
 
         stream.take = counted  # type: ignore[method-assign]
@@ -217,9 +217,9 @@ def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     try:
         yield copied
     finally:
-        kept = open_store(original)
-        kept.note_missing(copy.missing())
-        kept.note_formed(copy.all_formed())
+        source = open_store(original)
+        source.note_missing(copy.missing())
+        source.note_formed(copy.all_formed())
         copy.close()
 
 
@@ -266,9 +266,9 @@ def measure(
             stack.enter_context(tf.context(store=str(store)))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        model.asked = Asked()
+        model.costs = PromptCosts()
         for name, query in with_progress([*QUERIES.items()], "sembench", "query"):
-            before = (model.asked.prompts, model.asked.tokens_in, model.asked.tokens_out)
+            before = (model.costs.prompts, model.costs.tokens_in, model.costs.tokens_out)
             quoting = QuotingLM(model, lambda prompt: "True")
             with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
                 query(movies, reviews)
@@ -276,7 +276,7 @@ def measure(
             with tf.context(lm=model), contextlib.suppress(ReplayMiss):
                 found = query(movies, reviews)
                 quality, published = truth.quality(name, found), truth.as_published(name, found)
-            after = (model.asked.prompts, model.asked.tokens_in, model.asked.tokens_out)
+            after = (model.costs.prompts, model.costs.tokens_in, model.costs.tokens_out)
             prompts, tokens_in, tokens_out = (now - then for now, then in zip(after, before, strict=True))
             quote = quoting.quote
             queries.append(
@@ -320,14 +320,14 @@ def table(result: Mapping[str, Any]) -> str:
     tokens = {name: sum(one[name] for one in result["queries"]) for name in ("tokens_in", "tokens_out")}
     rows["all"] = _row({**result, **tokens}, result["mean_quality"], result["mean_as_published"], ["", ""])
     lines = [text_table("", columns, rows)]
-    for name, said in PUBLISHED["sembench"].items():
-        lines.append(f"published, {name}: {said['mean_quality']}, ${said['dollars']}")
+    for name, figures in PUBLISHED["sembench"].items():
+        lines.append(f"published, {name}: {figures['mean_quality']}, ${figures['dollars']}")
     return "\n".join(lines)
 
 
 def _row(one: Mapping[str, Any], quality: float | None, published: float | None, quoted: list[str]) -> list[str]:
     cost = [f"{one['tokens_in']:,}", f"{one['tokens_out']:,}", f"{one['dollars']:.4f}"]
-    return [shown(quality, ".3f"), shown(published, ".3f"), str(one["prompts"]), *quoted, *cost]
+    return [figure_text(quality, ".3f"), figure_text(published, ".3f"), str(one["prompts"]), *quoted, *cost]
 
 
 @benchmark("sembench", table)

@@ -76,18 +76,18 @@ class Reviewer:
     def __call__(self, request: Request) -> str | Reply:
         """The answer; status 422 if the reviews, or the form of the answer, cannot be told."""
         user = request.prompt
-        said = _DATA.sub("", "\n".join(str(message["content"]) for message in request.messages))
+        text = _DATA.sub("", "\n".join(str(message["content"]) for message in request.messages))
         rows = self._rows(user)
         for answer in (self._plan, self._pairs, self._order, self._summary):
-            if (given := answer(said, user, rows)) is not None:
+            if (given := answer(text, user, rows)) is not None:
                 return given
-        answers = [self._of_row(said, row.texts, len(rows) > 1 or "<rows>" in user) for row in rows]
+        answers = [self._of_row(text, row.texts, len(rows) > 1 or "<rows>" in user) for row in rows]
         if not answers or any(one is None for one in answers):
-            return error(422, f"no judgement covers {said[-200:]!r}")
+            return error(422, f"no judgement covers {text[-200:]!r}")
         if "<rows>" not in user:
-            return _reasoned(said, answers[-1] or "", "\n")
+            return _reasoned(text, answers[-1] or "", "\n")
         return "\n".join(
-            f"{row.label}: {_reasoned(said, one or '', ' ')}" for row, one in zip(rows, answers, strict=True)
+            f"{row.label}: {_reasoned(text, one or '', ' ')}" for row, one in zip(rows, answers, strict=True)
         )
 
     def _rows(self, user: str) -> list[_Row]:
@@ -126,59 +126,59 @@ class Reviewer:
     def _scores(self, text: str, packed: bool) -> float:
         return 1 - self._favour[text] if self._wrong.about(text, packed) else self._favour[text]
 
-    def _of_row(self, said: str, texts: list[str], packed: bool) -> str | None:
+    def _of_row(self, prompt: str, texts: list[str], packed: bool) -> str | None:
         """The answer about one row: a truth, a score, a label, or fields."""
         if not texts:
             return None
-        against = bool(_AGAINST.search(_asked(said))) and not _FOR.search(_asked(said))
+        against = bool(_AGAINST.search(_request_in(prompt))) and not _FOR.search(_request_in(prompt))
         truth = self._feels(texts[0], packed) != against
         if len(texts) > 1:
-            truth = (truth == self._feels(texts[1], packed)) != _is_opposite(said)
-        if fields := _FIELD.findall(said):
+            truth = (truth == self._feels(texts[1], packed)) != _is_opposite(prompt)
+        if fields := _FIELD.findall(prompt):
             return json.dumps({name: "positive" if truth else "negative" for name, _ in fields})
-        if scale := _SCALE.search(said):
+        if scale := _SCALE.search(prompt):
             low, high = int(scale[1]), int(scale[2])
             score = self._scores(texts[0], packed)
             score = low + (1 - score if against else score) * (high - low)
             return f"{score:.2f}" if high - low <= 1 else f"{score:.0f}"
-        if options := _OPTIONS.search(said):
+        if options := _OPTIONS.search(prompt):
             named = re.findall(r"'([^']*)'", options[1])
             sign = _FOR if self._feels(texts[0], packed) else _AGAINST
             return next((option for option in named if sign.search(option)), None)
-        return str(truth) if "True or False" in said or "'Answer: True'" in said else None
+        return str(truth) if "True or False" in prompt or "'Answer: True'" in prompt else None
 
-    def _plan(self, said: str, user: str, rows: list[_Row]) -> str | None:
+    def _plan(self, prompt: str, user: str, rows: list[_Row]) -> str | None:
         """A join by labels."""
-        if "<left>" not in user or '"labels"' not in said:
+        if "<left>" not in user or '"labels"' not in prompt:
             return None
-        opposite = [["positive", "negative"], ["negative", "positive"]] if _is_opposite(said) else "equal"
+        opposite = [["positive", "negative"], ["negative", "positive"]] if _is_opposite(prompt) else "equal"
         question = "Is the review positive or negative about the film?"
         return json.dumps({"left": question, "right": question, "labels": ["positive", "negative"], "pairs": opposite})
 
-    def _pairs(self, said: str, user: str, rows: list[_Row]) -> str | None:
+    def _pairs(self, prompt: str, user: str, rows: list[_Row]) -> str | None:
         """The truth of one pair of rows of two tables, or the pairs of which a claim is true."""
         if "<left>" not in user or not all(row.texts for row in rows):
             return None
-        opposite = _is_opposite(said)
+        opposite = _is_opposite(prompt)
         sides = [[row for row in rows if row.label.startswith(letter)] for letter in "LR"]
         if not sides[0]:
             one, other = (self._feels(row.texts[0], False) for row in rows)
-            return _reasoned(said, str((one != other) == opposite), "\n")
+            return _reasoned(prompt, str((one != other) == opposite), "\n")
         feel = [[(row.label, self._feels(row.texts[0], True)) for row in side] for side in sides]
-        why = ["by what they say"] * ('"R2", "' in said)
+        why = ["by what they say"] * ('"R2", "' in prompt)
         return json.dumps([[a, b, *why] for a, one in feel[0] for b, other in feel[1] if (one != other) == opposite])
 
-    def _order(self, said: str, user: str, rows: list[_Row]) -> str | None:
+    def _order(self, prompt: str, user: str, rows: list[_Row]) -> str | None:
         """The rows of a list, best first."""
-        if "rank rows" not in said.lower() or not rows or not all(row.texts for row in rows):
+        if "rank rows" not in prompt.lower() or not rows or not all(row.texts for row in rows):
             return None
-        sign = 1 if _AGAINST.search(_asked(said)) else -1
+        sign = 1 if _AGAINST.search(_request_in(prompt)) else -1
         order = sorted(rows, key=lambda row: sign * self._scores(row.texts[0], True))
         return " > ".join(row.label for row in order)
 
-    def _summary(self, said: str, user: str, rows: list[_Row]) -> str | None:
+    def _summary(self, prompt: str, user: str, rows: list[_Row]) -> str | None:
         """How many reviews are positive, of rows or of partial answers."""
-        if "Sources:" not in said:
+        if "Sources:" not in prompt:
             return None
         feels = [self._feels(row.texts[0], True) for row in rows if row.texts]
         parts = [(int(positive), int(count)) for positive, count in _COUNTED.findall(user)] or [
@@ -188,15 +188,15 @@ class Reviewer:
         return f"{positive} of {count} reviews are positive.\nSources: all"
 
 
-def _asked(said: str) -> str:
+def _request_in(prompt: str) -> str:
     """What the user asks, without the rules around it: the text after the last "Claim:", "Question:" or the like."""
-    asked = re.split(r"\b(?:Claim|Question|Instruction|Criterion|Request): ", said)
-    return asked[-1].split("\n\n")[0]
+    parts = re.split(r"\b(?:Claim|Question|Instruction|Criterion|Request): ", prompt)
+    return parts[-1].split("\n\n")[0]
 
 
-def _is_opposite(said: str) -> bool:
-    return bool(re.search(r"\b(?:opposite|differ\w*|contrary|disagree)\b", _asked(said)))
+def _is_opposite(prompt: str) -> bool:
+    return bool(re.search(r"\b(?:opposite|differ\w*|contrary|disagree)\b", _request_in(prompt)))
 
 
-def _reasoned(said: str, answer: str, gap: str) -> str:
-    return f"The words say so.{gap}Answer: {answer}" if "'Answer:" in said else answer
+def _reasoned(prompt: str, answer: str, gap: str) -> str:
+    return f"The words say so.{gap}Answer: {answer}" if "'Answer:" in prompt else answer

@@ -74,6 +74,7 @@ class Reply:
         status: an HTTP status; other than 200 makes it an error response with ``text`` as its message.
         headers: further headers.
         latency: seconds before the response, added to the server's own.
+        after: an event that the response waits for.
         raw: a body to send unchanged.
         changes: replacements for parts of the body: ``{"usage": None}`` or a whole ``choices``.
         drop: close the connection and send nothing, or ``"half"`` for the first half of the response.
@@ -86,6 +87,7 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     latency: float = 0.0
+    after: threading.Event | None = None
     raw: bytes | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     drop: bool | str = False
@@ -97,21 +99,23 @@ class Reply:
 
 def rows_of(message: str) -> list[dict[str, Any]]:
     """The rows in an operator's prompt: a single one, or those of a pack."""
-    said = {key: json.loads(text) for key, text in _SAID_ONCE.findall(message)}
-    fields = said.get("Fields of each row: ", [])
-    rows = (json.loads(text) for text in _SHOWN.findall(message))
+    shared = {key: json.loads(text) for key, text in _SHARED.findall(message)}
+    fields = shared.get("Fields of each row: ", [])
+    rows = (json.loads(text) for text in _ROW_LINE.findall(message))
     return [
-        said.get("Every row has ", {}) | (row if isinstance(row, dict) else dict(zip(fields, row, strict=True)))
+        shared.get("Every row has ", {}) | (row if isinstance(row, dict) else dict(zip(fields, row, strict=True)))
         for row in rows
     ]
 
 
-_SAID_ONCE = re.compile(r"^(Every row has |Fields of each row: )([\[{].*?[\]}])(?: and:)?$", re.MULTILINE)
-_SHOWN = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
+_SHARED = re.compile(r"^(Every row has |Fields of each row: )([\[{].*?[\]}])(?: and:)?$", re.MULTILINE)
+_ROW_LINE = re.compile(r"^(?:\d+ )?([\[{].*[\]}])$", re.MULTILINE)
 
 Answers: TypeAlias = str | Callable[[Request], str | Reply] | list[str | Reply] | Mapping[str, str | Reply]
 """One answer for all requests, a function of the request, a queue, or answers by prompt."""
 
+_LOOK = 0.005
+"""Seconds between two looks at an event."""
 MODEL = {"id": "test", "object": "model", "max_model_len": 32_768}
 """What the list of models says."""
 HANG = Reply(hang=True)
@@ -203,11 +207,11 @@ class Server:
 
     def __enter__(self) -> Server:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(60)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -230,7 +234,7 @@ class Server:
 
     def listen_again(self) -> None:
         """Open the same port again."""
-        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.listen(), self._loop).result(60)
 
     def _stop(self) -> None:
         assert self._server is not None
@@ -258,10 +262,10 @@ class Server:
         self.rounds += not self.in_flight
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
-        asked = json.dumps(body["messages"] if "messages" in body else body["input"])
+        content = json.dumps(body["messages"] if "messages" in body else body["input"])
         if self._history:
-            self._attempts[asked] += 1
-        request = Request(body, headers, self.count, self._attempts[asked], self.in_flight)
+            self._attempts[content] += 1
+        request = Request(body, headers, self.count, self._attempts[content], self.in_flight)
         self.count += 1
         if self._history:
             self.requests.append(request)
@@ -287,6 +291,9 @@ class Server:
         return Reply(answer) if isinstance(answer, str) else answer
 
     def _respond(self, transport: asyncio.Transport, request: Request, reply: Reply) -> None:
+        if reply.after is not None and not reply.after.is_set():
+            asyncio.get_running_loop().call_later(_LOOK, self._respond, transport, request, reply)
+            return
         self.in_flight -= 1
         if transport.is_closing():
             return

@@ -24,12 +24,13 @@ from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
 from tag_bench.published import PUBLISHED
 from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
+from tag_bench.retrieval import with_parts
 from tagframe.config import AnySettings
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.evaluation.match import Rule, is_ordered, match
 from tagframe.evaluation.scores import scores_of
-from tagframe.retrieval import RetrievedTables, retrieve_tables
+from tagframe.retrieval import RetrievedTables, method_named, retrieve_tables
 
 SECONDS = 30.0
 """The time limit of a gold statement."""
@@ -83,9 +84,9 @@ def with_gold_rows(
 
 
 def answer_sql(
-    question: Question, expected: Rows, tag: tf.TAG, rule: Rule, shown: Sequence[str]
+    question: Question, expected: Rows, tag: tf.TAG, rule: Rule, tables: Sequence[str]
 ) -> tuple[Record, bool]:
-    """Have the model write SQL over the ``shown`` tables, and compare its rows with the gold ones.
+    """Have the model write SQL over the ``tables`` tables, and compare its rows with the gold ones.
 
     Returns:
         The record: the SQL, whether it gives the gold rows, the tables that it reads, and why there are no rows; and
@@ -95,7 +96,7 @@ def answer_sql(
         ReplayMiss: a store that is replayed lacks the SQL.
     """
     read: set[str] = set()
-    sql, right, told, is_invalid = "", False, "", False
+    sql, right, problem, is_invalid = "", False, "", False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -106,15 +107,15 @@ def answer_sql(
     except ReplayMiss:
         raise
     except TagframeError as error:
-        told, is_invalid = f"{type(error).__name__}: {error}", isinstance(error, (SQLFailed, UnsafeSQL))
+        problem, is_invalid = f"{type(error).__name__}: {error}", isinstance(error, (SQLFailed, UnsafeSQL))
     record = {
         "sql": sql,
         "right": right,
         "gold_tables": sorted(question.gold),
         "tables": sorted(read),
-        "shown": list(shown),
+        "shown": list(tables),
         "scores": dict(zip(_MEASURES, scores_of(read, question.gold), strict=False)),
-        "error": told,
+        "error": problem,
     }
     return record, is_invalid
 
@@ -181,19 +182,18 @@ def command(
         knowledge = (question.evidence or "") if evidence else ""
         tables: RetrievedTables | list[str]
         if method == "gold":
-            tables = shown = sorted(corpus.profile(table).id for table in question.gold)
+            tables = table_ids = sorted(corpus.profile(table).id for table in question.gold)
         else:
             parts = None if given is None else given[question.position]
             with tf.context(lm=None):
-                tables = retrieve_tables(
-                    question.text, corpus, k=size, method=method, decomposition=parts, evidence=knowledge
-                )
-            shown = [hit.id for hit in tables.tables]
+                chosen = with_parts(method_named(method), parts)
+                tables = retrieve_tables(question.text, corpus, k=size, method=chosen, evidence=knowledge)
+            table_ids = [hit.id for hit in tables.tables]
 
         def answered(repair: bool) -> tuple[Record, bool]:
             tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair)
             with tf.context(**model):
-                return answer_sql(question, expected[question], tag, rule, shown)
+                return answer_sql(question, expected[question], tag, rule, table_ids)
 
         try:
             record, is_invalid = answered(repair=False)
@@ -222,12 +222,12 @@ def command(
         "errors": sum(bool(outcome["error"]) for outcome in outcomes),
         "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},
     }
-    said = (
+    lines = (
         (f"{dataset.name}, {method}, K={size}", result, f"tables {result['tables']}; {missing} questions"),
         ("with one repair of a statement that cannot be run, which the papers do not have", result["repaired"],
          f"{missing_repairs} repairs"),
     )  # fmt: skip
-    for about, of, rest in said:
+    for about, of, rest in lines:
         accuracy = "not run" if of["execution_accuracy"] is None else of["execution_accuracy"]
         click.echo(f"{about}: execution accuracy {accuracy}; {rest} lack answers", err=True)
     for name, figures in PUBLISHED["sql"].get(dataset.name, {}).items():

@@ -31,7 +31,7 @@ from tagframe.lm import Prompt
 
 
 @dataclass(frozen=True)
-class Shown:
+class PromptContent:
     """How much of the gold SQL's needs one prompt shows.
 
     Attributes:
@@ -73,8 +73,8 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     found = []
     fenced = re.search(r"<joins>\n(.*?)\n</joins>", prompt_text, re.DOTALL)
     for line in fenced[1].splitlines() if fenced else ():
-        told = line.rpartition(" (")[0]
-        head = told if " = " in told else line
+        pair = line.rpartition(" (")[0]
+        head = pair if " = " in pair else line
         try:
             tree = sqlglot.parse_one(f"SELECT {head}", dialect="sqlite")
         except sqlglot.errors.SqlglotError:
@@ -86,12 +86,12 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     return found
 
 
-def look(question: Question, schema: Schema, query: Query, prompt: Prompt) -> Shown:
+def content_of(question: Question, schema: Schema, query: Query, prompt: Prompt) -> PromptContent:
     """Compare a prompt with the gold SQL of its question."""
     from litellm import token_counter
 
     text = "\n".join(str(message.content) for message in prompt.messages)
-    shown = str(prompt.messages[-1].content).rpartition("Question: ")[0]
+    schema_text = str(prompt.messages[-1].content).rpartition("Question: ")[0]
     ids = {id.lower() for id in query.tables.values()}
     joins: bool | None = None
     try:
@@ -99,11 +99,11 @@ def look(question: Question, schema: Schema, query: Query, prompt: Prompt) -> Sh
     except Exception:  # sqlglot reads not all that SQLite does
         classes = frozenset()
     if classes:
-        links = key_links(shown, dict(query.tables))
+        links = key_links(schema_text, dict(query.tables))
         own = [{(f"{question.database}.{table}".lower(), name) for table, name in one} for one in classes]
         joins = all(are_linked(columns, links) for columns in own)
     literals = [literal.replace("'", "''").casefold() for literal in text_literals(question.sql)]
-    return Shown(
+    return PromptContent(
         token_counter(model="gpt-4o", text=text),
         question.gold <= ids,
         joins,
@@ -113,7 +113,7 @@ def look(question: Question, schema: Schema, query: Query, prompt: Prompt) -> Sh
 
 def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[Question], dict[str, Schema]]:
     """The databases of data sets as one corpus, their questions, and their columns."""
-    corpora, asked = [], []
+    corpora, answerable = [], []
     schemas: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for folder in folders:
         dataset = read_dataset(folder)
@@ -124,12 +124,12 @@ def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[Question
         for profile in corpora[-1].profiles:
             columns = tuple(column.name.lower() for column in profile.columns)
             schemas[profile.database.lower()][profile.name.lower()] = columns
-        held = {id.lower() for id in corpora[-1].ids}
-        asked += [one for one in questions if one.gold <= held]
+        ids = {id.lower() for id in corpora[-1].ids}
+        answerable += [one for one in questions if one.gold <= ids]
     pool = corpora[0]
     for other in corpora[1:]:
         pool = pool.union(other)
-    return pool, asked, dict(schemas)
+    return pool, answerable, dict(schemas)
 
 
 @benchmark("syn_shown")
@@ -149,23 +149,23 @@ def command(
 
     Example: python -m tag_bench syn_shown --data ../shared/bench/spider ../shared/bench/spider_train --json -
     """
-    pool, asked, schemas = pooled(folders, half)
-    questions = drawn(asked, limit, seed)
+    pool, answerable, schemas = pooled(folders, half)
+    questions = drawn(answerable, limit, seed)
     synthesizer = Synthesizer(pool)
 
     def ask(question: Question) -> Record:
         query = synthesizer.shown(question.text)
         prompt = synthesizer.prompt(question.text, query)
-        shown = look(question, schemas.get(question.database.lower(), {}), query, prompt)
-        return {"sql": question.sql, "gold_tables": sorted(question.gold), "shown": asdict(shown)}
+        content = content_of(question, schemas.get(question.database.lower(), {}), query, prompt)
+        return {"sql": question.sql, "gold_tables": sorted(question.gold), "shown": asdict(content)}
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         settings = settings_of(folders=[folder.resolve().name for folder in folders])
-        told = Records(records, settings).each(
+        measured = Records(records, settings).each(
             questions, ask, lambda one: (f"{one.database}:{one.position}", one.text), "prompts"
         )
-    found = [Shown(**record["shown"]) for record in told]
+    found = [PromptContent(**record["shown"]) for record in measured]
     return {
         **settings,
         "data": [folder.name for folder in folders],

@@ -162,8 +162,8 @@ def _plan_scores(planned: Sequence[tuple[bool, Sequence[dict[str, bool]]]]) -> d
     def shares(chosen: Sequence[Sequence[dict[str, bool]]]) -> dict[str, float]:
         names = {"equal": "equal", "best_two": "best_two", "roles": "held_in_roles"}
         return {
-            f"{shown}_percent": percent(sum(all(one[name] for one in each) for each in chosen), len(chosen))
-            for name, shown in names.items()
+            f"{label}_percent": percent(sum(all(one[name] for one in each) for each in chosen), len(chosen))
+            for name, label in names.items()
         }
 
     every = [outcomes for _, outcomes in planned]
@@ -207,9 +207,9 @@ def warehouse(folder: Path, *, own_names: bool) -> dict[str, Any]:
     found = bare if own_names else [key for key in every if key.score >= ACCEPTED]
     queries = beside(folder, "queries")
     gold_of = read_statements(queries, tables) if queries.is_file() else []
-    told = {"plans": None, "merge": None}
+    of_statements = {"plans": None, "merge": None}
     if gold_of and not own_names:
-        told = statement_plans(folder, gold_of, corpus, every)
+        of_statements = statement_plans(folder, gold_of, corpus, every)
     return {
         "dataset": folder.name,
         "tables": len(tables),
@@ -217,7 +217,7 @@ def warehouse(folder: Path, *, own_names: bool) -> dict[str, Any]:
         "keys": None if own_names else scores(found, gold),
         "keys_without_rows": scores(bare, gold),
         "statements": statements(gold_of, found) if gold_of else None,
-        **told,
+        **of_statements,
     }
 
 
@@ -262,8 +262,8 @@ def scores(keys: Sequence[KeyPair], gold: set[Link]) -> dict[str, Any]:
         "recall": recall,
         "f1": round(2 * precision * recall / (precision + recall), 3) if right else 0.0,
         "gold": len(gold),
-        "wrong": _shown(found - gold),
-        "missed": _shown(gold - found),
+        "wrong": _texts_of(found - gold),
+        "missed": _texts_of(gold - found),
     }
 
 
@@ -293,7 +293,7 @@ def statements(every: Sequence[GoldJoins], keys: Sequence[KeyPair]) -> dict[str,
         "joins": len(joins),
         "among_keys": len(among),
         "tables_twice": sum(gold.twice for gold in every),
-        "missed": _shown(joins - among),
+        "missed": _texts_of(joins - among),
     }
 
 
@@ -302,7 +302,7 @@ def _parts(key: KeyPair) -> list[Link]:
     return [frozenset(side.partition(".")[2] for side in link) for link in links_of(key)]
 
 
-def _shown(links: Iterable[Link]) -> list[str]:
+def _texts_of(links: Iterable[Link]) -> list[str]:
     return sorted(" = ".join(sorted(link)) for link in links)
 
 

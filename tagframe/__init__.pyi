@@ -31,6 +31,7 @@ from .merging import stack as stack
 from .operators import Cascade as Cascade
 from .operators import known as known
 from .operators import plan_sem_join as plan_sem_join
+from .retrieval import methods as methods
 from .retrieval import retrieve_tables as retrieve_tables
 
 # operators: written by tools/write_stubs.py

@@ -45,7 +45,7 @@ def _as_options(text: str) -> str:
     """The message with the shell's options in place of Python's keywords."""
     keywords = "how|on_fanout|on_loss|on_ambiguous|min_chance|roles|follow_links|limit"
     named = re.compile(rf"\b({keywords})=['\"]?([\w.]*\w)['\"]?")
-    text = named.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    text = named.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", text)
     return re.sub(r'\bon="', '--on "', text.replace("distinct=True", "--distinct"))
 
 
@@ -90,7 +90,15 @@ def _corpus(command: Callable[..., None]) -> Callable[..., None]:
         callback=lambda ctx, _, given: ctx.meta.update(csv=dict(map(_option, given)) or None),
         help='An option of pandas.read_csv for CSV files: "decimal=," or "dayfirst=true" (repeatable).',
     )
-    return click.argument("corpus")(csv(links(command)))
+    hide = click.option(
+        "--hide",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=lambda ctx, _, names: ctx.meta.update(hide=names),
+        help="A table, or a column as table.column, that does not exist for this command (repeatable).",
+    )
+    return click.argument("corpus")(hide(csv(links(command))))
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -103,14 +111,14 @@ def _option(text: str) -> tuple[str, Any]:
 
 def _opened(corpus: str) -> tagframe.Corpus:
     if corpus.lower().endswith(".sql"):
-        return tagframe.open_corpus(schema=corpus)
+        return tagframe.open_corpus(schema=corpus, hide=click.get_current_context().meta["hide"])
     given: Mapping[str, Any] = click.get_current_context().meta
-    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"])
+    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"], hide=given["hide"])
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 _k = click.option("-k", type=_Count(min=1), help='How many tables, or "auto": as many as the question needs.')
-_method = click.option("--method", help='How tables are chosen: "greedy", "dense", ….')
+_method = click.option("--method", help='How tables are chosen: "dense", "jar:variant=F,as_printed", ….')
 _lm = click.option("--lm", help='A litellm model name, or "replay:STORE" [env: TAGFRAME_LM].')
 _api_base = click.option("--api-base", help="An OpenAI-compatible server [env: TAGFRAME_API_BASE].")
 _store = click.option("--store", help="The response store's file [env: TAGFRAME_STORE].")
@@ -130,12 +138,12 @@ def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def _show(found: Any, as_json: bool) -> None:
+def _show(result: Any, as_json: bool) -> None:
     """Print a result as text, or as one JSON object."""
     if as_json:
-        _print_json(found.to_dict() if hasattr(found, "to_dict") else vars(found))
+        _print_json(result.to_dict() if hasattr(result, "to_dict") else vars(result))
     else:
-        click.echo(repr(found))
+        click.echo(repr(result))
 
 
 @main.command()
@@ -192,8 +200,7 @@ def learn(corpus: str, queries: str, literals: bool, dialect: str | None, as_jso
 @_json
 def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
     """Describe the tables and columns of CORPUS. DESCRIPTIONS is a CSV file with table, column and description, a
-    semantic model (of Apache Ossie, dbt or Snowflake), a folder of such files, or a folder with BIRD's
-    database_description.
+    semantic model (of Apache Ossie or dbt), a folder of such files, or a folder with BIRD's database_description.
 
     \b
     Example: tagframe describe bank.sqlite dictionary.csv
@@ -247,7 +254,6 @@ def check_keys(corpus: str, **settings: str | None) -> None:
 @click.argument("question")
 @_k
 @_method
-@click.option("--as-printed", is_flag=True, help='"greedy", "exact" and "mip" in the form of their papers.')
 @_model
 @_json
 def retrieve(
@@ -255,7 +261,6 @@ def retrieve(
     question: str,
     k: HowMany,
     method: str | None,
-    as_printed: bool,
     as_json: bool,
     **settings: str | None,
 ) -> None:
@@ -264,8 +269,8 @@ def retrieve(
     Example: tagframe retrieve bank.sqlite "Which female account holders have a gold card?" -k 3
     """
     with config.context(**_given(settings)):
-        found = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method, as_printed=as_printed)
-    _show(found, as_json)
+        retrieved = _opened(corpus).tables.tag.retrieve_tables(question, k=k, method=method)
+    _show(retrieved, as_json)
 
 
 @main.command()
@@ -333,7 +338,7 @@ def merge(
             )
             return run_plan(plan, opened, columns=columns or None, **options)
 
-        said: list[str] = []
+        remarks: list[str] = []
         try:
             frame, report = merged(ids[0])
         except FanOut as refused:
@@ -344,17 +349,17 @@ def merge(
                 frame, report = merged(None)
             except FanOut:
                 raise refused from None
-            said = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
-    said += [_as_options(str(warning.message)) for warning in caught]
+            remarks = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
+    remarks += [_as_options(str(warning.message)) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
         write(output, index=False)
     if as_json:
-        _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": said})
+        _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": remarks})
         return
     if output is None:
         click.echo(frame.to_csv(index=False), nl=False)
-    for text in said:
+    for text in remarks:
         click.echo(f"Warning: {text}", err=True)
     click.echo(repr(report), err=output is None)
 
@@ -413,9 +418,9 @@ def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_jso
     """
     from tagframe.evaluation import check as checked
 
-    found = checked(_opened(corpus), baseline, accept=accept, **_given({"bound": bound}))
-    _show(found, as_json)
-    if found.findings:
+    changes = checked(_opened(corpus), baseline, accept=accept, **_given({"bound": bound}))
+    _show(changes, as_json)
+    if changes.findings:
         click.get_current_context().exit(1)
 
 
@@ -435,8 +440,8 @@ def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings
     from tagframe.evaluation import evaluate as evaluated
 
     with config.context(**_given(settings)):
-        found = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
-    _show(found, as_json)
+        evaluation = evaluated(_opened(corpus), questions, k=k or "auto", answers=settings["lm"] is not None)
+    _show(evaluation, as_json)
 
 
 @click.command("check")
@@ -456,9 +461,9 @@ def check_lm(model: str | None, as_json: bool, **settings: str | None) -> None:
     from tagframe.evaluation import check_lm as checked
 
     with config.context(**_given(settings | ({"lm": model} if model else {}))):
-        found = checked()
-    _show(found, as_json)
-    if not found.ok:
+        checks = checked()
+    _show(checks, as_json)
+    if not checks.ok:
         click.get_current_context().exit(1)
 
 
@@ -470,11 +475,11 @@ def show_config(as_json: bool) -> None:
     Example: tagframe config
     """
     values, places = config.current(), config.origins()
-    shown = {name: getattr(values, name) for name in config.NAMES if name != "corpus"}
-    shown |= {"api_key": None if values.api_key is None else "(not shown)"}
+    printed = {name: getattr(values, name) for name in config.NAMES if name != "corpus"}
+    printed |= {"api_key": None if values.api_key is None else "(not shown)"}
     if as_json:
-        _print_json({name: {"value": value, "from": places[name]} for name, value in shown.items()})
-    for name, value in () if as_json else shown.items():
+        _print_json({name: {"value": value, "from": places[name]} for name, value in printed.items()})
+    for name, value in () if as_json else printed.items():
         click.echo(f"{name:<16}{'none' if value is None else value!s:<32} {places[name]}")
 
 
@@ -486,14 +491,14 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 
     Example: tagframe cache --remove catalogues
     """
-    from tagframe.kept import kept_files, remove_kept
+    from tagframe.storage import remove_stored, stored_files
 
     for name in remove:
-        remove_kept(name)
-    held = kept_files()
+        remove_stored(name)
+    files = stored_files()
     if as_json:
-        _print_json([vars(one) for one in held])
-    for one in () if as_json else held:
+        _print_json([vars(one) for one in files])
+    for one in () if as_json else files:
         click.echo(f"{one.name:<14}{one.bytes / 1e6:>9,.1f} MB in {one.files:,} files: {one.place}\n  {one.what}")
 
 
@@ -508,7 +513,16 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
 @click.option("--refresh", help="Open the sources again before a call if that was so long ago, such as 5m.")
-@click.option("--reader", help="Serve only what this reader sees, by corpus.for_reader.")
+@click.option(
+    "--hide",
+    multiple=True,
+    metavar="NAME",
+    help="A table, or a column as table.column, that does not exist for this command (repeatable).",
+)
+@click.option(
+    "--readers", type=click.Path(path_type=Path), help="The file with what is hidden from each reader; read again."
+)
+@click.option("--reader", help="Serve only what this reader of --readers sees.")
 @click.option("--http", is_flag=True, help="Serve over HTTP, to clients that send a reader's token.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address at which to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="Its port; 0 for any.")

@@ -20,20 +20,50 @@ import functools
 import math
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from tagframe.errors import InvalidArgument, NotConfigured, did_you_mean, shown_path
 
-if TYPE_CHECKING:
-    from tagframe.corpus import Corpus
-    from tagframe.embed import Embedder
-    from tagframe.lm import LM, Budget
+C = TypeVar("C")
+
+
+class AnyModel(Protocol):
+    """A language model, such as a :class:`tagframe.lm.LM`: what a setting must have, as settings know no room above."""
+
+    @property
+    def complete(self) -> Callable[..., Any]:
+        """Prompts to completions."""
+
+
+class AnyEmbedder(Protocol):
+    """An embedder, such as a :class:`tagframe.embed.Embedder`."""
+
+    @property
+    def encode(self) -> Callable[..., Any]:
+        """Texts to vectors."""
+
+
+class AnyCorpus(Protocol):
+    """A corpus, such as a :class:`tagframe.Corpus`."""
+
+    @property
+    def profiles(self) -> Sequence[Any]:
+        """The profiles of its tables."""
+
+
+class AnyBudget(Protocol):
+    """A budget, such as a :class:`tagframe.lm.Budget`."""
+
+    @property
+    def spent(self) -> Any:
+        """What is spent of it."""
+
 
 DEFAULT_STORE = "default"
 """The value of ``store`` that stands for the response store in the user's cache folder."""
@@ -88,11 +118,11 @@ class Settings:
         progress: whether long work shows a bar; None shows one if standard error is a terminal, and in a notebook.
     """
 
-    lm: str | LM | None = None
+    lm: str | AnyModel | None = None
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    embedder: str | Embedder | None = None
-    corpus: Corpus | None = None
+    embedder: str | os.PathLike[str] | AnyEmbedder | None = None
+    corpus: AnyCorpus | None = None
     store: str | Path | None = DEFAULT_STORE
     budget: Any = None
     concurrency: int = 64
@@ -101,12 +131,12 @@ class Settings:
     context_window: int | None = None
     max_tokens: int | None = None
     max_failed: float | None = None
-    lm_for: Mapping[str, str | LM] | None = None
+    lm_for: Mapping[str, str | AnyModel] | None = None
     timeout: float | None = None
     trace_contents: bool = False
     progress: bool | None = None
 
-    def model(self, step: str | None = None) -> str | LM | None:
+    def model(self, step: str | None = None) -> str | AnyModel | None:
         """The model of a step: that of ``lm_for`` if it has one, else ``lm``."""
         return self.lm if step is None or self.lm_for is None else self.lm_for.get(step, self.lm)
 
@@ -115,7 +145,7 @@ class ModelSettings(TypedDict, total=False):
     """The settings that an :class:`~tagframe.lm.LM` can have of its own; see :class:`Settings` for what they mean."""
 
     store: str | os.PathLike[str] | None
-    budget: Budget | float | None
+    budget: AnyBudget | float | None
     concurrency: int
     rpm: float | None
     tpm: float | None
@@ -128,8 +158,8 @@ class ModelSettings(TypedDict, total=False):
 class CallSettings(ModelSettings, total=False):
     """The settings that are keywords of a single call that asks a model: ``**settings: Unpack[CallSettings]``."""
 
-    lm: str | LM | None
-    lm_for: Mapping[str, str | LM] | None
+    lm: str | AnyModel | None
+    lm_for: Mapping[str, str | AnyModel] | None
     api_base: str | None
     api_key: str | None
 
@@ -137,13 +167,13 @@ class CallSettings(ModelSettings, total=False):
 class SearchSettings(CallSettings, total=False):
     """The settings of a call that also embeds texts."""
 
-    embedder: str | os.PathLike[str] | Embedder | None
+    embedder: str | os.PathLike[str] | AnyEmbedder | None
 
 
 class AnySettings(SearchSettings, total=False):
     """All settings: those that :func:`configure` and :func:`context` take."""
 
-    corpus: Corpus | None
+    corpus: AnyCorpus | None
     timeout: float | None
     trace_contents: bool
 
@@ -269,10 +299,10 @@ def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: st
             raise InvalidArgument(f"no {kind} {name!r} in {did_you_mean(name, known)}")
         if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
             raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
-        fits, says = _VALUES[name]
+        fits, requirement = _VALUES[name]
         if (value is None and name in ("concurrency", "trace_contents")) or (value is not None and not fits(value)):
-            shown = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
-            raise InvalidArgument(f"{says}; got {'something else' if name == 'api_key' else shown}")
+            text = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
+            raise InvalidArgument(f"{requirement}; got {'something else' if name == 'api_key' else text}")
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):
         given["budget"] = Dollars(budget)
@@ -368,23 +398,23 @@ def origins() -> dict[str, str]:
     Raises:
         InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
     """
-    found = dict.fromkeys(NAMES, "default")
+    places = dict.fromkeys(NAMES, "default")
     for place, layer in _layers():
-        found |= dict.fromkeys(_above({}, layer), place)
-    return found
+        places |= dict.fromkeys(_above({}, layer), place)
+    return places
 
 
 def _layers() -> list[tuple[str, Mapping[str, Any]]]:
     """The settings of each place, the nearest last."""
     try:
-        found = [_from_file(os.getcwd())]
+        layers = [_from_file(os.getcwd())]
     except FileNotFoundError:  # the working folder was removed
-        found = []
+        layers = []
     for name in _OF_TEXT:
         variable = f"TAGFRAME_{name.upper()}"
         if text := os.environ.get(variable):
-            found.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
-    return [*found, ("configure", _process), ("context", _scope.get({}))]
+            layers.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
+    return [*layers, ("configure", _process), ("context", _scope.get({}))]
 
 
 _OF_TEXT = tuple(name for name in NAMES if name != "corpus")
@@ -400,7 +430,7 @@ def _from_text(variable: str, name: str, text: str) -> Any:
             value = tomllib.loads(f"value = {text if text.startswith('{') else text.lower()}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-    return _said_by(variable, {name: value})[name]
+    return _checked_from(variable, {name: value})[name]
 
 
 @functools.cache
@@ -421,10 +451,10 @@ def _from_file(folder: str) -> tuple[str, Mapping[str, Any]]:
     for name in given:
         if name in NAMES and name not in _IN_FILE:
             raise InvalidArgument(f"{place}: {name} is not read from a file; use tagframe.configure({name}=…)")
-    return place, _said_by(place, given)
+    return place, _checked_from(place, given)
 
 
-def _said_by(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_from(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a place, checked.
 
     Raises:
@@ -451,7 +481,7 @@ def _refuse_connection(given: Mapping[str, Any], lm: Any) -> None:
         )
 
 
-def require_corpus(given: Corpus | None = None) -> Corpus:
+def require_corpus(given: C | None = None) -> C:
     """The corpus given, or the configured one.
 
     Raises:
@@ -460,9 +490,10 @@ def require_corpus(given: Corpus | None = None) -> Corpus:
     """
     if given is not None:
         checked({"corpus": given})
-    corpus = given if given is not None else current().corpus
+    corpus: Any = given if given is not None else current().corpus
     if corpus is None:
         raise NotConfigured(
             "no corpus to search: pass corpus=tagframe.open_corpus(…), or tagframe.configure(corpus=…) once"
         )
-    return corpus.current()
+    newest: C = corpus.current()
+    return newest

@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tagframe.answer import Answer
-    from tagframe.joins import JoinPlan
-
 T = TypeVar("T")
 
 logging.getLogger("tagframe").addHandler(logging.NullHandler())  # who wants the log says so
@@ -145,10 +142,6 @@ class ColumnNotFound(TagframeError, KeyError):
     """The table has no column with that name."""
 
 
-class HiddenColumn(TagframeError, PermissionError):
-    """The column was hidden with ``corpus.hide``: its cells are not read."""
-
-
 class FileNotAllowed(TagframeError, PermissionError):
     """An agent tried to write a file where that is not allowed, or over an existing one."""
 
@@ -169,8 +162,8 @@ class CatalogueWarning(UserWarning):
     """A catalogue could not be read or written; its content is in memory only."""
 
 
-class UnclearViewWarning(UserWarning):
-    """A view may show cells of a hidden column, and its database does not say what the view reads."""
+class HidingWarning(UserWarning):
+    """Something is computed from what is hidden and still read, or a list beside the data hides what is not there."""
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -255,10 +248,10 @@ class AmbiguousJoin(JoinError, ValueError):
     """Tables join in several ways that are equally likely.
 
     Attributes:
-        plans: one for each way; the first is the one that would have been used.
+        plans: a :class:`tagframe.JoinPlan` for each way; the first is the one that would have been used.
     """
 
-    def __init__(self, message: str, plans: Sequence[JoinPlan]) -> None:
+    def __init__(self, message: str, plans: Sequence[Any]) -> None:
         super().__init__(message)
         self.plans = list(plans)
 
@@ -521,10 +514,10 @@ class DoubtedAnswer(TagframeError, RuntimeError):
     """There is a reason to doubt an answer, and ``on_doubt="raise"`` was given.
 
     Attributes:
-        answer: the answer, with the reasons in its ``doubts``.
+        answer: the :class:`tagframe.Answer`, with the reasons in its ``doubts``.
     """
 
-    def __init__(self, message: str, answer: Answer) -> None:
+    def __init__(self, message: str, answer: Any) -> None:
         super().__init__(message)
         self.answer = answer
 
@@ -568,16 +561,16 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 @contextmanager
-def needing(said: str) -> Iterator[None]:
+def needing(message: str) -> Iterator[None]:
     """A block that imports a package of an optional extra.
 
     Raises:
-        MissingExtra: it is not installed; ``said`` is the message.
+        MissingExtra: it is not installed; ``message`` is the message.
     """
     try:
         yield
     except ImportError as error:
-        raise MissingExtra(said) from error
+        raise MissingExtra(message) from error
 
 
 def spared(what: str, otherwise: T, make: Callable[..., T], *args: Any) -> T:
@@ -624,7 +617,7 @@ def did_you_mean(name: str, known: Iterable[Any]) -> str:
     names = [str(option) for option in known]
     by_folded = {option.casefold(): option for option in reversed(names)}
     near = difflib.get_close_matches(str(name).casefold(), list(by_folded), n=1, cutoff=0.6)
-    shown = ", ".join(repr(option) for option in names[:20])
+    listed = ", ".join(repr(option) for option in names[:20])
     more = f", … {len(names) - 20} more" if len(names) > 20 else ""
     hint = f"; did you mean {by_folded[near[0]]!r}?" if near else ""
-    return f"{{{shown}{more}}}{hint}"
+    return f"{{{listed}{more}}}{hint}"

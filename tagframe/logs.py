@@ -24,11 +24,11 @@ def note(room: str, level: int, what: str, **fields: Any) -> None:
     """Log a line of a room with its fields; fields that are None are left out."""
     log = logging.getLogger(f"tagframe.{room}")
     if log.isEnabledFor(level):
-        told = {name: value for name, value in fields.items() if value is not None}
-        shown = ", ".join(
-            f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}" for name, value in told.items()
+        known = {name: value for name, value in fields.items() if value is not None}
+        text = ", ".join(
+            f"{name}={value:.3f}" if isinstance(value, float) else f"{name}={value}" for name, value in known.items()
         )
-        log.log(level, "%s%s", what, f" ({shown})" if shown else "", extra=told)
+        log.log(level, "%s%s", what, f" ({text})" if text else "", extra=known)
 
 
 @contextmanager
@@ -43,26 +43,28 @@ def statement(room: str, sql: str, dialect: str) -> Iterator[None]:
         tokens = [(token.token_type.name, token.text) for token in sqlglot.tokenize(sql, read=dialect)]
     except (sqlglot.errors.SqlglotError, ValueError):  # of no dialect that it knows
         tokens = []
-    shown = " ".join("?" if kind.endswith(("STRING", "NUMBER")) else text for kind, text in tokens)
-    note(room, logging.DEBUG, "statement", sql=shown)
-    text = sql if config.current().trace_contents else shown
+    anonymous = " ".join("?" if kind.endswith(("STRING", "NUMBER")) else text for kind, text in tokens)
+    note(room, logging.DEBUG, "statement", sql=anonymous)
+    text = sql if config.current().trace_contents else anonymous
     system = {"postgres": "postgresql"}.get(dialect, dialect)
-    with traces.span(shown.partition(" ")[0] or system, {"db.system.name": system, "db.query.text": text}, "CLIENT"):
+    with traces.span(
+        anonymous.partition(" ")[0] or system, {"db.system.name": system, "db.query.text": text}, "CLIENT"
+    ):
         yield
 
 
 @contextmanager
 def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
     """Log the start and the end of a block, with what it puts into the dict; a warning if it failed, or rows did."""
-    told: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     began = time.monotonic()
     note(room, logging.INFO, f"{what} started", **fields)
     how, level, error = "failed", logging.WARNING, None
     try:
-        with traces.span(what, told):
-            told.update(fields)
-            yield told
-        how, level = "ended", logging.WARNING if told.get("failed") else logging.INFO
+        with traces.span(what, counts):
+            counts.update(fields)
+            yield counts
+        how, level = "ended", logging.WARNING if counts.get("failed") else logging.INFO
     except GeneratorExit:  # closed early by its reader
         how, level = "closed", logging.INFO
         raise
@@ -71,7 +73,7 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
         raise
     finally:
         seconds = time.monotonic() - began
-        note(room, level, f"{what} {how}", **{**fields, "error": error, "seconds": seconds, **told})
+        note(room, level, f"{what} {how}", **{**fields, "error": error, "seconds": seconds, **counts})
 
 
 def runs(
@@ -82,10 +84,10 @@ def runs(
     def logged(function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            with run(room, what) as told:
-                found = function(*args, **kwargs)
-                told.update(counts(found))
-            return found
+            with run(room, what) as fields:
+                result = function(*args, **kwargs)
+                fields.update(counts(result))
+            return result
 
         return call
 

@@ -158,15 +158,15 @@ def sem_cluster_by(
         )
     if "cluster_id" in frame.columns:
         raise InvalidArgument("the frame already has a column 'cluster_id'; rename it, or drop it")
-    found: list[Any] = [None] * len(frame)
+    labels: list[Any] = [None] * len(frame)
     _lotus()
     if len(texts):
         with _on_lotus(settings) as indexed:
             column = pd.DataFrame({"text": list(texts.values())})
             clustered = indexed(column, "text").sem_cluster_by("text", ncentroids, niter=niter)  # type: ignore[operator]
         for row, number in zip(texts, clustered["cluster_id"], strict=True):
-            found[row] = int(number)
-    return frame.assign(cluster_id=pd.array(found, dtype="Int64"))
+            labels[row] = int(number)
+    return frame.assign(cluster_id=pd.array(labels, dtype="Int64"))
 
 
 def sem_partition_by(

@@ -3,7 +3,7 @@
 A package lists them in its ``pyproject.toml``, each under the name by which users ask for it::
 
     [project.entry-points."tagframe.methods"]
-    chain = "my_package:CHAIN"
+    chain = "my_package:Chain"
 
 They are found when a name is looked up that tagframe does not have. Only the package that brings the name is imported.
 """
@@ -60,8 +60,8 @@ def _points(kind: Kind) -> list[Any]:
     try:
         return [*entry_points(group=group)]
     except Exception:  # one package's list cannot be read: those of the others can
-        found: list[Any] = []
+        points: list[Any] = []
         for package in distributions():
             with contextlib.suppress(Exception):
-                found += package.entry_points.select(group=group)
-        return found
+                points += package.entry_points.select(group=group)
+        return points

@@ -1,4 +1,4 @@
-"""Progress bars: whether long work shows one, and how it looks."""
+"""Progress bars: whether long work has one, and how it looks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from tagframe.quiet import quiet
 T = TypeVar("T")
 
 PATIENCE = 0.8
-"""Seconds of local work before a bar appears that was not asked for: less than one."""
+"""Seconds of local work before a bar appears that the caller did not request: less than one."""
 
-
-_tell: ContextVar[Callable[[str], None] | None] = ContextVar("tagframe_tell", default=None)
+_report: ContextVar[Callable[[str], None] | None] = ContextVar("tagframe_progress", default=None)
 
 
 @contextmanager
-def told_to(tell: Callable[[str], None]) -> Iterator[None]:
-    """A block whose long work tells a function its state, in a sentence, with a bar or without."""
-    token = _tell.set(tell)
+def reporting_to(report: Callable[[str], None]) -> Iterator[None]:
+    """A block whose long work reports its state to a function, as a sentence, with a bar or without."""
+    token = _report.set(report)
     try:
         yield
     finally:
-        _tell.reset(token)
+        _report.reset(token)
 
 
 def is_wanted(progress: bool | None = None) -> bool:
@@ -50,7 +49,7 @@ def new_bar(total: int, description: str, unit: str, **options: Any) -> Any:
     return tqdm(total=total, desc=description or None, unit=unit, dynamic_ncols=True, **options)
 
 
-def shown(
+def track(
     work: Iterable[tuple[int, T]],
     total: int,
     description: str,
@@ -60,7 +59,8 @@ def shown(
 ) -> Generator[T, None, None]:
     """The items of the work, with a bar if one is wanted.
 
-    A bar that was not asked for with True appears only after :data:`PATIENCE` seconds, even if no unit is done by then.
+    A bar that the caller did not request with True appears only after :data:`PATIENCE` seconds, even if no unit is
+    done by then.
 
     Args:
         work: pairs of a number of units and an item.
@@ -70,14 +70,14 @@ def shown(
         progress: as for :func:`is_wanted`.
         options: of tqdm.
     """
-    if (tell := _tell.get()) is not None:
-        work = _telling(work, total, description, unit, tell)
+    if (report := _report.get()) is not None:
+        work = _reporting(work, total, description, unit, report)
     if not is_wanted(progress):
         for _, item in work:
             yield item
         return
-    asked = current().progress if progress is None else progress
-    bar = new_bar(total, description, unit, delay=0 if asked else PATIENCE, **options)
+    requested = current().progress if progress is None else progress
+    bar = new_bar(total, description, unit, delay=0 if requested else PATIENCE, **options)
     timer = threading.Timer(PATIENCE, _come_up, [bar])
     timer.daemon = True
     timer.start()
@@ -90,20 +90,20 @@ def shown(
         bar.close()
 
 
-def _telling(
-    work: Iterable[tuple[int, T]], total: int, description: str, unit: str, tell: Callable[[str], None]
+def _reporting(
+    work: Iterable[tuple[int, T]], total: int, description: str, unit: str, report: Callable[[str], None]
 ) -> Iterator[tuple[int, T]]:
     done = 0
     for units, item in work:
-        tell(f"{description}: {done:,} of {total:,} {unit}s" if unit else description)
+        report(f"{description}: {done:,} of {total:,} {unit}s" if unit else description)
         yield units, item
         done += units
 
 
 @contextmanager
 def waiting(description: str) -> Iterator[None]:
-    """For a block of work that has no units: shows what is waited for, and removes it afterwards."""
-    bar = shown([(1, None)], 1, description, "", leave=False, bar_format="{desc} … {elapsed}")
+    """For a block of work that has no units: shows what the program waits for, and removes it afterwards."""
+    bar = track([(1, None)], 1, description, "", leave=False, bar_format="{desc} … {elapsed}")
     with contextlib.closing(bar):
         next(bar)
         yield

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe import version as this
 from tagframe.errors import FactUnknown, RowsChanged
+from tagframe.version import __version__
 
 KEY = "tagframe"
 """Where the token is in ``attrs``."""
 
-_SAMPLED = 32
+_MAX_SAMPLED_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,10 @@ class _Witness:
 
 
 def _positions(rows: int) -> list[int]:
-    found: list[int] = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLED)).round()).astype(int).tolist()
-    return found
+    positions: list[int] = (
+        np.unique(np.linspace(0, rows - 1, min(rows, _MAX_SAMPLED_ROWS)).round()).astype(int).tolist()
+    )
+    return positions
 
 
 class _Token(str):
@@ -82,10 +84,10 @@ class _Token(str):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., _Token], tuple[Any, ...]]:
-        return _unpacked, (str(self), this.__version__, {name: _packed(fact) for name, fact in self.facts.items()})
+        return _unpacked, (str(self), __version__, {name: _packed(fact) for name, fact in self.facts.items()})
 
 
-_LARGEST = 32 * 1024
+_MAX_FACT_BYTES = 32 * 1024
 """Bytes of a fact that goes along in a pickle: one row of a frame has the facts of all of them."""
 
 
@@ -109,13 +111,13 @@ def _packed(fact: Any) -> bytes | _Left:
         data = pickle.dumps(fact)
     except Exception:  # a fact that does not pickle is no reason why a frame should not
         return _TOO_LARGE
-    return data if len(data) <= _LARGEST else _TOO_LARGE
+    return data if len(data) <= _MAX_FACT_BYTES else _TOO_LARGE
 
 
 def _unpacked(name: str, version: str, packed: Mapping[str, bytes | _Left]) -> _Token:
     """A token from its pickle. The frame is read whichever version wrote it; facts of another version are left out."""
-    other = _Left(f"were pickled by tagframe {version}, and this is {this.__version__}: make the frame again")
-    if version != this.__version__:
+    other = _Left(f"were pickled by tagframe {version}, and this is {__version__}: make the frame again")
+    if version != __version__:
         return _token(name, dict.fromkeys(packed, other))
     return _token(name, {key: one if isinstance(one, _Left) else pickle.loads(one) for key, one in packed.items()})
 
@@ -157,10 +159,10 @@ def recall(frame: pd.DataFrame, name: str) -> Any | None:
     Raises:
         RowsChanged: the fact names rows that the frame no longer has.
     """
-    held = _facts_of(frame).get(name)
-    if held is None or isinstance(held, _Left):
+    stored = _facts_of(frame).get(name)
+    if stored is None or isinstance(stored, _Left):
         return None
-    witness, fact = held
+    witness, fact = stored
     if witness is not None and (objection := witness.objection(frame)):
         raise RowsChanged(
             f"this frame has no {name} of its own: they belong to the rows of the frame that it was taken from, and "
@@ -182,8 +184,8 @@ def require(frame: pd.DataFrame, name: str, maker: str) -> Any:
         RowsChanged: as :func:`recall`.
     """
     fact = recall(frame, name)
-    if isinstance(held := _facts_of(frame).get(name), _Left):
-        raise FactUnknown(f"the {name} of this frame {held.why}")
+    if isinstance(stored := _facts_of(frame).get(name), _Left):
+        raise FactUnknown(f"the {name} of this frame {stored.why}")
     if fact is None:
         raise FactUnknown(
             f"this frame has no {name}: it does not come from {maker}, or an operation in between dropped its attrs "

@@ -34,15 +34,15 @@ _PROVIDERS = {
 
 _MEASURED: deque[tuple[Any, float, Mapping[str, Any], Any]] = deque()
 """Metrics that wait, as instruments, values, attributes and contexts: many at once are recorded in less time."""
-_AT_ONCE = 256
+_MAX_WAITING_METRICS = 256
 
 
 def _provider(kind: str) -> Any | None:
     """What the program has set up for spans (``trace``) or ``metrics``; None if nothing."""
     module = sys.modules.get(f"opentelemetry.{kind}")
     name = "get_tracer_provider" if kind == "trace" else "get_meter_provider"
-    found = getattr(module, name, lambda: None)()
-    return None if "Proxy" in type(found).__name__ else found  # a proxy waits for one to be set
+    provider = getattr(module, name, lambda: None)()
+    return None if "Proxy" in type(provider).__name__ else provider  # a proxy waits for one to be set
 
 
 @functools.lru_cache(1)
@@ -66,20 +66,20 @@ def are_wanted() -> bool:
     return "opentelemetry" in sys.modules and (_provider("trace") or _provider("metrics")) is not None
 
 
-def span(name: str, told: Mapping[str, Any], kind: str = "INTERNAL") -> AbstractContextManager[Any]:
+def span(name: str, attributes: Mapping[str, Any], kind: str = "INTERNAL") -> AbstractContextManager[Any]:
     """A span around a block.
 
     Args:
         name: of the span.
-        told: its attributes, read when the block ends; names without a dot are tagframe's own.
+        attributes: its attributes, read when the block ends; names without a dot are tagframe's own.
         kind: of the span, by its name in OpenTelemetry.
     """
     provider = _provider("trace")
-    return nullcontext() if provider is None else _span(_tracer_of(provider), name, told, kind)
+    return nullcontext() if provider is None else _span(_tracer_of(provider), name, attributes, kind)
 
 
 @contextmanager
-def _span(tracer: Any, name: str, told: Mapping[str, Any], kind: str) -> Iterator[None]:
+def _span(tracer: Any, name: str, attributes: Mapping[str, Any], kind: str) -> Iterator[None]:
     trace = sys.modules["opentelemetry.trace"]
     silent = {"record_exception": False, "set_status_on_exception": False}  # the text of an error may quote cells
     with tracer.start_as_current_span(name, kind=trace.SpanKind[kind], **silent) as made:
@@ -89,7 +89,7 @@ def _span(tracer: Any, name: str, told: Mapping[str, Any], kind: str) -> Iterato
             _fail(made, type(error).__name__)
             raise
         finally:
-            own = {key if "." in key else f"tagframe.{key}": value for key, value in told.items()}
+            own = {key if "." in key else f"tagframe.{key}": value for key, value in attributes.items()}
             made.set_attributes({key: value for key, value in own.items() if value is not None})
 
 
@@ -99,17 +99,21 @@ def _fail(made: Any, error: str) -> None:
 
 
 @functools.lru_cache(64)
-def _asked(model: str, operation: str) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+def _fields_of(model: str, operation: str) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
     """Of all requests to a model, by litellm's name: the name of the span, its attributes, and those of the tokens that
     are read and written. The SDK copies attributes."""
     prefix, slash, rest = model.partition("/")
     provider = prefix if slash else "openai"
-    told = {
+    attributes = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.request.model": rest or model,
     }
-    return f"{operation} {rest or model}", told, [{**told, "gen_ai.token.type": kind} for kind in ("input", "output")]
+    return (
+        f"{operation} {rest or model}",
+        attributes,
+        [{**attributes, "gen_ai.token.type": kind} for kind in ("input", "output")],
+    )
 
 
 def request(
@@ -135,32 +139,34 @@ def request(
         error: the class of the error in which it ended.
         tokens: read and written, if it has ended well.
         dollars: its cost, if known.
-        messages, answer: None unless contents are told.
+        messages, answer: None unless contents are traced.
     """
-    name, asked, of_tokens = _asked(model, operation)
+    name, shared, of_tokens = _fields_of(model, operation)
     if (provider := _provider("metrics")) is not None:
         lasted, used = _instruments(provider)
         within = sys.modules["opentelemetry.context"].get_current()  # exemplars name the span
-        _MEASURED.append((lasted, seconds, {**asked, "error.type": error} if error else asked, within))
+        _MEASURED.append((lasted, seconds, {**shared, "error.type": error} if error else shared, within))
         _MEASURED.extend((used, count, kind, within) for kind, count in zip(of_tokens, tokens or (), strict=False))
-        if len(_MEASURED) >= _AT_ONCE:
+        if len(_MEASURED) >= _MAX_WAITING_METRICS:
             record()
     if (provider := _provider("trace")) is None:
         return
-    told = {**asked}
+    attributes = {**shared}
     if tokens is not None:
-        told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"] = tokens
+        attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"] = tokens
     if dollars is not None:
-        told["gen_ai.usage.cost"] = dollars
+        attributes["gen_ai.usage.cost"] = dollars
     if error is not None and status is not None:
-        told["http.response.status_code"] = status
+        attributes["http.response.status_code"] = status
     kind, ended = sys.modules["opentelemetry.trace"].SpanKind.CLIENT, time.time_ns()
-    made = _tracer_of(provider).start_span(name, kind=kind, attributes=told, start_time=ended - int(seconds * 1e9))
+    made = _tracer_of(provider).start_span(
+        name, kind=kind, attributes=attributes, start_time=ended - int(seconds * 1e9)
+    )
     if not made.is_recording():  # a sampler has left it out
         return
     if messages is not None:
-        said = [(message["role"], message["content"]) for message in messages]
-        made.set_attribute("gen_ai.input.messages", _messages(said))
+        contents = [(message["role"], message["content"]) for message in messages]
+        made.set_attribute("gen_ai.input.messages", _messages(contents))
         if answer is not None:
             made.set_attribute("gen_ai.output.messages", _messages([("assistant", answer)]))
     if error is not None:
@@ -172,11 +178,11 @@ def record() -> None:
     """Give the metrics of requests to the SDK; called when a run has sent all."""
     while _MEASURED:
         with suppress(IndexError):  # another thread has taken the last one
-            instrument, measured, told, within = _MEASURED.popleft()
-            instrument.record(measured, told, within)
+            instrument, measured, attributes, within = _MEASURED.popleft()
+            instrument.record(measured, attributes, within)
 
 
-def _messages(said: Sequence[tuple[str, Any]]) -> str:
+def _messages(contents: Sequence[tuple[str, Any]]) -> str:
     """Messages in the conventions' form."""
     return json.dumps(
         [
@@ -184,7 +190,7 @@ def _messages(said: Sequence[tuple[str, Any]]) -> str:
                 "role": role,
                 "parts": [{"type": "text", "content": content}] if isinstance(content, str) else list(content),
             }
-            for role, content in said
+            for role, content in contents
         ],
         ensure_ascii=False,
         default=str,

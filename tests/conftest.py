@@ -182,7 +182,7 @@ def statements_left(postgres: PostgresServer) -> Callable[[], list[str]]:
     query = "SELECT query FROM pg_stat_activity WHERE application_name = 'tagframe' AND state <> 'idle'"
 
     def left() -> list[str]:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         with psycopg.connect(postgres.url(), autocommit=True) as owner:
             while (found := [text for (text,) in owner.execute(query)]) and time.monotonic() < deadline:
                 time.sleep(0.05)

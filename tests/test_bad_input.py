@@ -33,7 +33,9 @@ def odd(tmp_path) -> tf.Corpus:
 def test_odd_names_from_retrieval_to_the_operators(live, odd):
     live.answers = "True"
     found = odd.tables.tag.retrieve_tables(
-        "Which customer group made the order?", k=2, method="greedy", decomposition=["customer group", "order"]
+        "Which customer group made the order?",
+        k=2,
+        method=tf.methods.IterativeJAR(subqueries=["customer group", "order"]),
     )
     assert {hit.id.split(".", 1)[1] for hit in found.tables} == {"order", "customer group"}
     merged = found.merge()

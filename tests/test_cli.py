@@ -70,7 +70,7 @@ def test_tables():
 
 
 def test_retrieve_json_has_the_promised_shape():
-    found = json.loads(run("retrieve", DATA, QUESTION, "-k", 4, "--method", "greedy", "--json"))
+    found = json.loads(run("retrieve", DATA, QUESTION, "-k", 4, "--method", "iterative-jar", "--json"))
     assert set(found) == {"question", "tables", "joins", "note", "confidence"}
     assert found["question"] == QUESTION
     assert {hit["id"] for hit in found["tables"]} == {
@@ -255,7 +255,7 @@ def test_ask_reads_the_environment(store, monkeypatch):
     [
         (("tables", "missing.sqlite"), "missing.sqlite"),
         (("retrieve", DATA, "  "), "question"),
-        (("retrieve", DATA, QUESTION, "--method", "gredy"), "did you mean 'greedy'"),
+        (("retrieve", DATA, QUESTION, "--method", "dence"), "did you mean 'dense'"),
         (("ask", DATA, QUESTION), "no language model"),
         (("merge", DATA, "flims"), "did you mean 'films'"),
         (("merge", DATA, "directors", "films", "--how", "left"), "would repeat"),
@@ -323,11 +323,10 @@ def test_cache_lists_and_removes(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert run("cache") == ""
-    corpus = tf.open_corpus(DATA, progress=False)
-    corpus.hide("customers.town")
+    tf.open_corpus(DATA, progress=False).private("customers.town")
     listed = {one["name"]: one for one in json.loads(run("cache", "--json"))}
     assert listed["catalogues"]["bytes"] > 0
-    assert "hidden columns are shown again" in run("cache", "--remove", "facts", status=1)
+    assert "private columns are no longer private" in run("cache", "--remove", "facts", status=1)
     assert "did you mean 'catalogues'" in run("cache", "--remove", "catalogs", status=1)
     assert "catalogues" not in run("cache", "--remove", "catalogues")
     assert "facts" in run("cache")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +59,39 @@ def test_every_folder_for_something_new_is_there(folder: str):
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"^make (\w+)", PAGE, flags=re.MULTILINE))))
 def test_every_target_is_in_the_makefile(target: str):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+VAGUE = {"told", "said", "asked", "held", "kept", "shown", "looked", "meant"}
+"""Participles that do not say what a thing is, so that a reader of a name learns nothing: name the thing."""
+NOT_YET = ("answer/", "corpus/", "engines/", "keys/", "learning/", "retrieval/", "semantic/")
+
+
+def names_in(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every name that the code gives or uses, with its line."""
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "arg", "name", "asname", "rest", "kwd_attrs", "names"):
+            given = getattr(node, field, None)
+            for name in given if isinstance(given, list) else [given]:
+                if isinstance(name, str):
+                    yield name, getattr(node, "lineno", 0)
+
+
+def vague_names(text: str) -> list[str]:
+    return [f"line {line}: {name}" for name, line in names_in(ast.parse(text)) if name.strip("_").casefold() in VAGUE]
+
+
+def test_a_vague_name_is_seen_wherever_it_stands():
+    for code in (
+        "kept = 1", "def f(_told): pass", "def shown(): pass", "class Held: pass", "a.asked", "f(said=1)", "_KEPT = 1",
+        "import a as meant", "from a import told", "for looked in a: pass", "match a:\n    case [*kept]: pass",
+        "try: pass\nexcept E as held: pass", "def f(*shown): pass", "def f():\n    global kept",
+    ):  # fmt: skip
+        assert len(vague_names(code)) == 1, code
+    assert not vague_names("rows_kept = is_told = 'kept'  # held")
+
+
+def test_names_say_what_a_thing_is():
+    files = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    clean = {name: text for name, text in files.items() if not name.startswith(NOT_YET)}
+    assert not [name for name in clean if VAGUE & {part.removesuffix(".py") for part in name.split("/")}]
+    assert not {name: vague for name, text in sorted(clean.items()) if (vague := vague_names(text))}

@@ -14,7 +14,7 @@ from accounted import merged
 
 import tagframe as tf
 from tag_bench.server import error
-from tagframe.display import found_html, join_graph, join_tree, outcomes_html, report_html
+from tagframe.display import join_graph, join_tree, outcomes_html, report_html, retrieved_html
 from tagframe.joins import JoinPlan, JoinStep, PlanTable
 from tagframe.keys import Evidence, KeyPair
 from tagframe.merging import join_plan
@@ -199,13 +199,13 @@ def test_names_are_escaped_everywhere():
     _, report = merged(frames, plan, on_loss="allow")
     hit = TableHit(f"shop.{HOSTILE}", 1.0, (f"named in the question: {HOSTILE}",))
     found = RetrievedTables(HOSTILE, (hit,), tf.open_corpus(frames), note=HOSTILE)
-    page = Tags(found_html(found, plan) + report_html(report))
+    page = Tags(retrieved_html(found, plan) + report_html(report))
     assert not page.open
     assert not {"script", "i"} & set(page.tags)
     assert "".join(page.words).count(HOSTILE) >= 5
     assert "<i>id" in page.words
     assert HOSTILE in boxes(join_graph(plan))
-    assert not {"script", "i"} & set(Tags(found_html(found, None, HOSTILE)).tags)
+    assert not {"script", "i"} & set(Tags(retrieved_html(found, None, HOSTILE)).tags)
 
 
 def test_letters_that_xml_has_no_room_for_are_left_out():
@@ -264,7 +264,7 @@ def test_a_probability_is_shown_once():
     same = [TableHit("shop.sales", 0.875, (), 0.875), TableHit("shop.shops", 0.5, (), 0.5)]
     for hits, scored in ((same, False), ([TableHit("shop.sales", 3.25, (), 0.875)], True)):
         found = RetrievedTables("Which sales?", hits, corpus)
-        words = Tags(found_html(found, None)).words
+        words = Tags(retrieved_html(found, None)).words
         assert {"chance", "88%"} <= set(words)
         assert ("score" in words) == scored
 

@@ -172,7 +172,10 @@ def public_names() -> set[str]:
     errors = {f"tagframe.errors.{name}" for name, one in vars(tf.errors).items() if inspect.isclass(one)}
     ours = {name for name in errors if getattr(tf.errors, name.rpartition(".")[2]).__module__ == "tagframe.errors"}
     awaited = {name for name in tf.__all__ if name.startswith("asem_")}
-    return methods | ours | {f"tagframe.{name}" for name in {*tf.__all__} - awaited - {"accessor"}}
+    selectors = {f"tagframe.methods.{method.__name__}" for method in tf.methods.METHODS.values()}
+    return (
+        methods | ours | selectors | {f"tagframe.{name}" for name in {*tf.__all__} - awaited - {"accessor", "methods"}}
+    )
 
 
 def test_every_public_name_has_a_page():

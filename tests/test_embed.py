@@ -68,7 +68,7 @@ class TestMiniLM:
         np.testing.assert_array_equal(asked.result()[0], vectors[0])
 
     def test_what_is_remembered_is_bounded(self, minilm, monkeypatch):
-        monkeypatch.setattr("tagframe.embed.local.REMEMBERED", 3)
+        monkeypatch.setattr("tagframe.embed.local.MAX_REMEMBERED_TEXTS", 3)
         for number in range(5):
             minilm.encode([f"question {number}"])
         assert list(minilm._remembered) == [("passage", f"question {number}") for number in (2, 3, 4)]
@@ -450,7 +450,7 @@ FRAMES = {"a.singer": pd.DataFrame({"singer": ["Ann"]}), "a.part": pd.DataFrame(
 
 
 class TestKinds:
-    @pytest.mark.parametrize("method", ["greedy", "murre", "dense", "crush"])
+    @pytest.mark.parametrize("method", ["iterative-jar", "murre", "dense", "crush"])
     def test_tables_are_passages_and_what_searches_is_a_query(self, method):
         kinds, corpus = Kinds(), tf.open_corpus(FRAMES)
         assert tf.retrieve_tables("Which singer sang", corpus, k=1, method=method, embedder=kinds).ids == ["a.singer"]

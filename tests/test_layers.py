@@ -64,6 +64,18 @@ def imported_modules(path: Path, *, late: bool = True) -> set[str]:
     return found
 
 
+@functools.cache
+def typed_modules(path: Path) -> set[str]:
+    """The modules of tagframe that a module imports for type checkers alone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for line in node.body:
+                if isinstance(line, ast.ImportFrom) and (line.module or "").split(".")[0] == "tagframe":
+                    found |= {f"{line.module}.{alias.name}" for alias in line.names}
+    return found
+
+
 def imported_rooms(path: Path) -> set[str]:
     return {name.split(".")[1] for name in imported_modules(path, late=not is_late(path)) if "." in name}
 
@@ -80,6 +92,14 @@ def test_files_with_late_imports_import_something_higher():
     for file in LATE:
         path = PACKAGE / file
         assert imported_modules(path) - imported_modules(path, late=False), f"{file} needs no late imports any more"
+
+
+def test_imports_for_type_checkers_go_down_too():
+    """A reader follows them as well: a room below takes a small protocol of its own, or an object."""
+    for path in modules():
+        level = LEVEL[room_of(path)]
+        upward = {name for name in typed_modules(path) if LEVEL.get(name.split(".")[1], 0) > level}
+        assert not upward or path.relative_to(PACKAGE).as_posix() in LATE, f"{path} imports {upward}"
 
 
 def test_siblings_that_must_not_know_each_other():

@@ -66,10 +66,12 @@ def test_each_part_of_a_paper_is_where_the_page_says(row: Row):
 
 
 def test_each_switch_is_an_argument():
-    called = (tagframe.retrieve_tables, tagframe.text2sql, tagframe.rag, tagframe.answer.PaperGen)
+    methods = tagframe.methods.METHODS.values()
+    called = (*methods, tagframe.text2sql, tagframe.rag, tagframe.answer.PaperGen)
     takes = {"lm"}.union(*map(parameters, called))  # "lm" is a setting, which every call takes
-    said = {name for row in PARTS for name in re.findall(r"`(\w+)=", row[4])}
-    assert {"as_printed", "variant", "weights", "omega", "covered_at", "beam", "hops", "repair"} <= said <= takes
+    switches = {name for row in PARTS for name in re.findall(r"\b(\w+)=", row[4])}
+    ours = {"as_printed", "variant", "weights", "omega", "covered_at", "beam", "hops", "ablate", "subqueries", "repair"}
+    assert ours <= switches <= takes
 
 
 def test_the_citation_file_is_of_this_version_and_has_the_papers_of_the_page():

@@ -30,11 +30,17 @@ from tagframe.operators import AddedColumn, OnError, Outcome, Step, declare, fin
 from tagframe.retrieval import Method, Selection, all_tables, by_words
 
 
-def first(problem, k):
-    return Selection(tuple(range(problem.wanted(k))))
+class First(Method):
+    name, summary = "first", "takes the first tables by their names"
 
+    def relevance(self, index, question, lm):
+        return by_words(index, question)
 
-FIRST = Method("first", "takes the first tables by their names", by_words, all_tables, first)
+    def prepare(self, index, question, relevance, anchored, k):
+        return all_tables(index, question, relevance, anchored, k)
+
+    def select(self, problem, k=None):
+        return Selection(tuple(range(problem.wanted(k))))
 
 
 @declare(guess=lambda prompt: "LOUD")
@@ -61,11 +67,11 @@ class Lengths:
 '''
 POINTS = """
 [tagframe.methods]
-first = stranger:FIRST
-second = stranger:FIRST
+first = stranger:First
+second = stranger:First
 broken = stranger:MISSING
-no_method = stranger:first
-greedy = stranger:FIRST
+no_method = stranger:Lengths
+jar = stranger:First
 
 [tagframe.operators]
 sem_shout = stranger:sem_shout
@@ -75,7 +81,7 @@ sem_cluster_by = stranger_that_fails:sem_cluster_by
 
 [tagframe.embedders]
 lengths = stranger:Lengths
-no_embedder = stranger:first
+no_embedder = stranger:sem_shout
 """
 
 
@@ -137,7 +143,7 @@ def test_what_is_broken_is_named_and_breaks_nothing_else(stranger: Path, festiva
     frame = pd.DataFrame({"text": ["sea"]})
     with pytest.raises(PluginFailed, match=r"method 'broken' of the package 'stranger' \(stranger:MISSING\) cannot be"):
         festival.retrieve_tables("Which films?", method="broken")
-    with pytest.raises(PluginFailed, match=r"a method is a tagframe\.retrieval\.Method"):
+    with pytest.raises(PluginFailed, match=r"a method is a subclass of tagframe\.retrieval\.Method"):
         festival.retrieve_tables("Which films?", method="no_method")
     with pytest.raises(PluginFailed, match="the method is called 'first'; its entry point must be, too"):
         festival.retrieve_tables("Which films?", method="second")
@@ -170,7 +176,7 @@ def test_a_list_that_cannot_be_read_hides_no_other(stranger: Path, install: Call
 
 
 def test_names_of_our_own_are_ours(stranger: Path, festival: tf.Corpus):
-    assert festival.retrieve_tables("Which films?", k=2, method="greedy").method == "greedy"
+    assert festival.retrieve_tables("Which films?", k=2, method="jar").method == "jar"
     tag = pd.DataFrame({"a": [1]}).tag
     assert [getattr(tag, name).__module__ for name in ("merge", "sem_cluster_by")] == [
         "tagframe.merging.frames",
@@ -181,13 +187,13 @@ def test_names_of_our_own_are_ours(stranger: Path, festival: tf.Corpus):
 
 
 def test_two_packages_of_one_name_are_told(stranger: Path, install: Callable[..., None], festival: tf.Corpus):
-    install("stranger_two", PACKAGE, "[tagframe.methods]\nfirst = stranger_two:FIRST\n")
+    install("stranger_two", PACKAGE, "[tagframe.methods]\nfirst = stranger_two:First\n")
     with pytest.raises(PluginFailed, match="method 'first' is brought by stranger and stranger_two: uninstall"):
         festival.retrieve_tables("Which films?", method="first")
 
 
 def test_two_packages_with_operators_of_one_name(stranger: Path, install: Callable[..., None]):
-    install("stranger_two", PACKAGE, "[tagframe.methods]\nthird = stranger_two:FIRST\n")
+    install("stranger_two", PACKAGE, "[tagframe.methods]\nthird = stranger_two:First\n")
     assert tf.sem_shout.__doc__
     with pytest.raises(PluginFailed, match=r"stranger has an operator sem_shout; give that of stranger_two another"):
         tf.retrieve_tables("x", tf.open_corpus({"a": pd.DataFrame({"x": [1]})}), method="third")
@@ -201,7 +207,7 @@ def test_tag_bench_measures_the_method_of_a_plugin(tmp_path: Path):
     questions = [{"question": "dog and owner", "db_id": "d", "gold_tables": ["dog", "owner"]}]
     (tmp_path / "dev.json").write_text(json.dumps(questions))
     (tmp_path / "dev_tables.json").write_text(json.dumps(tables))
-    (tmp_path / "mine.py").write_text(f"{PACKAGE}\nfrom tagframe.retrieval import register\nregister(FIRST)\n")
+    (tmp_path / "mine.py").write_text(f"{PACKAGE}\nfrom tagframe.retrieval import register\nregister(First)\n")
     asked = ["retrieval", "--data", str(tmp_path), "--method", "first", "-k", "2", "--json", "out.json"]
     call = [sys.executable, "-m", "tag_bench", "--plugin", "mine", *asked]
     root = Path(tf.__file__).parents[1]

@@ -10,7 +10,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.embed import MiniLM, packaged_folder
-from tagframe.progress import shown, told_to, waiting
+from tagframe.progress import reporting_to, track, waiting
 from tagframe.stopping import Stopped, Stopping
 
 
@@ -50,7 +50,7 @@ def test_it_comes_up_before_the_first_unit_is_done(terminal):
         assert terminal.drawn.wait(60)
         yield 1, "a table"
 
-    assert list(shown(work(), 1, "profiling", "table")) == ["a table"]
+    assert list(track(work(), 1, "profiling", "table")) == ["a table"]
     assert "profiling:   0%|" in terminal.getvalue()
     assert "1/1" in terminal.getvalue()
 
@@ -95,6 +95,6 @@ def test_work_in_python_stops_at_its_next_unit():
                 stopping.stop()  # as another thread does, for a client that cancelled
             yield 1, number
 
-    with told_to(lambda message: stopping.check()), pytest.raises(Stopped):
-        units.extend(shown(work(), 1_000, "reading", "table", progress=False))
+    with reporting_to(lambda message: stopping.check()), pytest.raises(Stopped):
+        units.extend(track(work(), 1_000, "reading", "table", progress=False))
     assert len(units) <= 3

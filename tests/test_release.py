@@ -26,6 +26,20 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14") if DRAWS > 1 else (f"{sys.version_in
 """As a rule one empty environment, of the Python that runs the tests, to which what is needed is linked."""
 
 
+LIBRARY = {".html", ".json", ".py", ".pyi", ".typed"}
+"""The endings of the library's files."""
+TRACKED = {*LIBRARY, "", ".cff", ".csv", ".ipynb", ".jsonl", ".md", ".png", ".svg", ".toml", ".txt"}
+"""The endings of all files of the repository; "" is that of names such as ``Makefile``."""
+
+
+def tracked(folder: str = ".") -> list[str]:
+    """The files of the repository in a folder."""
+    listed = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone: git does not say what is tracked")
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
 def project() -> dict[str, Any]:
     found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return found
@@ -33,6 +47,12 @@ def project() -> dict[str, Any]:
 
 def test_the_changelog_begins_with_this_version():
     assert f"\n## {tagframe.__version__} (" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("folder", "endings"), [("tagframe", LIBRARY), (".", TRACKED)])
+def test_files_have_known_endings(folder, endings):
+    """What an editor or a merge leaves behind, such as ``csv.py.orig``, is neither tracked nor in the wheel."""
+    assert [name for name in tracked(folder) if Path(name).suffix not in endings] == []
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +69,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_wheel_has_the_library_and_nothing_else(wheel):
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    listed = subprocess.run(["git", "ls-files", "tagframe"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a clone: git does not say what is the library's")
-    assert inside == {name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
+    assert inside == {*tracked("tagframe")}
 
 
 @pytest.mark.slow

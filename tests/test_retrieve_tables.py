@@ -34,9 +34,9 @@ def test_three_ways_to_the_tables_of_a_question_give_the_same(festival: tf.Corpu
 
 def test_each_is_quoted_and_sends_nothing(festival: tf.Corpus, live):
     quotes = [
-        festival.retrieve_tables(QUESTION, refine=True, quote=True),
-        tf.retrieve_tables(QUESTION, festival, refine=True, quote=True),
-        festival.tables.tag.retrieve_tables(QUESTION, refine=True, quote=True),
+        festival.retrieve_tables(QUESTION, method="auto:look", quote=True),
+        tf.retrieve_tables(QUESTION, festival, method="auto:look", quote=True),
+        festival.tables.tag.retrieve_tables(QUESTION, method="auto:look", quote=True),
     ]
     assert [type(quote) for quote in quotes] == [Quote] * 3
     assert {quote.calls for quote in quotes} == {1}

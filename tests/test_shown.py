@@ -43,7 +43,7 @@ def results() -> Iterator[Any]:
     tables = corpus()
     tables.keys.add(f"orders_{LONG}.{LONG}_id = {LONG}.{LONG}_id")
     tables.keys.forbid(f"orders_{LONG}.{HOSTILE} = {HOSTILE}.id")
-    found = tables.retrieve_tables(f"orders {LONG} {HOSTILE}", k=2, method="greedy")
+    found = tables.retrieve_tables(f"orders {LONG} {HOSTILE}", k=2, method="iterative-jar")
     merged = tf.merge(
         {LONG: tables[f"shop.{LONG}"], f"orders_{LONG}": tables[f"shop.orders_{LONG}"]},
         on_fanout="allow",

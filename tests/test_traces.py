@@ -147,7 +147,7 @@ def test_metrics_count_requests_tokens_and_failures(server: Server, monkeypatch:
     server.answers = lambda request: error(400, "no") if "zqs-3" in request.prompt else "yes"
     with pytest.warns(FailedRowsWarning):
         tf.sem_map(FRAME, "Who is {name}?", on_error="drop", **models(server))
-    for _ in range(500):  # a run counts its requests just after its answers are there
+    for _ in range(6_000):  # a run counts its requests just after its answers are there
         if not traces._MEASURED and (data := reader.get_metrics_data()) is not None:
             break
         time.sleep(0.01)

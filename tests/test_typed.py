@@ -97,11 +97,11 @@ orders: pd.DataFrame = corpus["orders"]
 corpus[7]  # wrong
 corpus["orders", "customers"]  # wrong
 
-found = corpus.retrieve_tables("Who ordered twice?", k="auto", refine=True)
+found = corpus.retrieve_tables("Who ordered twice?", k="auto", method=tf.methods.Auto(look=True))
 both: pd.DataFrame = found.merge(on="customer_id", on_loss="allow" if found.tables else "warn", limit=10)
-corpus.retrieve_tables("Who ordered twice?", methd="greedy")  # wrong
+corpus.retrieve_tables("Who ordered twice?", methd="jar")  # wrong
 tf.retrieve_tables("Who ordered twice?", corpus, K=3)  # wrong
-priced: Quote = tf.retrieve_tables("Who ordered twice?", corpus, refine=True, quote=True)
+priced: Quote = tf.retrieve_tables("Who ordered twice?", corpus, method="auto:look", quote=True)
 
 answer: tf.Answer = tf.ask("Who ordered twice?", corpus, k=3, on_error="keep", lm="openai/gpt-4o")
 asked: Quote = tf.ask("Who ordered twice?", corpus, quote=True)
@@ -127,12 +127,12 @@ EXTEND = (
     "\n".join(block["code"] for block in examples(ROOT / "docs" / "guides" / "extend.md"))
     + """
 rates: pd.DataFrame = sem_stars(reviews, "How good is {review}?", suffix="_rating", on_error="keep")
-corpus.retrieve_tables("Who ordered twice?", method=Method("mine", "is mine", by_both, among_candidates, chain))
-given: tf.Answer = tf.ask("Who ordered twice?", corpus, method=CHAIN)
+corpus.retrieve_tables("Who ordered twice?", method=Chain(weight=2))
+given: tf.Answer = tf.ask("Who ordered twice?", corpus, method=Chain())
 sem_stars(reviews, "How good is {review}?", sufix="_rating")  # wrong
-corpus.retrieve_tables("Who ordered twice?", method=chain)  # wrong
-Method("mine", "is mine", by_both, among_candidates, lambda problem, k: problem.r)  # wrong
-register(chain)  # wrong
+corpus.retrieve_tables("Who ordered twice?", method=Chain)  # wrong
+tf.methods.JAR(beam=5)  # wrong
+register(Chain())  # wrong
 tf.configure(embedder=Writer())  # wrong
 tf.TAG(lambda: "SELECT 1", tf.exec_sql(corpus))  # wrong
 Batch([Prompt.of("How good?")], acept=int)  # wrong

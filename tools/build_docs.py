@@ -21,7 +21,7 @@ DOCS, SITE = ROOT / "docs", ROOT / "site"
 sys.path.insert(0, str(ROOT))
 
 
-def told(path: str) -> str:
+def reference_of(path: str) -> str:
     """A name of the reference as Markdown: a class with its methods, a module with its classes."""
     found = pydoc.locate(path)
     lines = [f"## `{path.rpartition('.')[2]}{_signature(found)}`", "", inspect.getdoc(found) or ""]
@@ -36,8 +36,8 @@ def told(path: str) -> str:
 def _signature(found: object) -> str:
     if not inspect.isfunction(found):
         return ""
-    shown = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(found)))  # annotations are texts
-    return re.sub(r"<function (\S+) at 0x\w+>", r"\1", shown)
+    text = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(found)))  # annotations are texts
+    return re.sub(r"<function (\S+) at 0x\w+>", r"\1", text)
 
 
 def pages(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -54,7 +54,7 @@ def main() -> int:
     lines = [f"# {project['site_name']}", "", f"> {project['site_description']}", ""]
     for title, path in pages(project["nav"]):
         text = (DOCS / path).read_text("utf-8")
-        text = re.sub(r"^::: (\S+)$", lambda block: told(block[1]), text, flags=re.MULTILINE)
+        text = re.sub(r"^::: (\S+)$", lambda block: reference_of(block[1]), text, flags=re.MULTILINE)
         (SITE / path).write_text(text, "utf-8")
         lines.append(f"- [{title}]({path})")
     (SITE / "llms.txt").write_text("\n".join([*lines, ""]), "utf-8")

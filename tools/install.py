@@ -38,13 +38,13 @@ def megabytes(folder: Path) -> float:
 def run(command: list[str], folder: Path, start: float) -> None:
     """Run pip; print its step every few seconds, and all that it said if it fails."""
     pip = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=read, args=(pip.stdout, said), daemon=True).start()
+    output: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=read, args=(pip.stdout, output), daemon=True).start()
     lines: list[str] = []
     step, due = "", time.monotonic() + EVERY
     while True:
         try:
-            line = said.get(timeout=max(due - time.monotonic(), 0.01))
+            line = output.get(timeout=max(due - time.monotonic(), 0.01))
         except queue.Empty:
             print(f"  {time.monotonic() - start:4.0f} s, {megabytes(folder):5,.0f} MB  {step[:90]}", flush=True)
             due = time.monotonic() + EVERY
@@ -58,11 +58,11 @@ def run(command: list[str], folder: Path, start: float) -> None:
         sys.exit("".join(lines) + f"pip failed in {folder}")
 
 
-def read(stream: IO[str] | None, said: queue.SimpleQueue[str | None]) -> None:
+def read(stream: IO[str] | None, output: queue.SimpleQueue[str | None]) -> None:
     """Hand over each line, and None at the end."""
     for line in stream or ():
-        said.put(line)
-    said.put(None)
+        output.put(line)
+    output.put(None)
 
 
 def main() -> None:

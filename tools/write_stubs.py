@@ -45,8 +45,8 @@ OURS = {
     "Batches": "from tagframe.operators.batches import Batches",
     "CallSettings": "from tagframe.config import CallSettings",
     "Frames": "from tagframe.operators.batches import Frames",
-    "Guest": "from tagframe.guests import Guest",
-    "GuestT": "from tagframe.guests import GuestT",
+    "ForeignFrame": "from tagframe.interop import ForeignFrame",
+    "ForeignFrameT": "from tagframe.interop import ForeignFrameT",
     "IfExists": "from tagframe.operators.parquet_folder import IfExists",
     "Literal": "from typing import Literal",
     "Path": "from pathlib import Path",
@@ -164,10 +164,10 @@ def functions() -> str:
                 else "Batches"
             )
             frames = "AsyncFrames" if awaited else "Frames"
-            for returns, told in (
+            for returns, changed in (
                 ("pd.DataFrame", {"quote": ("Literal[False]", False)}),
                 ("Quote", {"quote": ("Literal[True]", Parameter.empty)}),
-                ("GuestT", {"frame": ("GuestT", Parameter.empty), "quote": ("Literal[False]", False)}),
+                ("ForeignFrameT", {"frame": ("ForeignFrameT", Parameter.empty), "quote": ("Literal[False]", False)}),
                 (batches, {"frame": (frames, Parameter.empty), "to": ("None", None)}),
                 (
                     "Path",
@@ -178,16 +178,16 @@ def functions() -> str:
                     },
                 ),
             ):
-                shown = [
-                    one.replace(annotation=told[one.name][0], default=told[one.name][1])
-                    if one.name in told
-                    else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | Guest"))
-                    if returns == "GuestT"
+                parameters = [
+                    one.replace(annotation=changed[one.name][0], default=changed[one.name][1])
+                    if one.name in changed
+                    else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | ForeignFrame"))
+                    if returns == "ForeignFrameT"
                     else one
                     for one in own
-                    if one.name in told or one.name not in ADDED
+                    if one.name in changed or one.name not in ADDED
                 ]
-                stub.define(name, shown, returns, known, doc=doc, head=head, overloads=True)
+                stub.define(name, parameters, returns, known, doc=doc, head=head, overloads=True)
                 doc = None
     return stub.text()
 
@@ -209,11 +209,11 @@ def methods() -> str:
             ("pd.DataFrame", "Literal[False]", False),
             ("Quote", "Literal[True]", Parameter.empty),
         ):
-            shown = [
+            parameters = [
                 one.replace(annotation=annotation, default=default) if one.name == "quote" else one
                 for one in inspect.signature(derived).parameters.values()
             ]
-            stub.define(operator.name, shown, returns, known, doc=doc, overloads=True, indent="    ")
+            stub.define(operator.name, parameters, returns, known, doc=doc, overloads=True, indent="    ")
             doc = None
     for name, module in FUNCTIONS.items():
         called: Callable[..., Any] = getattr(importlib.import_module(module), name)
@@ -253,8 +253,8 @@ def public_names() -> str:
 
 def definitions() -> str:
     """``definitions.json``: all tools."""
-    told = [schema_of(getattr(Tools, name)) for name in names_of_tools(may_ask=True, may_learn=True)]
-    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    schemas = [schema_of(getattr(Tools, name)) for name in names_of_tools(may_ask=True, may_learn=True)]
+    return json.dumps(schemas, indent=1, ensure_ascii=False) + "\n"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -151,22 +151,22 @@ def command(
         known = {question.id: question for question in questions}
         listed = [Record.of_record(one).scored(known[one["id"]]) for one in read_records(recorded[0])]
         return {"method": method, "recorded": recorded[1], "missing": 0, **outcomes(listed)}
-    asked = chosen(questions, sources, wanted)
+    selected = chosen(questions, sources, wanted)
     embedding: dict[str, Any] = (
         {} if embedder is None else {"embedder": HashedWords() if embedder == WORDS else embedder}
     )
     with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
         answering = model_name(lm)
         run_settings = settings_of(lm=answering, embedder=embedder_name() if method in OF_ROWS else None)
-        kept = Records(records, run_settings)
-        left = kept.left(asked, _key)
+        stored = Records(records, run_settings)
+        left = stored.left(selected, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
         embedded = embed_rows(sources, dict.fromkeys(searched))
         repair = REPAIRED.get(method)
-        told = kept.each(
-            asked, lambda question: record_of(METHODS[method], question, sources, repair).to_record(), _key, method
+        answered = stored.each(
+            selected, lambda question: record_of(METHODS[method], question, sources, repair).to_record(), _key, method
         )
-    listed = [Record.of_record(record) for record in told]
+    listed = [Record.of_record(record) for record in answered]
     result: dict[str, Any] = {
         **run_settings,
         **({"rows": embedded} if method in OF_ROWS else {}),

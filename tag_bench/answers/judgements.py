@@ -43,24 +43,24 @@ _FORMS = (
 
 def anything(request: Request) -> str:
     """An answer to a request; SQL selects the first column of the first table, judged by an LM function."""
-    said = "\n".join(str(message["content"]) for message in request.messages)
-    rows = [len(_NUMBERED.findall(block[1])) for block in _PACKS.finditer(said)]
-    if "You write one SQLite SELECT statement" in said:
-        table, column = _first(said)
+    text = "\n".join(str(message["content"]) for message in request.messages)
+    rows = [len(_NUMBERED.findall(block[1])) for block in _PACKS.finditer(text)]
+    if "You write one SQLite SELECT statement" in text:
+        table, column = _first(text)
         return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"
-    if "answer the following questions for the tables" in said or "Generate SQL given the question" in said:
-        return f"SELECT count(*) FROM {_first(said)[0]}"
-    if "Answer with the numbers of " in said:
+    if "answer the following questions for the tables" in text or "Generate SQL given the question" in text:
+        return f"SELECT count(*) FROM {_first(text)[0]}"
+    if "Answer with the numbers of " in text:
         return " > ".join(str(number + 1) for number in range(rows[-1]))
-    packed = "Answer with one line for each row" in said
-    known = "True" if "a colon, and True or False" in said else "They are much alike."
-    answer = next((answer for form, answer in _FORMS if form in said), known)
+    packed = "Answer with one line for each row" in text
+    known = "True" if "a colon, and True or False" in text else "They are much alike."
+    answer = next((answer for form, answer in _FORMS if form in text), known)
     return "\n".join(f"{number}: {answer}" for number in range(1, rows[-1] + 1)) if packed else answer
 
 
-def _first(said: str) -> tuple[str, str]:
+def _first(text: str) -> tuple[str, str]:
     """The first table in the prompt, and its first column, as SQL."""
-    tables = list(_TABLE.finditer(said.rpartition("External Knowledge: age")[2]))
+    tables = list(_TABLE.finditer(text.rpartition("External Knowledge: age")[2]))
     return tables[0][1], tables[0][2]
 
 
@@ -82,7 +82,7 @@ class HashedWords:
 
 _ROWS = re.compile(r"<(rows?)>\n(.*?)\n</\1>", re.DOTALL)
 _NUMBER = re.compile(r"^\[(\d+)\] ")
-_ASKED = re.compile(r"(?:Claim|Criterion|Instruction|Question|Request): ")
+_INSTRUCTION = re.compile(r"(?:Claim|Criterion|Instruction|Question|Request): ")
 
 
 def read_judgements(file: Path) -> Mapping[str, Any]:
@@ -111,16 +111,16 @@ class Judge:
 
     def __call__(self, request: Request) -> str | Reply:
         """The answer, or status 422 if no judgement covers the request."""
-        said = "\n".join(str(message["content"]) for message in request.messages)
-        lines = [line for block in _ROWS.finditer(said) for line in block[2].splitlines()]
+        text = "\n".join(str(message["content"]) for message in request.messages)
+        lines = [line for block in _ROWS.finditer(text) for line in block[2].splitlines()]
         rows = [json.loads(_NUMBER.sub("", line)) for line in lines]
-        instruction = _ROWS.sub("", said)
+        instruction = _ROWS.sub("", text)
         for answer in (self._truth, self._order, self._value, self._text):
             if (given := answer(instruction, rows)) is not None:
                 return given
         lines = [line for line in instruction.splitlines() if line.strip()]
-        asked = next((line for line in reversed(lines) if _ASKED.match(line)), lines[-1])
-        return error(422, f"no recorded judgement covers {asked[:200]!r}")
+        last_instruction = next((line for line in reversed(lines) if _INSTRUCTION.match(line)), lines[-1])
+        return error(422, f"no recorded judgement covers {last_instruction[:200]!r}")
 
     def _truth(self, instruction: str, rows: Sequence[Any]) -> str | None:
         for known in self._covering("filters", "claim_contains", instruction):

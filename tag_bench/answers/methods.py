@@ -28,14 +28,14 @@ def record_of(method: Method, question: Question, databases: Databases, repaired
     if missing := databases.missing(question):
         return Record.of(question, "not_run", missing)
     databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
-    record, is_invalid = _asked(method, question, databases)
+    record, is_invalid = _recorded(method, question, databases)
     if is_invalid and repaired is not None:
-        again, _ = _asked(repaired, question, databases)
+        again, _ = _recorded(repaired, question, databases)
         record = replace(record, repaired=asdict(again))
     return record
 
 
-def _asked(method: Method, question: Question, databases: Databases) -> tuple[Record, bool]:
+def _recorded(method: Method, question: Question, databases: Databases) -> tuple[Record, bool]:
     """A question's record, and whether a statement could not be run."""
     is_invalid = False
     before, began = total_usage(), time.perf_counter()
@@ -50,15 +50,15 @@ def _asked(method: Method, question: Question, databases: Databases) -> tuple[Re
         is_invalid = isinstance(error, (SQLFailed, UnsafeSQL))
         record = Record.of(question, "error", f"{type(error).__name__}: {error}")
     seconds, after = time.perf_counter() - began, total_usage()
-    asked = after.prompts - before.prompts
+    prompts = after.prompts - before.prompts
     is_live = after.stored == before.stored and not (model_name(None) or "").startswith("replay:")
     tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
     made = replace(
         record,
         seconds=round(seconds, 4) if is_live else None,
-        calls=asked - (after.deduplicated - before.deduplicated),
+        calls=prompts - (after.deduplicated - before.deduplicated),
         tokens=tokens if is_live else None,
-        rows_asked=asked,
+        rows_asked=prompts,
         warnings=list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
     )
     return made, is_invalid

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tag_bench.published import PUBLISHED, shown, text_table
+from tag_bench.published import PUBLISHED, figure_text, text_table
 
 COLUMNS = ("overall", "match", "comparison", "ranking", "knowledge", "reasoning")
 NOTE = "published: other questions (all 80, an earlier key) and a weaker model (Llama 3.1 70B)"
@@ -35,17 +35,17 @@ def table(method: str, summary: Mapping[str, Any], repaired: Mapping[str, Any] |
     for name, of_method in PUBLISHED["answers"].items():
         rows[f"published, {name}"] = _cells(of_method["shares"], of_method["seconds"])
     lines = [text_table("exact match (%)", [*COLUMNS, "seconds"], rows), *notes]
-    asked = overall["questions"]
-    if not asked:
+    questions = overall["questions"]
+    if not questions:
         return "\n".join([*lines, "no question was asked"])
-    told = f"{asked} questions asked, {overall['with_key']} with a key, {overall['errors']} ended with an error"
+    figures = f"{questions} questions asked, {overall['with_key']} with a key, {overall['errors']} ended with an error"
     for fact, count in (("lack answers of the model", "missing"), ("warned", "warned")):
-        told += f", {overall[count]} {fact}" if overall[count] else ""
-    lines.append(told)
+        figures += f", {overall[count]} {fact}" if overall[count] else ""
+    lines.append(figures)
     if overall["missing"]:
         return "\n".join([*lines, "the cost per question is not known while answers are missing"])
-    lines.append(_cost("asked", overall["calls"], overall["tokens"], asked, overall["calls_median"]))
-    lines.append(_cost("a call a row, as LOTUS asks", overall["rows_asked"], overall["tokens_by_row"], asked))
+    lines.append(_cost("asked", overall["calls"], overall["tokens"], questions, overall["calls_median"]))
+    lines.append(_cost("a call a row, as LOTUS asks", overall["rows_asked"], overall["tokens_by_row"], questions))
     return "\n".join(lines)
 
 
@@ -55,11 +55,11 @@ def _ours(summary: Mapping[str, Any], mark: str) -> list[str]:
 
 
 def _cells(shares: Sequence[float | None], seconds: float | None) -> list[str]:
-    return [*map(shown, shares), shown(seconds, ".2f")]
+    return [*map(figure_text, shares), figure_text(seconds, ".2f")]
 
 
 def _cost(name: str, calls: int, tokens: int | None, questions: int, median: float | None = None) -> str:
-    told = "" if median is None else f", median {median:g}"
+    at_median = "" if median is None else f", median {median:g}"
     each = "unknown tokens" if tokens is None else f"{tokens / questions:,.0f} tokens"
     all = "" if tokens is None else f", {tokens:,} tokens"
-    return f"{name:<34}{calls / questions:.1f} calls{told}, {each} a question ({calls:,} calls{all} in all)"
+    return f"{name:<34}{calls / questions:.1f} calls{at_median}, {each} a question ({calls:,} calls{all} in all)"

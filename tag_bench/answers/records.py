@@ -209,26 +209,26 @@ def _scores(records: Iterable[Record]) -> dict[str, Any]:
     An error counts as a wrong answer; a question with missing answers of the model counts as neither. A sum, mean or
     median is None if the value of any question is not known.
     """
-    asked = [record for record in records if record.status != "not_run"]
-    keyed = [record for record in asked if record.answer is not None and not record.missing]
-    seconds = _all_known(record.seconds for record in asked)
-    tokens = _all_known(record.tokens for record in asked)
-    by_row = _all_known(record.tokens_by_row for record in asked)
+    run = [record for record in records if record.status != "not_run"]
+    keyed = [record for record in run if record.answer is not None and not record.missing]
+    seconds = _all_known(record.seconds for record in run)
+    tokens = _all_known(record.tokens for record in run)
+    by_row = _all_known(record.tokens_by_row for record in run)
     marks = ("strict", "tolerant", "strict_here", "tolerant_here")
     return {
         **{mark: percent((bool(getattr(record, mark)) for record in keyed), 1) for mark in marks},
         **{f"{mark}_count": sum(bool(getattr(record, mark)) for record in keyed) for mark in marks},
-        "questions": len(asked),
+        "questions": len(run),
         "with_key": len(keyed),
-        "errors": sum(record.status == "error" and not record.missing for record in asked),
-        "missing": sum(record.missing for record in asked),
-        "warned": sum(bool(record.warnings) for record in asked),
+        "errors": sum(record.status == "error" and not record.missing for record in run),
+        "missing": sum(record.missing for record in run),
+        "warned": sum(bool(record.warnings) for record in run),
         "seconds": round(statistics.fmean(seconds), 3) if seconds else None,
         "seconds_median": round(statistics.median(seconds), 3) if seconds else None,
-        "calls": sum(record.calls for record in asked),
-        "calls_median": statistics.median(record.calls for record in asked) if asked else None,
+        "calls": sum(record.calls for record in run),
+        "calls_median": statistics.median(record.calls for record in run) if run else None,
         "tokens": None if tokens is None else sum(tokens),
-        "rows_asked": sum(record.rows_asked or 0 for record in asked),
+        "rows_asked": sum(record.rows_asked or 0 for record in run),
         "tokens_by_row": None if by_row is None else round(sum(by_row)),
     }
 

@@ -38,7 +38,7 @@ from tagframe.answer.readings import same_rows
 from tagframe.answer.tables_confidence import confidence_in
 from tagframe.errors import TagframeError
 
-SHOWN = 12
+TABLES = 12
 _TRIED = 12
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Max, exp.Min)
 _LIMITS = tf.SQLLimits(seconds=10)
@@ -191,24 +191,24 @@ def statements(folder: Path, count: int) -> Iterator[Statement]:
     """Gold statements, and a wrong variant of each; questions for which there is none are left out."""
     halved = bool(read_halves(folder))
     for half in ("fit", "report") if halved else ("fit",):
-        pool, asked, _ = pooled([folder], half)
-        databases = sorted({question.database.lower() for question in asked})
-        for question in with_progress(drawn(asked, count), folder.name):
+        pool, questions, _ = pooled([folder], half)
+        databases = sorted({question.database.lower() for question in questions})
+        for question in with_progress(drawn(questions, count), folder.name):
             names = {one.name: one.id for one in pool.profiles if one.database.lower() == question.database.lower()}
             alone = question.position % 2 == 1
             corpus = pool.subset(sorted(names.values())) if alone else pool
             draw, sql = random.Random(f"{SEED} {question.text}"), re.sub(r'"([^"]*)"', r"'\1'", question.sql)
-            shown = tf.retrieve_tables(question.text, corpus, k=SHOWN)
-            told: list[tuple[str, list[float]]] = []
+            found = tf.retrieve_tables(question.text, corpus, k=TABLES)
+            read: list[tuple[str, list[float]]] = []
 
             def look(change: str, sql: str, gold: Any = None) -> Any:
                 rows = tf.exec_sql(corpus, limits=_LIMITS)(Query(sql, names))  # noqa: B023
                 execution: Any = results.recall(rows, "execution")
-                chance = confidence_in(execution.tables, shown)  # noqa: B023
+                chance = confidence_in(execution.tables, found)  # noqa: B023
                 if chance is not None and (gold is None or not same_rows(rows, gold)):
-                    doubts = doubts_of(rows, shown, question.text, shown=not alone)  # noqa: B023
-                    values = features_of_answer(question.text, execution, rows, shown, chance, doubts)  # noqa: B023
-                    told.append((change, values))  # noqa: B023
+                    doubts = doubts_of(rows, found, question.text, shown=not alone)  # noqa: B023
+                    values = features_of_answer(question.text, execution, rows, found, chance, doubts)  # noqa: B023
+                    read.append((change, values))  # noqa: B023
                 return rows
 
             with suppress(TagframeError, SqlglotError):
@@ -216,10 +216,10 @@ def statements(folder: Path, count: int) -> Iterator[Statement]:
                 for change, changed in changed_sql(sql, corpus, names, draw):
                     with suppress(TagframeError):
                         look(change, changed, gold)
-                    if len(told) == 2:
+                    if len(read) == 2:
                         break
             reported = half == "report" if halved else databases.index(question.database.lower()) % 2 == 1
-            for change, values in told if len(told) == 2 else ():
+            for change, values in read if len(read) == 2 else ():
                 yield Statement(folder.resolve().name, question.database, reported, alone, change, values)
 
 

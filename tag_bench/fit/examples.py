@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tag_bench.cache import Cache, CachedEmbedder, code_state
 from tag_bench.data import SEED, Dataset, Question, drawn, of_half, read_dataset, read_halves
-from tag_bench.kept import Kept, KeptEmbedder, code_state
 from tag_bench.records import with_progress
 from tagframe.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -20,7 +20,7 @@ from tagframe.retrieval.families import mixed_copies
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.methods.weights import Weights
 from tagframe.retrieval.problem import SelectionProblem, best_first
-from tagframe.retrieval.question import Question as Asked
+from tagframe.retrieval.question import Question as RetrievalQuestion
 from tagframe.retrieval.signals import SIGNALS, facts_of, gather, near_duplicates, rows_of
 
 LIKELY = 80
@@ -137,12 +137,14 @@ def read_names(folders: Sequence[Path], count: int, cache: Path | None = None) -
     read = [(folder, data) for folder, data in read if has_rows(data)]
     corpus = Corpus(bare(table) for _, data in read for table in data.corpus.profiles)
     described = Corpus(bare(table) for _, data in read for table in data.described.profiles)
-    found = []
+    examples = []
     for folder, data in read:
-        asked = Dataset(data.name, corpus, described, data.questions)
+        large = Dataset(data.name, corpus, described, data.questions)
         among = "+".join(other.name for _, other in read)
-        found += maker.examples(data.name, "names", [asked], count // 2, 1.0, read_halves(folder).get("report"), among)
-    return found
+        examples += maker.examples(
+            data.name, "names", [large], count // 2, 1.0, read_halves(folder).get("report"), among
+        )
+    return examples
 
 
 def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Example]:
@@ -170,7 +172,7 @@ def read_alone(folder: Path, count: int, cache: Path | None = None) -> list[Exam
         other = own[position - 1]
         index = RetrievalIndex(other.corpus, maker.embedder, declared_keys=False, described=other.described)
         for example in made[part.questions[0].database.lower()]:
-            facts = gather(index, Asked.of(example.question.text)).facts if other is not part else None
+            facts = gather(index, RetrievalQuestion.of(example.question.text)).facts if other is not part else None
             found.append(replace(example, elsewhere=facts))
     return found
 
@@ -194,18 +196,18 @@ class Maker:
     """Makes examples, or loads stored ones.
 
     Attributes:
-        kept: the folder.
+        cache: the folder.
         embedder: one that stores its vectors there; None if there is no embedder.
     """
 
-    kept: Kept
-    embedder: KeptEmbedder | None
+    cache: Cache
+    embedder: CachedEmbedder | None
 
     @classmethod
     def of(cls, cache: Path | None) -> Maker:
         """A maker for a folder."""
-        kept, embedder = Kept(cache), get_embedder()
-        return cls(kept, None if embedder is None else KeptEmbedder(embedder, kept))
+        stored, embedder = Cache(cache), get_embedder()
+        return cls(stored, None if embedder is None else CachedEmbedder(embedder, stored))
 
     def examples(
         self,
@@ -227,7 +229,7 @@ class Maker:
                 self.embedder.save()
             return made
 
-        return self.kept.get("-".join(filter(None, (name, variant))), state, make)
+        return self.cache.get("-".join(filter(None, (name, variant))), state, make)
 
 
 def _examples(
@@ -250,14 +252,14 @@ def _examples(
     rough = [SIGNALS.index(name) for name in _ROUGH]
     random = np.random.default_rng(SEED)
     for question in with_progress(chosen, f"{data.name} {variant}".strip()):
-        asked = Asked.of(question.text)
-        evidence = gather(index, asked)
+        retrieval_question = RetrievalQuestion.of(question.text)
+        evidence = gather(index, retrieval_question)
         known = all(table in position_of for table in question.gold)
         gold = [position_of[table] for table in question.gold if table in position_of]
         likely = best_first(evidence.signals[:, rough].sum(axis=1))[:LIKELY]
         others = random.choice(len(index.tables), min(AT_RANDOM, len(index.tables)), replace=False)
-        kept = np.union1d(np.union1d(likely, others), np.array(gold, dtype=np.int64)).astype(np.intp)
-        tables = tuple(kept.tolist())
+        chosen_rows = np.union1d(np.union1d(likely, others), np.array(gold, dtype=np.int64)).astype(np.intp)
+        tables = tuple(chosen_rows.tolist())
         alike = near_duplicates(index, tables)
         own = index.database == index.database[gold[0]] if gold else np.ones(len(index.tables), dtype=bool)
         yield Example(
@@ -268,16 +270,16 @@ def _examples(
             weight,
             tuple(index.tables[table].id.lower() for table in tables),
             SelectionProblem(
-                r=np.zeros(len(kept)),
-                **rows_of(index, asked, evidence, tables),
-                signals=evidence.signals[kept],
-                source=index.database[kept],
+                r=np.zeros(len(chosen_rows)),
+                **rows_of(index, retrieval_question, evidence, tables),
+                signals=evidence.signals[chosen_rows],
+                source=index.database[chosen_rows],
                 link=index.links.matrix(tables),
                 refers=index.links.refers(tables),
                 similarity=alike,
                 mixed=mixed_copies([index.tables[table] for table in tables], alike),
                 facts=evidence.facts,
             ),
-            tuple(sorted(np.searchsorted(kept, gold).tolist())) if known else None,
-            None if own.all() else facts_of(index, asked, evidence, ~own),
+            tuple(sorted(np.searchsorted(chosen_rows, gold).tolist())) if known else None,
+            None if own.all() else facts_of(index, retrieval_question, evidence, ~own),
         )

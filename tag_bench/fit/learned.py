@@ -20,25 +20,25 @@ from typing import Any
 import click
 import numpy as np
 
+from tag_bench.cache import Cache, CachedEmbedder
 from tag_bench.data import SEED, Dataset, Question, drawn, in_one_database, read_dataset
 from tag_bench.fit import Fitted, Given, grouped, left_out, recall, rounded, shares
 from tag_bench.fit.examples import bare, has_rows
 from tag_bench.fit.likelihood import fit_choices, hard_ones
-from tag_bench.kept import Kept, KeptEmbedder
 from tag_bench.lessons import Lesson
 from tag_bench.measured import percent, reliability
 from tag_bench.records import with_progress
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import FEW, SETS, SIGNALS, TOLD
+from tagframe.retrieval.learned import BELIEVED, FEW, SETS, SIGNALS
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import among_promising, confidence_of, learned_sets, pool, posterior
 from tagframe.retrieval.methods.posterior import BARE
 from tagframe.retrieval.methods.sets import LARGEST, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
 from tagframe.retrieval.problem import Floats
-from tagframe.retrieval.question import Question as Asked
+from tagframe.retrieval.question import Question as RetrievalQuestion
 from tagframe.retrieval.signals import Evidence, gather
 
 COUNTS = (10, 30, 100)
@@ -55,7 +55,7 @@ ODDS = tuple(2.0**power for power in range(14))
 
 SIZES = (5, 10)
 DRAWS = 2
-ASKED = 40
+QUESTIONS_A_DRAW = 40
 """The number of questions asked with each draw."""
 
 _PAIRS = np.array(sorted(product(PSEUDO_COUNTS, PSEUDO_COUNTS), key=lambda pair: (sum(pair), pair)))
@@ -79,7 +79,7 @@ class Case:
     data: str
     index: RetrievalIndex
     question: Question
-    asked: Asked
+    as_read: RetrievalQuestion
     found: Evidence
     gold: tuple[int, ...]
     count: int
@@ -92,12 +92,12 @@ class Case:
         of_tables = weights.of_learned(SIGNALS)
         rows = self.found.known.signals(self.found.vector, weights.prior(self.found.signals), of_tables)
         best = np.argsort(-(rows @ of_tables), kind="stable")[:LIKELY]
-        kept = np.union1d(best, np.array(self.gold))
-        return rows[kept], np.isin(kept, self.gold).tolist()
+        compared = np.union1d(best, np.array(self.gold))
+        return rows[compared], np.isin(compared, self.gold).tolist()
 
     def sets(self, weights: Weights, random: np.random.Generator) -> tuple[Floats, int] | None:
         """The learned features of the needed set, the hardest others and some more, and which one is needed."""
-        prepared = among_promising(self.index, self.asked, self.found, weights=weights)
+        prepared = among_promising(self.index, self.as_read, self.found, weights=weights)
         positions = pool(prepared.problem)
         bit_of = {prepared.tables[position]: bit for bit, position in enumerate(positions.tolist())}
         if len(self.gold) > LARGEST or not {*self.gold} <= bit_of.keys():
@@ -108,31 +108,31 @@ class Case:
         goal = sum(1 << bit_of[table] for table in self.gold)
         needed = int(np.flatnonzero(set_masks(len(positions)) == goal)[0])
         rough = rows @ np.array([1.0, 1.0, 0.0, 4.0, 4.0])
-        kept, position = hard_ones(rough, needed, _HARDEST, _RANDOM, random)
-        return rows[kept], position
+        compared, position = hard_ones(rough, needed, _HARDEST, _RANDOM, random)
+        return rows[compared], position
 
 
-def told(case: Case, weights: Weights) -> tuple[float, float, float, bool]:
+def sureness_of(case: Case, weights: Weights) -> tuple[float, float, float, bool]:
     """The similarity of the nearest examples; the confidence of ``k="auto"`` without and with all learned facts; and
     whether its set is complete."""
-    return _told(case, tuple((name, weight) for name, weight in weights.learned.items() if name not in TOLD))
+    return _sureness_of(case, tuple((name, weight) for name, weight in weights.learned.items() if name not in BELIEVED))
 
 
 @cache
-def _told(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, float, float, bool]:
+def _sureness_of(case: Case, learned: tuple[tuple[str, float], ...]) -> tuple[float, float, float, bool]:
     weights = replace(shipped_weights(), learned=dict(learned))
-    prepared = among_promising(case.index, case.asked, case.found, weights=weights)
+    prepared = among_promising(case.index, case.as_read, case.found, weights=weights)
     known = posterior(prepared.problem, weights)
     chosen = auto.fitted(prepared.problem, None, weights, known).indices
     least, most = (
-        confidence_of(prepared.problem, known, replace(weights, learned={**weights.learned, TOLD[0]: odds}), chosen)
+        confidence_of(prepared.problem, known, replace(weights, learned={**weights.learned, BELIEVED[0]: odds}), chosen)
         for odds in (0.0, 1e12)
     )
     like = 0.0 if prepared.problem.examples is None else prepared.problem.examples.like
     return like, least, most, {*case.gold} <= {prepared.tables[position] for position in chosen}
 
 
-def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
+def cases(folder: Path, count: int, embedder: CachedEmbedder) -> Iterator[Case]:
     """Questions of a benchmark with facts learned from others, over all its tables or those of one warehouse. If it has
     rows, the questions are added once more over the names of all its tables as one database."""
     data = read_dataset(folder)
@@ -148,25 +148,25 @@ def cases(folder: Path, count: int, embedder: KeptEmbedder) -> Iterator[Case]:
         yield from _cases(lake, embedder, of_names=True)
 
 
-def _cases(data: Dataset, embedder: KeptEmbedder, *, of_names: bool = False) -> Iterator[Case]:
+def _cases(data: Dataset, embedder: CachedEmbedder, *, of_names: bool = False) -> Iterator[Case]:
     index = RetrievalIndex(data.corpus, embedder, declared_keys=False, described=data.described)
     position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
     fit = [one for one in data.questions if one.gold and one.gold <= position_of.keys()]
-    gathered: dict[int, tuple[Asked, Evidence]] = {}
+    gathered: dict[int, tuple[RetrievalQuestion, Evidence]] = {}
     vectors = VectorStore()
     for count in sorted({min(count, len(fit) - 1) for count in COUNTS_OF_FEW}):
         for seed in range(SEED, SEED + DRAWS + 1):
-            lesson = Lesson.drawn(data, index, count, seed, vectors, asked=seed < SEED + DRAWS)
-            order = np.random.default_rng([seed, count]).permutation(len(fit))[:ASKED]
+            lesson = Lesson.drawn(data, index, count, seed, vectors, with_questions=seed < SEED + DRAWS)
+            order = np.random.default_rng([seed, count]).permutation(len(fit))[:QUESTIONS_A_DRAW]
             for question in [fit[number] for number in order.tolist()] if lesson is not None else []:
                 if question.position not in gathered:
-                    asked = Asked.of(question.text)
-                    gathered[question.position] = asked, gather(index, asked)
-                asked, found = gathered[question.position]
+                    as_read = RetrievalQuestion.of(question.text)
+                    gathered[question.position] = as_read, gather(index, as_read)
+                as_read, found = gathered[question.position]
                 assert lesson is not None
                 gold = tuple(sorted(position_of[table] for table in question.gold))
-                found = lesson.told(found, question, asked)
-                yield Case(data.name, index, question, asked, found, gold, count, of_names)
+                found = lesson.apply(found, question, as_read)
+                yield Case(data.name, index, question, as_read, found, gold, count, of_names)
 
 
 def fit(group: Sequence[Case], weights: Weights) -> Weights:
@@ -183,11 +183,11 @@ def fit(group: Sequence[Case], weights: Weights) -> Weights:
         )
     random = np.random.default_rng(SEED)
     sets = [case.sets(found, random) for case in group]
-    kept = [number for number, one in enumerate(sets) if one is not None]
+    usable = [number for number, one in enumerate(sets) if one is not None]
     parts = [one for one in sets if one is not None]
     every_set, right = [part for part, _ in parts], [[goal] for _, goal in parts]
     size = np.concatenate(every_set)[:, SETS.index("size")]
-    of_sets = fit_choices(SETS, every_set, right, share[kept], _PENALTY, alike=size)
+    of_sets = fit_choices(SETS, every_set, right, share[usable], _PENALTY, alike=size)
     found = replace(found, learned={**found.learned, **of_sets})
     return fit_told(every, fit_few(every, found))
 
@@ -234,7 +234,8 @@ def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
     """
     bare_ones = [case for case in group if case.found.facts["bare"] > BARE]
     by_data = {
-        data: [told(case, weights) for case in of] for data, of in grouped(bare_ones, lambda case: case.data).items()
+        data: [sureness_of(case, weights) for case in of]
+        for data, of in grouped(bare_ones, lambda case: case.data).items()
     }
 
     def surprise(odds: float, rows: Floats) -> float:
@@ -242,7 +243,7 @@ def fit_told(group: Sequence[Case], weights: Weights) -> Weights:
         return -float(np.log(np.where(rows[:, 3], sure, 1 - sure)).sum())
 
     best = [min(ODDS, key=partial(surprise, rows=np.array(rows))) for rows in by_data.values()]
-    return replace(weights, learned={**weights.learned, TOLD[0]: min(best, default=0.0)})
+    return replace(weights, learned={**weights.learned, BELIEVED[0]: min(best, default=0.0)})
 
 
 def _heeded(rows: Floats, odds: float) -> Floats:
@@ -256,13 +257,13 @@ def sureness(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, flo
 
     def counted(case: Case) -> str:
         assert case.found.known is not None
-        return f"{case.count}" if len(case.found.known.asked) else f"{case.count} SQL alone"
+        return f"{case.count}" if len(case.found.known.questions) else f"{case.count} SQL alone"
 
-    asked = [case for case in group if case.found.known is not None and case.found.facts["bare"] > BARE]
+    sure_cases = [case for case in group if case.found.known is not None and case.found.facts["bare"] > BARE]
     found = {}
-    for name, part in sorted(grouped(asked, counted).items()):
-        rows = np.array([told(case, weights) for case in part])
-        sure, truth = _heeded(rows, weights.learned[TOLD[0]]), rows[:, 3]
+    for name, part in sorted(grouped(sure_cases, counted).items()):
+        rows = np.array([sureness_of(case, weights) for case in part])
+        sure, truth = _heeded(rows, weights.learned[BELIEVED[0]]), rows[:, 3]
         means = {"CR": percent(truth), "confidence": percent(sure)}
         found[name] = {"questions": len(part), **means, "reliability": reliability(sure, truth)}
     return found
@@ -276,7 +277,7 @@ def recalls(group: Sequence[Case], weights: Weights) -> dict[str, dict[str, floa
         chosen_for = []
         for case in several:
             evidence = replace(case.found, known=None) if name else case.found
-            prepared = among_promising(case.index, case.asked, evidence, k=size, weights=weights)
+            prepared = among_promising(case.index, case.as_read, evidence, k=size, weights=weights)
             chosen = auto.fitted(prepared.problem, size, weights).indices
             chosen_for.append(({prepared.tables[position] for position in chosen}, {*case.gold}))
         found[f"{name}{size}"] = recall(chosen_for)
@@ -288,7 +289,7 @@ def fitted(given: Given) -> Fitted:
     encoder = get_embedder()
     if encoder is None:
         raise click.ClickException("an embedder is needed to compare questions, and there is none")
-    embedder = KeptEmbedder(encoder, Kept(given.cache))
+    embedder = CachedEmbedder(encoder, Cache(given.cache))
     every = [case for folder in given.folders for case in cases(folder, given.questions, embedder)]
     embedder.save()
     shipped = shipped_weights()

@@ -116,9 +116,9 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     matters.
     """
     random = np.random.default_rng(SEED)
-    found = [(example, _sets_of(example, first_stage, random)) for example in with_progress(group, "sets")]
-    kept = [(example, *sets) for example, sets in found if sets is not None]
-    examples, rows, goals = zip(*kept, strict=True)
+    sets_of = [(example, _sets_of(example, first_stage, random)) for example in with_progress(group, "sets")]
+    usable = [(example, *sets) for example, sets in sets_of if sets is not None]
+    examples, rows, goals = zip(*usable, strict=True)
     size = np.concatenate([part[:, _SIZES] @ np.arange(1, len(_SIZES) + 1) for part in rows])
     return fit_choices(FEATURES, rows, [[goal] for goal in goals], of_examples(examples), SET_PENALTY, alike=size)
 
@@ -128,8 +128,8 @@ def hard_ones(
 ) -> tuple[npt.NDArray[np.intp], int]:
     """The rows to compare a goal with: those with the highest rough scores, and some at random; and where it stands."""
     hardest = np.argsort(-rough, kind="stable")[:most]
-    kept = np.unique([goal, *hardest, *random.choice(len(rough), min(at_random, len(rough)), replace=False)])
-    return kept, int(np.searchsorted(kept, goal))
+    compared = np.unique([goal, *hardest, *random.choice(len(rough), min(at_random, len(rough)), replace=False)])
+    return compared, int(np.searchsorted(compared, goal))
 
 
 def _sets_of(
@@ -137,22 +137,22 @@ def _sets_of(
 ) -> tuple[npt.NDArray[np.float32], int] | None:
     """The features of the needed set, the hardest others and some more, and which one is needed."""
     positions, problem = example.scored(weights, SET_POOL)
-    held = positions.tolist()
-    if not example.gold or not set(example.gold) <= set(held):
+    tables = positions.tolist()
+    if not example.gold or not set(example.gold) <= set(tables):
         return None
-    wanted = [held.index(table) for table in example.gold]
+    wanted = [tables.index(table) for table in example.gold]
     start, goal = 0, None
-    for sets in index_sets(len(held)):
+    for sets in index_sets(len(tables)):
         if sets.shape[1] == len(wanted):
             goal = start + int(np.flatnonzero((sets == wanted).all(axis=1))[0])
         start += len(sets)
     if goal is None:  # more tables than the largest sets have
         return None
-    features = set_features(problem, np.arange(len(held), dtype=np.intp)).astype(np.float32)
+    features = set_features(problem, np.arange(len(tables), dtype=np.intp)).astype(np.float32)
     rough = features[:, FEATURES.index("sum_prior")] + 0.5 * features[:, FEATURES.index("link_tree")]
     rough = rough + _ROUGH_SIZE * (features[:, _SIZES] @ np.arange(1, len(_SIZES) + 1))
-    kept, position = hard_ones(rough, goal, SETS - RANDOM_SETS, RANDOM_SETS, random)
-    return features[kept], position
+    compared, position = hard_ones(rough, goal, SETS - RANDOM_SETS, RANDOM_SETS, random)
+    return features[compared], position
 
 
 def fit_logistic(

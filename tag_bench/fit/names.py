@@ -50,7 +50,7 @@ FEW = 15
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AutoAnswer:
     """A question, and the result of ``k="auto"`` for it.
 
     Attributes:
@@ -70,7 +70,7 @@ class Asked:
     needed: int
 
     @classmethod
-    def of(cls, one: Judged, complete: Mapping[str, float]) -> Asked:
+    def of(cls, one: Judged, complete: Mapping[str, float]) -> AutoAnswer:
         """The question, scored with the weights of the chance that a set is complete."""
         example, weights = one.example, replace(one.weights, complete=complete)
         chosen = auto.fitted(one.problem, None, weights, one.known).indices
@@ -109,35 +109,35 @@ def _filled(found: Mapping[str, float], elsewhere: Mapping[str, float]) -> dict[
 def fit_sure(judged: Sequence[Judged], weights: Weights) -> Weights:
     """The weights with a fitted confidence, from questions that the stages were not fitted on."""
     complete, _ = fit_confidence(judged)
-    asked = [one for each in judged for one in [Asked.of(each, complete)] if one.is_large]
-    if not asked:
+    large = [one for each in judged for one in [AutoAnswer.of(each, complete)] if one.is_large]
+    if not large:
         return replace(weights, complete=complete)
     seen = {}
     for name, (least, most) in SEEN.items():
-        values = [one.facts[name] for one in asked]
+        values = [one.facts[name] for one in large]
         wide = SLACK * (max(values) - min(values))
         seen[name] = (min(values) - wide if least is None else least, max(values) + wide if most is None else most)
-    return replace(weights, complete=complete, sure=fit_large(asked), seen=seen, spread=_spread(asked))
+    return replace(weights, complete=complete, sure=fit_large(large), seen=seen, spread=_spread(large))
 
 
-def fit_large(asked: Sequence[Asked]) -> dict[str, float]:
+def fit_large(answers: Sequence[AutoAnswer]) -> dict[str, float]:
     """The coefficients of facts that lower the chance; benchmarks with only synthetic large databases count as one."""
-    needed = [min(one.needed, len(NEEDED)) for one in asked]
-    count = Counter((one.data, number) for one, number in zip(asked, needed, strict=True))
-    real = {one.data for one in asked if one.world == "own"}
+    needed = [min(one.needed, len(NEEDED)) for one in answers]
+    count = Counter((one.data, number) for one, number in zip(answers, needed, strict=True))
+    real = {one.data for one in answers if one.world == "own"}
     share = {name: 1.0 if name in real else 1 / len({name for name, _ in count} - real) for name, _ in count}
     weight = [
         share[one.data] * NEEDED[number - 1] / (count[one.data, number] + FEW)
-        for one, number in zip(asked, needed, strict=True)
+        for one, number in zip(answers, needed, strict=True)
     ]
-    features, truth = np.array([one.features for one in asked]), np.array([one.is_complete for one in asked])
+    features, truth = np.array([one.features for one in answers]), np.array([one.is_complete for one in answers])
     return fit_logistic(features, truth, np.array(weight), NAMES, PENALTY, ONE_WAY)
 
 
-def _spread(asked: Sequence[Asked]) -> float:
+def _spread(answers: Sequence[AutoAnswer]) -> float:
     """The typical error of the log odds of a complete set in a data set that was left out."""
     off = []
-    for mine, by_others in left_out(sorted(asked, key=lambda one: one.data), lambda one: one.data, fit_large):
+    for mine, by_others in left_out(sorted(answers, key=lambda one: one.data), lambda one: one.data, fit_large):
         logit = np.array([one.features for one in mine]) @ np.array([by_others[name] for name in NAMES])
         rows, truth = np.stack([logit, np.ones(len(logit))], axis=1), np.array([one.is_complete for one in mine])
         off.append(fit_logistic(rows, truth, np.ones(len(truth)), ("off", "one"), fixed={"off": 1.0})["one"])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tag_bench.data import SEED
-from tag_bench.doubts import Changed, asked_sets, judged_sets
+from tag_bench.doubts import Changed, judged_questions, judged_sets
 from tag_bench.fit import Fitted, Given, left_out, shares
 from tag_bench.fit.likelihood import fit_logistic
 from tag_bench.records import Records
@@ -33,7 +33,7 @@ def fitted(given: Given) -> Fitted:
     cases: list[Case] = [
         (folder.resolve().name, (change, values))
         for folder in given.folders
-        for record in asked_sets(folder, "fit", given.questions, SEED, Records(None, {}))
+        for record in judged_questions(folder, "fit", given.questions, SEED, Records(None, {}))
         for change, values in record["sets"]
     ]
     report = {

@@ -22,7 +22,7 @@ from tag_bench.measured import of_sets, percent
 from tag_bench.records import with_progress
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import (
-    MOST,
+    MOST_CHOSEN,
     POOL,
     confidence_of,
     databases_of,
@@ -77,7 +77,7 @@ class Judged:
 
         The sizes are the one that ``k="auto"`` would choose by the posterior alone, one less, and one more.
         """
-        most = min(MOST, len(self.problem.r))
+        most = min(MOST_CHOSEN, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
         joined = joining(self.problem, self.known, self.weights)
         contained = np.array([joined.contained(joined.mask(positions)) for positions in sets])
@@ -100,7 +100,7 @@ def fit_stages(group: Sequence[Example]) -> Weights:
 def fit_apart(group: Sequence[Example], weights: Weights) -> float:
     """The weight of the joins that a set lacks, beside those of both stages: the needed set against all sets of the
     same databases (:func:`tagframe.retrieval.methods.auto.joining`)."""
-    kept: list[Example] = []
+    usable: list[Example] = []
     likely, lacking = [], []
     for example in with_progress(group, "joins"):
         positions, problem = example.scored(weights, POOL)
@@ -113,8 +113,8 @@ def fit_apart(group: Sequence[Example], weights: Weights) -> float:
         within = (databases == databases[goal]) & (known.probability > 0)
         likely.append(np.log(known.probability[within]))
         lacking.append(joins[within] - joins[goal])
-        kept.append(example)
-    weight, first = of_examples(kept), np.cumsum([0, *map(len, likely[:-1])])
+        usable.append(example)
+    weight, first = of_examples(usable), np.cumsum([0, *map(len, likely[:-1])])
     score, more = np.concatenate(likely), np.concatenate(lacking)
 
     def step(slope: Floats) -> tuple[float, Floats]:
@@ -177,12 +177,12 @@ def unfit(judged: Sequence[Judged], fits: Mapping[str, float]) -> dict[str, floa
     """The share of questions that are reported as not fitting the corpus, asked with and without their database."""
     with_both = [one for one in judged if one.example.elsewhere is not None]
     weights = Weights({}, {}, fits=fits)
-    told: dict[str, list[bool]] = {"here": [], "elsewhere": []}
+    unfit_of: dict[str, list[bool]] = {"here": [], "elsewhere": []}
     for one in with_both:
         for name, facts in (("here", one.problem.facts), ("elsewhere", one.example.elsewhere or {})):
             note = auto.fitted(replace(one.problem, facts=facts), None, weights, one.known).note
-            told[name].append(note.startswith("nothing"))
-    return {name: percent(values) for name, values in told.items() if values}
+            unfit_of[name].append(note.startswith("nothing"))
+    return {name: percent(values) for name, values in unfit_of.items() if values}
 
 
 def _variant(one: Judged) -> str:

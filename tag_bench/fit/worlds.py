@@ -28,7 +28,7 @@ WIDEST = 1_300
 SMALLEST, LARGEST = 40, 400
 """The number of tables of a synthetic warehouse."""
 
-ASKED = 25
+QUESTIONS = 25
 """The number of questions of a synthetic warehouse."""
 
 KINDS = ("whole", "pairs", "apart", "unlinked")
@@ -56,7 +56,7 @@ def read_worlds(folder: Path, cache: Path | None = None) -> list[Example]:
         Examples of the variant "made"; the question's database is the name of the synthetic warehouse.
     """
     data = read_dataset(folder)
-    return Maker.of(cache).examples(data.name, "made", list(made(data)), ASKED, OF_NAMES, None)
+    return Maker.of(cache).examples(data.name, "made", list(made(data)), QUESTIONS, OF_NAMES, None)
 
 
 def _width(data: Dataset) -> int:
@@ -90,19 +90,19 @@ def made(data: Dataset) -> Iterator[Dataset]:
 def _world(data: Dataset, databases: Sequence[str], habit: Habit, kind: str, number: int) -> Dataset:
     inside = {name.lower() for name in databases}
     there = [question for question in data.questions if question.database.lower() in inside]
-    asked = list(drawn(_pairs(there, number) if kind in ("pairs", "unlinked") else there, ASKED))
+    questions = list(drawn(_pairs(there, number) if kind in ("pairs", "unlinked") else there, QUESTIONS))
 
     def of(corpus: Corpus) -> list[TableProfile]:
         return [bare(table) for table in corpus.profiles if table.database.lower() in inside]
 
     tables, described = of(data.corpus), of(data.described)
     if kind in ("apart", "unlinked"):
-        asked = [replace(one, gold=frozenset(_needed(tables, one))) for one in asked]
+        questions = [replace(one, gold=frozenset(_needed(tables, one))) for one in questions]
         tables, described = ([part for table in each for part in apart(table)] for each in (tables, described))
     if kind == "unlinked":
         tables, described = _unlinked(tables), _unlinked(described)
-    asked = [replace(one, database=f"{kind} {number}") for one in asked]
-    return in_one_database(data.name, tables, described, asked, habit.of)
+    questions = [replace(one, database=f"{kind} {number}") for one in questions]
+    return in_one_database(data.name, tables, described, questions, habit.of)
 
 
 def _pairs(questions: Sequence[Question], seed: int) -> list[Question]:
@@ -158,7 +158,7 @@ def _unlinked(tables: Sequence[TableProfile]) -> list[TableProfile]:
 
 def _needed(tables: Iterable[TableProfile], question: Question) -> Iterator[str]:
     """The parts of the gold tables whose columns the SQL names; the first part if it names none."""
-    said = set(re.findall(r"\w+", question.sql.lower()))
+    words = set(re.findall(r"\w+", question.sql.lower()))
     for table in tables:
         if table.id.lower() in question.gold:
             parts = apart(table)
@@ -166,7 +166,7 @@ def _needed(tables: Iterable[TableProfile], question: Question) -> Iterator[str]
                 part.id.lower()
                 for part in parts
                 for columns in [part.columns[1:]]
-                if any(set(re.findall(r"\w+", column.name.lower())) <= said for column in columns)
+                if any(set(re.findall(r"\w+", column.name.lower())) <= words for column in columns)
             ]
             yield from named or [parts[0].id.lower()]
 
@@ -212,8 +212,8 @@ def _first_letters(word: str) -> str:
 
 
 def _consonants(word: str) -> str:
-    kept = word[:1] + "".join(letter for letter in word[1:] if letter not in _VOWELS)
-    return word if len(word) <= _WHOLE else kept[:5]
+    consonants = word[:1] + "".join(letter for letter in word[1:] if letter not in _VOWELS)
+    return word if len(word) <= _WHOLE else consonants[:5]
 
 
 def _mixed(word: str) -> str:

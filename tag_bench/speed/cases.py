@@ -92,10 +92,10 @@ def rank(number: int) -> int:
 def ranked(request: Request) -> str:
     """The truth, for a pair as LOTUS asks for it ("Document 1"), or for a list of rows."""
     text = prompt_text(request)
-    shown = [rank(int(number)) for number in _LETTER.findall(text)]
+    ranks = [rank(int(number)) for number in _LETTER.findall(text)]
     if "Document 1" in text:
-        return "Document 1" if shown[0] > shown[1] else "Document 2"
-    best_first = sorted(range(len(shown)), key=lambda position: -shown[position])
+        return "Document 1" if ranks[0] > ranks[1] else "Document 2"
+    best_first = sorted(range(len(ranks)), key=lambda position: -ranks[position])
     return " > ".join(str(position + 1) for position in best_first)
 
 
@@ -122,21 +122,21 @@ def is_praise(number: int) -> bool:
 def praised(request: Request) -> str:
     """The truth about one row, or about each row of a pack by its number; as a score if requested."""
     scores = "Score" in str(request.messages[0]["content"]) or MAPPED in str(request.messages)
-    said = [
+    answers = [
         (position, str(float(is_praise(int(number))) if scores else is_praise(int(number))))
         for position, number in _NUMBER.findall(prompt_text(request))
     ]
-    return "\n".join(f"{position}: {word}" if position else word for position, word in said)
+    return "\n".join(f"{position}: {word}" if position else word for position, word in answers)
 
 
 def _reviews(count: int) -> Callable[[], pd.DataFrame]:
-    said = "the ferry scene stays with me, the rest less."
-    return lambda: pd.DataFrame({"review": [f"Review {number}: {said}" for number in range(count)]})
+    words = "the ferry scene stays with me, the rest less."
+    return lambda: pd.DataFrame({"review": [f"Review {number}: {words}" for number in range(count)]})
 
 
 def _packed(frame: Any) -> dict[str, float]:
-    kept = frame.tag.sem_filter(CLAIM, rows_per_call="auto")
-    return {"right": float(kept.index.tolist() == [number for number in frame.index if is_praise(number)])}
+    result = frame.tag.sem_filter(CLAIM, rows_per_call="auto")
+    return {"right": float(result.index.tolist() == [number for number in frame.index if is_praise(number)])}
 
 
 def _scored(frame: Any) -> dict[str, float]:
@@ -145,8 +145,8 @@ def _scored(frame: Any) -> dict[str, float]:
 
 
 def _limited(frame: Any) -> dict[str, float]:
-    kept = frame.tag.sem_filter(CLAIM, limit=LIMIT)
-    return {"right": float(kept.index.tolist() == [number for number in frame.index if is_praise(number)][:LIMIT])}
+    result = frame.tag.sem_filter(CLAIM, limit=LIMIT)
+    return {"right": float(result.index.tolist() == [number for number in frame.index if is_praise(number)][:LIMIT])}
 
 
 # --- one text from 5,000 rows of about 40 tokens --------------------------------------------------------------------
@@ -161,8 +161,8 @@ def summed_up(request: Request) -> str:
 
 
 def _notes() -> pd.DataFrame:
-    said = "the harbour was grey, the ferry late, the coffee good, and nobody spoke of what they had come for"
-    texts = [f"Note {number}: on that morning {said}, as clerk {number % 97} wrote." for number in range(NOTES)]
+    words = "the harbour was grey, the ferry late, the coffee good, and nobody spoke of what they had come for"
+    texts = [f"Note {number}: on that morning {words}, as clerk {number % 97} wrote." for number in range(NOTES)]
     return pd.DataFrame({"text": texts})
 
 
@@ -236,13 +236,13 @@ def _parcels() -> pd.DataFrame:
 
 
 def _cascaded(frame: Any) -> dict[str, float]:
-    kept = frame.tag.sem_filter(LATE, cascade=tf.Cascade("score"))
+    result = frame.tag.sem_filter(LATE, cascade=tf.Cascade("score"))
     true = drawn()[1][frame.index]
-    right = int(drawn()[1][kept.index].sum())
+    right = int(drawn()[1][result.index].sum())
     return {
-        "share_of_calls": kept.tag.cascade.share_of_calls,
+        "share_of_calls": result.tag.cascade.share_of_calls,
         "recall": right / max(int(true.sum()), 1),
-        "precision": right / max(len(kept), 1),
+        "precision": right / max(len(result), 1),
     }
 
 
@@ -329,8 +329,8 @@ def _worker(side: str, case: Case, url: str, store: Path) -> Side:
         return lambda frame: bare_loop(frame, url, case.in_flight)
     settings: Any = {"api_base": url, "api_key": "none"}
     if side == "ours":
-        kept = store if case.stores else None
-        tf.configure(lm="openai/test", store=kept, progress=False, concurrency=case.in_flight, **settings)
+        own_store = store if case.stores else None
+        tf.configure(lm="openai/test", store=own_store, progress=False, concurrency=case.in_flight, **settings)
         return case.ours
     import lotus
     from lotus.cache import CacheConfig, CacheFactory, CacheType
@@ -356,12 +356,12 @@ def run(side: str, case: Case, url: str) -> dict[str, float]:
         else:
             work(pd.DataFrame({"text": ["warm up"]}) if case.stores else frame.tail(2))
         _get(url, "reset")
-        held = memory_mb()
+        memory_before = memory_mb()
         cpu, start = time.process_time(), time.perf_counter()
         own = work(frame) or {}
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     stats = _get(url, "stats")
-    figures = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": max(0.0, peak_mb() - held)}
+    figures = {"seconds": seconds, "cpu_seconds": cpu, "peak_mb": max(0.0, peak_mb() - memory_before)}
     figures |= {name: stats[name] for name in ("requests", "tokens", "rounds")}
     if case.each:
         figures |= {"rows_per_second": len(frame) / seconds, "tokens_a_row": stats["tokens"] / len(frame)}

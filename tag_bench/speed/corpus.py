@@ -33,16 +33,16 @@ def command(source: str, count: int) -> dict[str, Any]:
     Example: python -m tag_bench speed corpus --lake ../shared/bench/spider2
     """
     if source == lakes.SYNTHETIC:
-        tables, asked = lakes.synthetic_tables(), lakes.synthetic_questions(count)
+        tables, questions = lakes.synthetic_tables(), lakes.synthetic_questions(count)
     elif (Path(source) / "tables.jsonl.gz").is_file():
-        tables, asked = lakes.spider2_tables(Path(source)), lakes.spider2_questions(Path(source))[:count]
+        tables, questions = lakes.spider2_tables(Path(source)), lakes.spider2_questions(Path(source))[:count]
     else:
         raise click.ClickException(f"{source!r} has no tables.jsonl.gz; give another folder, or {lakes.SYNTHETIC!r}")
     with tempfile.TemporaryDirectory() as scratch:
         folder, catalogue, questions_file = (Path(scratch, name) for name in ("lake", "lake.catalogue", "asked.json"))
         folder.mkdir()
         counts = lakes.write(tables, folder)
-        questions_file.write_text(json.dumps(asked), encoding="utf-8")
+        questions_file.write_text(json.dumps(questions), encoding="utf-8")
 
         def step(name: str) -> dict[str, Any]:
             return in_process("tag_bench.speed.lakes", name, folder, catalogue, questions_file)

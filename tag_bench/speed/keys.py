@@ -85,13 +85,13 @@ def _measure(file: str) -> dict[str, Any]:
     if embedder is not None:
         embedder.encode(["the encoder is loaded once"])
 
-    def asked() -> Any:
+    def first_question() -> Any:
         corpus = tf.open_corpus(file)
         tables = corpus.tables["id"].tolist()
         subject = tables[len(tables) // 2].partition(".")[2].replace("_", " ")
         return corpus.retrieve_tables(f"What is the amount of each {subject} by company?")
 
-    first, found = timed(asked)
+    first, found = timed(first_question)
     planned, _ = timed(lambda: found.join_plan)
     return {
         "first_question_seconds": round(first, 2),

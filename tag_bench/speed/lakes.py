@@ -192,9 +192,9 @@ def synthetic_questions(count: int) -> list[str]:
 STEPS = {step.__name__: step for step in (index, ask, refresh)}
 
 if __name__ == "__main__":
-    name, folder, catalogue, asked = sys.argv[1:]
+    name, folder, catalogue, questions = sys.argv[1:]
     embedder = get_embedder()
     if embedder is not None:
         embedder.encode(["a question of no table"])
-    figures = STEPS[name](Path(folder), Path(catalogue), json.loads(Path(asked).read_text(encoding="utf-8")))
+    figures = STEPS[name](Path(folder), Path(catalogue), json.loads(Path(questions).read_text(encoding="utf-8")))
     json.dump(figures, sys.stdout)

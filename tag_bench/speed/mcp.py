@@ -52,8 +52,8 @@ async def connected(transport: str, source: str) -> AsyncIterator[Any]:
     )
     try:
         assert server.stderr is not None
-        said = (await server.stderr.readline()).decode()
-        (url,) = re.findall(r"serving at (\S+)", said)
+        line = (await server.stderr.readline()).decode()
+        (url,) = re.findall(r"serving at (\S+)", line)
         async with (
             httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as web,
             mcp.Client(streamable_http_client(url, http_client=web)) as client,
@@ -99,9 +99,9 @@ async def called(source: str, tools: Tools, calls: dict[str, dict[str, Any]], ti
 
 def compared(seconds: dict[str, list[float]]) -> dict[str, Any]:
     """The calls of a tool in milliseconds, and how much the servers' are longer at the 95th percentile."""
-    shown = {way: spread([1_000 * one for one in taken], 1) for way, taken in seconds.items()}
-    above = {f"{way}_above_ms": round(shown[way]["p95"] - shown["function"]["p95"], 1) for way in TRANSPORTS}
-    return {**{f"{way}_ms": one for way, one in shown.items()}, **above}
+    spreads = {way: spread([1_000 * one for one in taken], 1) for way, taken in seconds.items()}
+    above = {f"{way}_above_ms": round(spreads[way]["p95"] - spreads["function"]["p95"], 1) for way in TRANSPORTS}
+    return {**{f"{way}_ms": one for way, one in spreads.items()}, **above}
 
 
 @benchmark("mcp")

@@ -23,8 +23,8 @@ from tagframe.embed import get_embedder
 from tagframe.retrieval import Question
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import CANDIDATES, column_joins
-from tagframe.retrieval.methods.exact import exact
-from tagframe.retrieval.methods.greedy import greedy
+from tagframe.retrieval.methods.iterative_jar import greedy
+from tagframe.retrieval.methods.jar import exact
 from tagframe.retrieval.methods.mip import mip
 from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, best_first
 

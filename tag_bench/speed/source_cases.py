@@ -105,8 +105,8 @@ def _retrieved(url: str, _: Path) -> Figures:
     for number in range(_QUESTIONS + 1):
         words = _WORDS.split()
         one, other = words[number % len(words)], words[(number + 5) % len(words)]
-        asked = f"What is the amount of each {one} by the name of its {other}?"
-        times.append(timed(partial(corpus.tables.tag.retrieve_tables, asked, k=5))[0])
+        question = f"What is the amount of each {one} by the name of its {other}?"
+        times.append(timed(partial(corpus.tables.tag.retrieve_tables, question, k=5))[0])
     return {"first_seconds": times[0], "median_ms": 1000 * statistics.median(times[1:])}
 
 
@@ -328,7 +328,7 @@ _CLASSIC = "{text} is about a classic"
 
 
 @contextmanager
-def _asked() -> Iterator[ServerProcess]:
+def _model_server() -> Iterator[ServerProcess]:
     """A server that is the model of the block."""
     with (
         ServerProcess(latency=0.0) as server,
@@ -338,10 +338,10 @@ def _asked() -> Iterator[ServerProcess]:
 
 
 def _batches_filtered(source: str, folder: Path) -> Figures:
-    with _asked() as server:
-        seconds, kept = timed(lambda: tf.sem_filter(tf.read_batches(source), _CLASSIC, to=folder / "kept"))
+    with _model_server() as server:
+        seconds, written = timed(lambda: tf.sem_filter(tf.read_batches(source), _CLASSIC, to=folder / "kept"))
         requests = server.stats()["requests"]
-    rows = sum(len(batch) for batch in tf.read_batches(kept, columns=["id"]))
+    rows = sum(len(batch) for batch in tf.read_batches(written, columns=["id"]))
     return {"seconds": seconds, "requests": requests, "rows": rows}
 
 
@@ -365,15 +365,15 @@ def _run(source: str, folder: Path, *, kills: bool) -> Figures:
     import tagframe.dask  # noqa: F401
 
     cluster: Any = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
-    with _asked() as server, cluster, Client(cluster):
+    with _model_server() as server, cluster, Client(cluster):
         rows = dd.read_parquet(source)
         if kills:
             rows = rows.map_partitions(dies_once, str(folder / "dead"), meta=rows)
         started = time.perf_counter()
-        kept = rows.tag.sem_filter(_CLASSIC)
-        number = len(kept)
+        result = rows.tag.sem_filter(_CLASSIC)
+        number = len(result)
         first = time.perf_counter() - started
-        total = int(kept["id"].count().compute())
+        total = int(result["id"].count().compute())
         seconds = time.perf_counter() - started
         requests = server.stats()["requests"]
     return {"seconds": seconds, "first_seconds": first, "requests": requests, "rows": number, "again": total}
@@ -399,6 +399,6 @@ CASES = {case.name: case for case in _ALL}
 if __name__ == "__main__":
     name, step, place, scratch = sys.argv[1:]
     os.environ["XDG_CACHE_HOME"] = str(Path(scratch) / "cache")  # catalogues of the case's own
-    held = memory_mb()
+    memory_before = memory_mb()
     figures = CASES[name].steps[step](place, Path(scratch))
-    print(json.dumps({**figures, "peak_mb": max(0.0, peak_mb() - held)}))
+    print(json.dumps({**figures, "peak_mb": max(0.0, peak_mb() - memory_before)}))

@@ -293,8 +293,7 @@ class OperatorMethods:
             rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
                 if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
                 also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
-                halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
-                ``.tag.outcomes`` and its ``remarks`` report this.
+                halved. An audit is kept for its claim, size and model. ``.tag.outcomes`` and its ``remarks`` report this.
             cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
                 ``.tag.cascade`` says what it saved.
             limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.
@@ -832,8 +831,7 @@ class QuoteAccessor:
             rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
                 if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
                 also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
-                halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
-                ``.tag.outcomes`` and its ``remarks`` report this.
+                halved. An audit is kept for its claim, size and model. ``.tag.outcomes`` and its ``remarks`` report this.
             cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
                 ``.tag.cascade`` says what it saved.
             limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.

@@ -32,6 +32,8 @@ def serve(
     password_from: str | None = None,
     follow_links: bool = False,
     refresh: str | None = None,
+    hide: Sequence[str] = (),
+    readers: Path | None = None,
     reader: str | None = None,
     http: bool = False,
     host: str = "127.0.0.1",
@@ -48,7 +50,9 @@ def serve(
         budget: the most dollars for a model.
         password_from: the environment variable with the password of a server.
         follow_links, refresh: as for :func:`tagframe.open_corpus`.
-        reader: whose tables are served; see :meth:`tagframe.Corpus.for_reader`. None for all.
+        hide: tables and columns that are served to nobody, as for :func:`tagframe.open_corpus`.
+        readers: the file of readers (:mod:`tagframe.agents.readers`), which is read again when it changes.
+        reader: the one who is served, or whose token is made; None for all tables.
         http: whether to serve over HTTP.
         host, port, url, token_from: where, under which further addresses, and to whom; see
             :mod:`tagframe.agents.http`.
@@ -57,7 +61,7 @@ def serve(
         MissingExtra: the SDK is not installed.
         SourceNotFound: a source does not exist.
         InvalidArgument: ``ask`` without a budget; ``to`` is not a folder, or is inside a source; a token is missing or
-            too short; the address is taken.
+            too short; a reader is not in the file; the address is taken.
     """
     with needing('tagframe mcp needs the MCP SDK: pip install "tagframe[mcp]"'), _importing():
         import anyio
@@ -82,7 +86,18 @@ def serve(
 
     if not http and (token_from or url):
         raise InvalidArgument("--token-from and --url are for a server over HTTP: add --http")
-    readers: dict[str | None, str | None] = {None: reader}
+    from tagframe.agents.readers import Readers
+
+    settings = None if readers is None else Readers(readers)
+    served: dict[str | None, str | None] = {None: reader}
+
+    def check_readers() -> None:
+        for name in filter(None, served.values()):
+            if settings is None:
+                raise InvalidArgument(f"what the reader {name!r} does not see is in a file: name it with --readers")
+            settings.check(name)
+
+    check_readers()
 
     def opened() -> ToolsNow:
         with _importing():
@@ -96,26 +111,39 @@ def serve(
             secret = password_from if _is_url(source) else None
             corpora.append(
                 open_corpus(
-                    source, follow_links=follow_links, password_from=secret, progress=False, refresh=refresh or None
+                    source,
+                    follow_links=follow_links,
+                    password_from=secret,
+                    progress=False,
+                    refresh=refresh or None,
+                    hide=hide if len(sources) == 1 else (),
                 )
             )
         made: list[Corpus] = []
+        whole: Corpus
         tools: dict[str | None, Tools | TagframeError] = {}
+        lists: dict[str | None, object] = {}
         making = threading.Lock()
 
         def now() -> Mapping[str | None, Tools | TagframeError]:
-            nonlocal made, tools
+            nonlocal made, whole
             current = [corpus.current() for corpus in corpora]
             with making:
-                if any(one is not other for one, other in zip_longest(current, made)):
-                    corpus = functools.reduce(Corpus.union, current)
-                    tools = {key: _tools(corpus, name, tools.get(key)) for key, name in readers.items()}
-                    made = current
-                return tools
+                if is_new := any(one is not other for one, other in zip_longest(current, made)):
+                    whole, made = functools.reduce(Corpus.union, current), current
+                    if hide and len(sources) > 1:  # each name is in one of them
+                        whole = whole.hide(*hide)
+                for key, name in served.items():
+                    known = None if name is None or settings is None else settings.known(name)
+                    if is_new or lists[key] != known:
+                        # The open pages of a longer list may have what is hidden by now.
+                        tools[key] = _tools(name, tools.get(key) if lists.get(key) == known else None)
+                        lists[key] = known
+                return dict(tools)
 
-        def _tools(corpus: Corpus, reader: str | None, before: Tools | TagframeError | None) -> Tools | TagframeError:
+        def _tools(reader: str | None, before: Tools | TagframeError | None) -> Tools | TagframeError:
             try:
-                seen = corpus if reader is None else _seen(corpus, reader)
+                seen = whole if reader is None or settings is None else settings.corpus_of(whole, reader)
                 return before.of(seen) if isinstance(before, Tools) else Tools(seen, ask, learn, account, to)
             except TagframeError as error:
                 return error
@@ -125,16 +153,18 @@ def serve(
 
     # Standard output is for the protocol only, and results contain the warnings.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="tagframe: %(message)s")
+    logging.getLogger("tagframe.audit").setLevel(logging.INFO)
     warnings.simplefilter("ignore")
     context = copy_context()
     if not http:
-        anyio.run(CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None).run)
+        anyio.run(CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None, names=served).run)
         return
     from tagframe.agents.http import PATH, allowed, bound, run_http, tokens_of
 
     tokens, made = tokens_of(token_from, reader)
-    readers = {key: key or None for key in tokens.readers.values()}
-    server = CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None, len(readers))
+    served = {key: key or None for key in tokens.readers.values()}
+    check_readers()
+    server = CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None, names=served)
     with bound(host, port) as listening:
         port = listening.getsockname()[1]
         security = allowed(host, port, url)
@@ -152,16 +182,6 @@ def _importing() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def _seen(corpus: Corpus, reader: str) -> Corpus:
-    """The corpus of a reader; an error does not quote what the reader may not see."""
-    try:
-        return corpus.for_reader(reader)
-    except TagframeError:
-        raise SourceNotFound(
-            f"the tables of the reader {reader!r} cannot be opened; corpus.for_reader({reader!r}) tells their owner why"
-        ) from None
 
 
 def _is_url(source: str) -> bool:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from tagframe.agents.server import CorpusServer
 
 PATH = "/mcp"
-_SHORTEST = 16
+_MIN_TOKEN_LETTERS = 16
 """The fewest characters of a token."""
 _ANYWHERE = ("0.0.0.0", "::", "")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_SESSIONS = 1_000
-_CONNECTIONS = 1_000
-_PATIENCE = 2
+_MAX_SESSIONS = 1_000
+_MAX_CONNECTIONS = 1_000
+_SECONDS_TO_STOP = 2
 """Seconds for open connections to end when the server is stopped."""
 
 
@@ -49,24 +49,24 @@ class Tokens:
         return None if reader is None else AccessToken(token="", client_id=reader, scopes=[])
 
 
-def tokens_of(told: Sequence[str], reader: str | None) -> tuple[Tokens, str | None]:
+def tokens_of(variables: Sequence[str], reader: str | None) -> tuple[Tokens, str | None]:
     """The tokens in the environment, and the one that is made if none is named there.
 
     Args:
-        told: ``READER=VARIABLE``, or ``VARIABLE`` for the token of ``reader``.
+        variables: ``READER=VARIABLE``, or ``VARIABLE`` for the token of ``reader``.
         reader: whose tables a token without a reader gives; None for all.
 
     Raises:
         InvalidArgument: a variable without a token, a short one, or one of two readers.
     """
     readers: dict[bytes, str] = {}
-    for one in told:
+    for one in variables:
         whose, _, variable = one.rpartition("=")
         token = os.environ.get(variable, "")
-        if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        if len(token) < _MIN_TOKEN_LETTERS or not token.isascii() or not token.isprintable() or " " in token:
             raise InvalidArgument(
-                f"the environment variable {variable} must hold a token of {_SHORTEST} or more ASCII characters "
-                "without blanks, such as one of: openssl rand -hex 32"
+                f"the environment variable {variable} must hold a token of {_MIN_TOKEN_LETTERS} or more ASCII "
+                "characters without blanks, such as one of: openssl rand -hex 32"
             )
         if readers.setdefault(_digest(token), name := whose.strip() or reader or "") != name:
             raise InvalidArgument(f"{variable} holds the token of another reader: give each reader a token of its own")
@@ -137,15 +137,15 @@ async def run_http(
         auth=auth,
         token_verifier=tokens,
         transport_security=security,
-        max_sessions=_SESSIONS,
+        max_sessions=_MAX_SESSIONS,
     )
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=_PATIENCE,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=_SECONDS_TO_STOP,
         ws="none",
     )
     web = uvicorn.Server(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import trees_of
 from tagframe.errors import UnsafeSQL
 
 
@@ -25,8 +25,8 @@ def limited(sql: str, rows: int, dialect: str) -> str:
         return sql
     if not any(tree.args.get(part) for part in ("limit", "offset", "locks", "options")):
         return f"{text}\nLIMIT {rows}"
-    said = tree.args.get("limit")
-    count = said.expression if isinstance(said, exp.Limit) else None
+    own_limit = tree.args.get("limit")
+    count = own_limit.expression if isinstance(own_limit, exp.Limit) else None
     if isinstance(count, exp.Literal) and count.is_int and int(count.this) <= rows:
         return text
     return f"SELECT * FROM (\n{text}\n) AS limited LIMIT {rows}"

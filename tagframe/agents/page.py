@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 TOKEN_HEADER = "x-tagframe-token"
 _LOOPBACK = "127.0.0.1"
-_FAINTEST = 0.2
+_MIN_CHANCE = 0.2
 """The lowest chance of a key that is shown to the user."""
-_LONGEST_SAMPLE = 200
+_MAX_SAMPLE_LETTERS = 200
 
 
 def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda address: None) -> None:
@@ -88,33 +88,33 @@ def page(corpus: Corpus, token: str, port: int) -> ASGIApp:
     keys = _Keys(corpus)
 
     def tables(request: Request) -> Response:
-        found = [
+        rows = [
             {"id": one.id, "database": one.database, "name": one.name, "rows": one.rows, "estimated": one.estimated}
             for one in corpus.profiles
         ]
-        return _json({"tables": found})
+        return _json({"tables": rows})
 
     def search(request: Request) -> Response:
-        found = corpus.retrieve_tables(request.query_params.get("question", ""))
-        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in found]
+        tables = corpus.retrieve_tables(request.query_params.get("question", ""))
+        hits = [{"id": hit.id, "label": hit.label, "chance": hit.probability, "reasons": hit.reasons} for hit in tables]
         return _json(
             {
                 "tables": hits,
-                "keys": keys.told_apart(without_roles(found.joins, corpus), forbidden=False),
-                "note": found.note,
+                "keys": keys.with_decisions(without_roles(tables.joins, corpus), forbidden=False),
+                "note": tables.note,
             }
         )
 
-    async def told_keys(request: Request) -> Response:
-        return _json({"keys": await run_in_threadpool(keys.tell, await request.body())})
+    async def decide_key(request: Request) -> Response:
+        return _json({"keys": await run_in_threadpool(keys.decide, await request.body())})
 
     routes = [
         Route("/", lambda request: HTMLResponse(html)),
         Route("/tables", tables),
         Route("/table", lambda request: _json(_table(corpus.profile(request.query_params.get("id", ""))))),
         Route("/search", search),
-        Route("/keys", lambda request: _json({"keys": keys.shown()}), methods=["GET"]),
-        Route("/keys", told_keys, methods=["POST"]),
+        Route("/keys", lambda request: _json({"keys": keys.all()}), methods=["GET"]),
+        Route("/keys", decide_key, methods=["POST"]),
     ]
     refused = {TagframeError: lambda request, error: _json({"error": str(error)}, 400)}
     return _Guard(Starlette(routes=routes, exception_handlers=refused), token, port, _policy(html))
@@ -182,7 +182,7 @@ class _Guard:
 
 
 def _table(profile: TableProfile) -> dict[str, Any]:
-    """A table for the page; a profile has no cells of hidden columns."""
+    """A table for the page."""
     columns = [
         {
             "name": one.name,
@@ -190,12 +190,10 @@ def _table(profile: TableProfile) -> dict[str, Any]:
             "declared": one.declared_type,
             "nulls": one.null_share,
             "distinct": one.distinct,
-            "samples": [sample[:_LONGEST_SAMPLE] for sample in one.samples],
+            "samples": [sample[:_MAX_SAMPLE_LETTERS] for sample in one.samples],
             "description": one.description,
-            "hidden": "hidden" if one.hidden else "hidden from models" if one.unprompted else "",
+            "private": "private" if one.private else "",
         }
-        if not one.hidden
-        else {"name": one.name, "hidden": "hidden"}
         for one in profile.columns
     ]
     return {
@@ -214,35 +212,37 @@ class _Keys:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._lock = threading.Lock()
-        self._held: tuple[object, list[KeyPair]] | None = None
+        self._inferred_keys: list[KeyPair] | None = None
 
-    def shown(self) -> list[dict[str, Any]]:
+    def all(self) -> list[dict[str, Any]]:
         """All keys that are likely enough, those accepted by the user, and those forbidden by the user."""
-        return self.told_apart(
-            with_told([key for key in self._inferred() if key.score >= _FAINTEST], self._corpus.profiles)
+        return self.with_decisions(
+            with_told([key for key in self._inferred() if key.score >= _MIN_CHANCE], self._corpus.profiles)
         )
 
-    def told_apart(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
+    def with_decisions(self, keys: Sequence[KeyPair], *, forbidden: bool = True) -> list[dict[str, Any]]:
         """Keys for the page; the ``forbidden`` ones follow the others."""
         known = fact_store(self._corpus).facts
         of_user = {pair for key in known.keys for pair in _both_ways(key)}
-        shown = [(key, "accepted" if key in of_user else "") for key in keys]
+        decided = [(key, "accepted" if key in of_user else "") for key in keys]
         if forbidden:
             inferred = {key: key for key in self._inferred()}
-            for told in known.forbidden:
-                if told.left_table in self._corpus and told.right_table in self._corpus:
-                    one, other = _both_ways(told)
-                    shown.append((inferred.get(one) or inferred.get(other) or one, "forbidden"))
-        return [{**key.to_json(), "left": key.left, "right": key.right, "said": said} for key, said in shown]
+            for rejected in known.forbidden:
+                if rejected.left_table in self._corpus and rejected.right_table in self._corpus:
+                    one, other = _both_ways(rejected)
+                    decided.append((inferred.get(one) or inferred.get(other) or one, "forbidden"))
+        return [
+            {**key.to_json(), "left": key.left, "right": key.right, "decision": decision} for key, decision in decided
+        ]
 
-    def tell(self, body: bytes) -> list[dict[str, Any]]:
+    def decide(self, body: bytes) -> list[dict[str, Any]]:
         """Apply the user's decision on a key; gives all keys afterwards."""
         does = {"accept": self._corpus.keys.add, "forbid": self._corpus.keys.forbid, "forget": self._corpus.keys.forget}
         try:
-            asked = json.loads(body)
-            do = does[asked["say"]]
+            request = json.loads(body)
+            do = does[request["say"]]
             (left, mine), (right, theirs) = (
-                (self._corpus.profile(str(asked[f"{side}_table"])), [str(one) for one in asked[f"{side}_columns"]])
+                (self._corpus.profile(str(request[f"{side}_table"])), [str(one) for one in request[f"{side}_columns"]])
                 for side in ("left", "right")
             )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -255,23 +255,22 @@ class _Keys:
             for column in columns:
                 profile.column(column)
         do(ToldKey(left.id, tuple(mine), right.id, tuple(theirs)))
-        return self.shown()
+        return self.all()
 
     def _inferred(self) -> list[KeyPair]:
-        """The keys inferred from data and names. They depend on hidden columns, but not on the user's decisions."""
+        """The keys inferred from data and names; they do not depend on the user's decisions."""
         with self._lock:
-            withheld = fact_store(self._corpus).hidden.withheld
-            if self._held is None or self._held[0] != withheld:
+            if self._inferred_keys is None:
                 databases: dict[str, list[TableProfile]] = defaultdict(list)
                 for profile in self._corpus.profiles:
                     databases[profile.database].append(profile)
-                found = [
+                inferred = [
                     key
                     for tables in databases.values()
                     for key in with_composites(*database_keys(tuple(tables), True, facts_of(self._corpus)).inferred)
                 ]
-                self._held = withheld, found
-            return self._held[1]
+                self._inferred_keys = inferred
+            return self._inferred_keys
 
 
 def _both_ways(key: ToldKey) -> tuple[KeyPair, KeyPair]:

@@ -15,15 +15,15 @@ from tagframe.operators.cells import json_cells
 
 T = TypeVar("T")
 
-TOKENS = 8_000
+MAX_RESULT_TOKENS = 8_000
 """The most tokens of one result."""
 _BYTES_A_TOKEN = 1.3
 """Bytes per token of text that is not ASCII: an emoji of four bytes has at most three tokens."""
-_LENGTHS = (1_000, 200, 40, 8)
+_MAX_CELL_LETTERS = (1_000, 200, 40, 8)
 """The most characters of a cell; smaller limits are tried if not even one row fits."""
-_EXACT = 2**53
+_MAX_EXACT_INTEGER = 2**53
 """Larger integers are given as text, because clients that read JSON numbers as floats would change them."""
-REMEMBERED = 8
+MAX_STORED_RESULTS = 8
 """The latest results are kept, so that the next page has the same rows."""
 
 
@@ -56,7 +56,7 @@ def page_of(rows: Sequence[list[Any]], start: int, room: float) -> tuple[list[li
     """
     if start and start >= len(rows):
         raise InvalidArgument(f"the cursor {start} is past the end: there are {len(rows):,} rows")
-    for longest in _LENGTHS:
+    for longest in _MAX_CELL_LETTERS:
         page: list[list[Any]] = []
         left, is_cut = room, False
         for row in rows[start:]:
@@ -81,11 +81,11 @@ def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
     """The rows of a frame as JSON values."""
     columns = [json_cells(column) for _, column in frame.items()]
     return [
-        [str(cell) if isinstance(cell, int) and abs(cell) > _EXACT else cell for cell in row]
+        [str(cell) if isinstance(cell, int) and abs(cell) > _MAX_EXACT_INTEGER else cell for cell in row]
         for row in zip(*columns, strict=True)
     ]
 
 
-def at_hand(held: AtHand, key: object, start: int, make: Callable[[], T]) -> T:
+def at_hand(stored: AtHand, key: object, start: int, make: Callable[[], T]) -> T:
     """The stored result of this key, for a page after the first one; else the result of ``make``."""
-    return held.get(json.dumps(key, default=str), make, afresh=not start)
+    return stored.get(json.dumps(key, default=str), make, afresh=not start)

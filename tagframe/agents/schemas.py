@@ -34,7 +34,7 @@ def schema_of(tool: Callable[..., Any]) -> ToolSchema:
 
 @lru_cache(maxsize=64)
 def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
-    told, _, arguments = inspect.getdoc(tool).partition("\n\nArgs:\n")  # type: ignore[union-attr]
+    text, _, arguments = inspect.getdoc(tool).partition("\n\nArgs:\n")  # type: ignore[union-attr]
     described: dict[str, str] = {}
     for line in inspect.cleandoc(arguments).split("\n"):
         if match := _ARGUMENT.match(line):
@@ -47,7 +47,7 @@ def _schema_of(tool: Callable[..., Any]) -> ToolSchema:
     taken |= {"required": needed} if needed else {}
     for name, schema in taken["properties"].items():
         schema["description"] = described[name]
-    description = "\n".join(" ".join(paragraph.split()) for paragraph in told.split("\n\n"))
+    description = "\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     name = tool.__name__
     title = name.replace("_", " ").capitalize().replace("sql", "SQL")
     return ToolSchema(name=name, title=title, description=description, input_schema=taken)
@@ -93,9 +93,9 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
         InvalidArgument: the arguments are wrong.
     """
     size = len(arguments) if isinstance(arguments, str) else len(json.dumps(arguments, default=str))
-    if size > LONGEST_ARGUMENTS:
+    if size > MAX_ARGUMENT_LETTERS:
         raise InvalidArgument(
-            f"the arguments of {tool.__name__} are {size:,} characters long, and {LONGEST_ARGUMENTS:,} at most are "
+            f"the arguments of {tool.__name__} are {size:,} characters long, and {MAX_ARGUMENT_LETTERS:,} at most are "
             "taken: name fewer tables or values"
         )
     try:
@@ -108,14 +108,14 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
     try:
         return _checked(tool.__func__)(tool.__self__, **checked)  # type: ignore[attr-defined]
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise InvalidArgument(f"wrong arguments for {tool.__name__}: {said}") from error
+        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
+        raise InvalidArgument(f"wrong arguments for {tool.__name__}: {problems}") from error
     except TagframeError as error:
         if error.args and isinstance(error.args[0], str):
             error.args = (in_tool_words(error.args[0]), *error.args[1:])
         raise
 
 
-LONGEST_ARGUMENTS = 256_000
+MAX_ARGUMENT_LETTERS = 256_000
 """Characters of the JSON of a call's arguments."""
 _checked = lru_cache(maxsize=64)(validate_call)

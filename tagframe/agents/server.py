@@ -29,9 +29,10 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 import tagframe
+from tagframe.agents.audit import audited
 from tagframe.agents.definitions import definitions
 from tagframe.errors import TagframeError
-from tagframe.progress import told_to
+from tagframe.progress import reporting_to
 from tagframe.stopping import Stopped, Stopping
 
 if TYPE_CHECKING:
@@ -41,18 +42,18 @@ if TYPE_CHECKING:
 
     ToolsNow = Callable[[], Mapping[str | None, Tools | TagframeError]]
 
-_PATIENCE = 1.0
+_SECONDS_BETWEEN_MESSAGES = 1.0
 """Seconds between progress messages to a client."""
-_AT_ONCE = 16
+_MAX_CALLS = 16
 """The most calls that run at once, of a single reader; further calls wait."""
-_STATEMENTS = 8
+_MAX_STATEMENTS = 8
 """Statements that run at once (:mod:`tagframe.engines.worker_pool`): several readers get a share of them each, so that
 none waits until those of another have ended."""
-_LEAST = 2
+_MIN_CALLS = 2
 """Calls of a reader that run at once, however many readers there are."""
-_LISTED = 100
+_MAX_LISTED = 100
 """Tables on one page of resources."""
-_LONGEST = 4_000
+_MAX_ERROR_LETTERS = 4_000
 """The most characters of an error."""
 _ROOT = "corpus://tables"
 _PLAIN = "text/plain"
@@ -79,7 +80,12 @@ class CorpusServer:
     """An MCP server of a corpus that is being opened."""
 
     def __init__(
-        self, open_tools: Callable[[], ToolsNow], ask: bool, learn: bool, files: bool, readers: int = 1
+        self,
+        open_tools: Callable[[], ToolsNow],
+        ask: bool,
+        learn: bool,
+        files: bool,
+        names: Mapping[str | None, str | None] | None = None,
     ) -> None:
         """A server; ``open_tools`` is called in a thread after the client's first answer.
 
@@ -89,12 +95,14 @@ class CorpusServer:
             ask: whether the tool ``ask`` is offered.
             learn: whether the tool ``learn`` is offered.
             files: whether files may be written.
-            readers: how many there are.
+            names: the readers' names, for the log, by what their requests have; None for one client without a name.
         """
         self._open, self._may_ask, self._may_learn, self._writes_files = open_tools, ask, learn, files
         self._tools: Future[ToolsNow] = Future()
         self._opening = "opening the tables"
-        self._at_once = _AT_ONCE if readers == 1 else max(_STATEMENTS // readers, _LEAST)
+        self._names = names or {None: None}
+        readers = len(self._names)
+        self._at_once = _MAX_CALLS if readers == 1 else max(_MAX_STATEMENTS // readers, _MIN_CALLS)
         self._limiters: dict[str | None, anyio.CapacityLimiter] = {}
         self._has_begun = False
         self.server: Server[Any] = Server(
@@ -133,11 +141,11 @@ class CorpusServer:
             threading.Thread(target=self._open_now, name="tagframe-open", daemon=True).start()
 
     def _open_now(self) -> None:
-        def tell(message: str) -> None:
+        def report(message: str) -> None:
             self._opening = message
 
         try:
-            with told_to(tell):
+            with reporting_to(report):
                 tools = self._open()
         except BaseException as error:
             logging.getLogger(__name__).error("the tables cannot be opened: %s", error)
@@ -157,25 +165,32 @@ class CorpusServer:
 
     async def _list_tools(self, ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListToolsResult:
         listed = []
-        for told in definitions(self._may_ask, self._may_learn):
-            name = told["name"]
+        for tool in definitions(self._may_ask, self._may_learn):
+            name = tool["name"]
             writes = name == "learn" or (name == "merge_tables" and self._writes_files)
             hints = types.ToolAnnotations(
-                title=told["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
+                title=tool["title"], read_only_hint=not writes, destructive_hint=False, open_world_hint=name == "ask"
             )
-            listed.append(types.Tool(**told, annotations=hints))
+            listed.append(types.Tool(**tool, annotations=hints))
         return types.ListToolsResult(tools=listed)
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        given = await self._worked(ctx, lambda tools: tools.call(params.name, params.arguments or {}))
+        arguments = params.arguments or {}
+        given = await self._worked(ctx, params.name, arguments, lambda tools: tools.call(params.name, arguments))
         if isinstance(given, _Failed):
             return types.CallToolResult(content=[_text(given.text)], is_error=True)
         return types.CallToolResult(content=[_text(_for_a_model(_as_data(given)))])
 
-    async def _worked(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        """The result of the work, or its error.
+    async def _worked(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        tool: str,
+        arguments: Mapping[str, Any],
+        work: Callable[[Tools], Any],
+    ) -> Any:
+        """The result of the work, or its error; the log gets a line of it.
 
         If the client cancels, the running statement is stopped, and work in Python ends at its next unit.
         """
@@ -185,38 +200,42 @@ class CorpusServer:
         reader = None if ctx.request is None else str(ctx.request.user.access_token.client_id)
         limiter = self._limiters.setdefault(reader, anyio.CapacityLimiter(self._at_once))
 
-        def tell(message: str) -> None:
+        def report(message: str) -> None:
             stopping.check()
             doing[0] = message
 
         def in_thread() -> Any:
-            try:
-                tools = self._tools.result()()[reader]
-                if isinstance(tools, TagframeError):
-                    return _Failed.of(tools)
-                with stopping.here(), told_to(tell):
-                    return work(tools)
-            except Exception as error:
-                if not isinstance(error, TagframeError | Stopped):
-                    logging.getLogger(__name__).exception("a tool failed")
-                return _Failed.of(error)
+            with audited(self._names.get(reader), tool, arguments) as line:
+                try:
+                    tools = self._tools.result()()[reader]
+                    if isinstance(tools, TagframeError):
+                        raise tools
+                    with stopping.here(), reporting_to(report):
+                        result = line.result = work(tools)
+                        line.tools = tools
+                        return result
+                except Exception as error:
+                    line.error = type(error).__name__
+                    if not isinstance(error, TagframeError | Stopped):
+                        logging.getLogger(__name__).exception("a tool failed")
+                    return _Failed.of(error)
 
         async with anyio.create_task_group() as beside:
-            beside.start_soon(self._tell, ctx, doing)
+            beside.start_soon(self._send_progress, ctx, doing)
             try:
-                found = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
+                result = await anyio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=limiter)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(stopping.stop)
                 raise
             beside.cancel_scope.cancel()
-        return found
+        return result
 
-    async def _tell(self, ctx: ServerRequestContext[Any, Any], doing: list[str]) -> None:
+    async def _send_progress(self, ctx: ServerRequestContext[Any, Any], doing: list[str]) -> None:
         """Report progress to the client every second, with the current step."""
         began = time.monotonic()
         while True:
-            await anyio.sleep(_PATIENCE)
+            await anyio.sleep(_SECONDS_BETWEEN_MESSAGES)
             message = doing[0] if self._tools.done() else self._opening
             await ctx.session.report_progress(
                 round(time.monotonic() - began, 1), None, _encodable(message) or "working"
@@ -228,15 +247,15 @@ class CorpusServer:
         self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         start = _number(params.cursor if params is not None else None)
-        ids = await self._resource(ctx, lambda tools: list(tools.corpus.ids))
+        ids = await self._resource(ctx, "", lambda tools: list(tools.corpus.ids))
         listed = [types.Resource(uri=_ROOT, name="tables", title="All tables", mime_type=_PLAIN)] if not start else []
         listed += [
             types.Resource(
                 uri=f"{_ROOT}/{urllib.parse.quote(id, safe='')}", name=id, title=f"Table {id}", mime_type=_PLAIN
             )
-            for id in ids[start : start + _LISTED]
+            for id in ids[start : start + _MAX_LISTED]
         ]
-        following = str(start + _LISTED) if start + _LISTED < len(ids) else None
+        following = str(start + _MAX_LISTED) if start + _MAX_LISTED < len(ids) else None
         return types.ListResourcesResult(resources=listed, next_cursor=following)
 
     async def _list_templates(
@@ -252,20 +271,20 @@ class CorpusServer:
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         if uri == _ROOT:
-            given = await self._resource(ctx, lambda tools: tools.all_tables())
+            given = await self._resource(ctx, "", lambda tools: tools.all_tables())
         elif uri.startswith(f"{_ROOT}/"):
             id = urllib.parse.unquote(uri.removeprefix(f"{_ROOT}/"))
-            given = await self._resource(ctx, lambda tools: tools.describe_tables([id]))
+            given = await self._resource(ctx, id, lambda tools: tools.describe_tables([id]))
         else:
             raise MCPError(types.INVALID_PARAMS, f"no resource {uri}: there are {_ROOT} and {_ROOT}/ID")
         contents = types.TextResourceContents(uri=uri, mime_type=_PLAIN, text=_for_a_model(_as_data(given)))
         return types.ReadResourceResult(contents=[contents])
 
-    async def _resource(self, ctx: ServerRequestContext[Any, Any], work: Callable[[Tools], Any]) -> Any:
-        found = await self._worked(ctx, work)
-        if isinstance(found, _Failed):
-            raise MCPError(types.INVALID_PARAMS, found.text)
-        return found
+    async def _resource(self, ctx: ServerRequestContext[Any, Any], id: str, work: Callable[[Tools], Any]) -> Any:
+        result = await self._worked(ctx, "resource", {"tables": [id]} if id else {}, work)
+        if isinstance(result, _Failed):
+            raise MCPError(types.INVALID_PARAMS, result.text)
+        return result
 
     async def _list_prompts(self, ctx: ServerRequestContext[Any, Any], params: Any) -> types.ListPromptsResult:
         question = types.PromptArgument(name="question", description="The question to answer.", required=True)
@@ -298,7 +317,7 @@ class _Failed:
     def of(cls, error: Exception) -> _Failed:
         from tagframe.operators.cells import fence
 
-        return cls(fence(_encodable(f"{type(error).__name__}: {str(error)[:_LONGEST]}"), "error"))
+        return cls(fence(_encodable(f"{type(error).__name__}: {str(error)[:_MAX_ERROR_LETTERS]}"), "error"))
 
 
 class _Lines:
@@ -353,8 +372,8 @@ def _for_a_model(given: dict[str, Any]) -> str:
     """A result as text: one line of JSON, marked as data, in a fence that no cell can close."""
     from tagframe.operators.cells import FENCE_RULE, fence
 
-    shown = {name: value for name, value in given.items() if name != "about"}
-    return f"{FENCE_RULE}\n{fence(json.dumps(shown, ensure_ascii=False, separators=(',', ':')), 'result')}"
+    fields = {name: value for name, value in given.items() if name != "about"}
+    return f"{FENCE_RULE}\n{fence(json.dumps(fields, ensure_ascii=False, separators=(',', ':')), 'result')}"
 
 
 def _number(cursor: str | None) -> int:

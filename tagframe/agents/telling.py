@@ -15,8 +15,8 @@ from tagframe.answer.cited_rows import CITED
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.embed import get_embedder
-from tagframe.engines.sql_text import trees_of
-from tagframe.errors import FileNotAllowed, HiddenColumn, InvalidArgument
+from tagframe.engines.sql_reader import ReadStatement, trees_of
+from tagframe.errors import FileNotAllowed, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
@@ -26,8 +26,8 @@ from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import nearest_columns
 
-_CITED = 5
-_SAID = 10
+_MAX_CITED_KEYS = 5
+_MAX_DOUBTS = 10
 
 
 def rounded(chance: float | None) -> float | None:
@@ -35,26 +35,26 @@ def rounded(chance: float | None) -> float | None:
     return None if chance is None else round(float(chance), 3)
 
 
-def near_columns(found: RetrievedTables) -> Callable[[str, int], list[str]]:
+def near_columns(retrieved: RetrievedTables) -> Callable[[str, int], list[str]]:
     """A function of a found table and a number, which gives about that many of its columns.
 
     These are the columns nearest to the question, keys, join columns, and columns with words of the question in their
     cells.
     """
-    index = index_of(found.corpus, get_embedder())
-    asked = Question.of(found.question)
-    ids = [hit.id for hit in found]
-    _, relevance = index.fine([asked.text, *asked.subqueries], [index.position(id) for id in ids])
-    joined: dict[str, set[str]] = {id: {column for column, _ in found[id].cells} for id in ids}
-    for key in found.joins:
+    index = index_of(retrieved.corpus, get_embedder())
+    question = Question.of(retrieved.question)
+    ids = [hit.id for hit in retrieved]
+    _, relevance = index.fine([question.text, *question.subqueries], [index.position(id) for id in ids])
+    joined: dict[str, set[str]] = {id: {column for column, _ in retrieved[id].cells} for id in ids}
+    for key in retrieved.joins:
         for end in key.tables:
             if (table := without_role(end, joined)) in joined:
                 joined[table].update(key.columns_of(end))
 
     def chosen(id: str, most: int) -> list[str]:
-        profile = found.corpus.profile(id)
+        profile = retrieved.corpus.profile(id)
         near = {one.name for one in nearest_columns(profile, relevance[ids.index(id)], most, most * 3 // 4)}
-        return [one.name for one in profile.columns if one.name in near | joined[id] and one.for_models]
+        return [one.name for one in profile.columns if one.name in near | joined[id]]
 
     return chosen
 
@@ -69,12 +69,12 @@ def left_out(plan: JoinPlan) -> str:
 def join_of(step: JoinStep, named: Sequence[NamedTable]) -> Join:
     """A step of a plan, with the tables by these names."""
     key = step.key if step.key.left_table == step.base else step.key.reversed()
-    found = key.evidence.contained
+    contained = key.evidence.contained
     return Join(
         on=text_of(key, named),
         cardinality=step.cardinality,
         chance=round(step.score, 3),
-        lost=None if found is None else round(1 - found, 3),
+        lost=None if contained is None else round(1 - contained, 3),
     )
 
 
@@ -84,7 +84,7 @@ def one_line_of(plan: JoinPlan, sql: str) -> str:
     return sql if any("\n" in name for name in names) else re.sub(r"\n *", " ", sql)
 
 
-def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable], said: Sequence[str]) -> Account:
+def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable], warnings: Sequence[str]) -> Account:
     """How a merge changes rows, with its warnings."""
     joins = [
         CountedJoin(
@@ -100,7 +100,7 @@ def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable],
         )
         for step, counted in zip(plan.steps, report.steps, strict=True)
     ]
-    doubts = [*map(in_tool_words, [*report.preface, *said, *report.doubts][:_SAID])]
+    doubts = [*map(in_tool_words, [*report.preface, *warnings, *report.doubts][:_MAX_DOUBTS])]
     return Account(
         start=report.start,
         start_rows=report.start_rows,
@@ -110,59 +110,54 @@ def account_of(report: MergeReport, plan: JoinPlan, named: Sequence[NamedTable],
     )
 
 
-def visible_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] | None) -> list[str]:
-    """The columns of a merge that an agent may see, limited to those that it asks for.
+def merged_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] | None) -> list[str]:
+    """The columns of a merge, limited to those that an agent asks for.
 
     Raises:
-        HiddenColumn: it selects or tests a column that is hidden from models; even a test would reveal cells.
         InvalidArgument: ``where`` is not a comparison of columns with values.
         ColumnNotFound: the plan has no such column.
     """
     names = plan.column_names()
     by_name = {name: key for key, name in reversed(names.items())}
     test = where_of(where, plan, by_name)
-    if not test.is_said:
+    if not test.is_written:
         raise InvalidArgument(
             "where= must compare columns with values, such as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, "
             f"with ==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
         )
-    asked = [plan.find_column(name) for name in columns or ()]
-    return list(dict.fromkeys(names[key] for key in (asked if columns else names)))
+    selected = [plan.find_column(name) for name in columns or ()]
+    return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
 
 
-def open_column(profile: TableProfile, name: str) -> ColumnProfile:
-    """The profile of a visible column; its name may be in any case.
+def column_named(profile: TableProfile, name: str) -> ColumnProfile:
+    """The profile of a column; its name may be in any case.
 
     Raises:
         ColumnNotFound: no such column.
-        HiddenColumn: it is hidden.
     """
     folded = [column for column in profile.columns if column.name.casefold() == name.casefold()]
-    column = folded[0] if len(folded) == 1 else profile.column(name)
-    if not column.for_models:
-        raise HiddenColumn(f"column {profile.id}.{column.name} is hidden: its cells are never shown")
-    return column
+    return folded[0] if len(folded) == 1 else profile.column(name)
 
 
 def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
     """The source rows of a result (how many of each table, and the first keys), and what is left out of them."""
-    told, said = [], []
+    behind, gaps = [], []
     for table, group in sources.groupby("table", sort=False):
         values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
         key = group["key"].dropna()
-        told.append(
+        behind.append(
             RowsBehind(
                 table=str(table),
                 key=str(key.iloc[0]) if len(key) else None,
                 rows=len(values) if len(values) else None,
-                values=values.head(_CITED).tolist(),
+                values=values.head(_MAX_CITED_KEYS).tolist(),
             )
         )
         if len(key) and not len(values):
-            said.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
+            gaps.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
         elif len(group) >= CITED:
-            said.append(f"rows_behind has the first {CITED:,} rows of {table} only")
-    return told, "; ".join(said)
+            gaps.append(f"rows_behind has the first {CITED:,} rows of {table} only")
+    return behind, "; ".join(gaps)
 
 
 def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
@@ -173,19 +168,14 @@ def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
     """
     from sqlglot import exp
 
-    found: dict[tuple[str, str], None] = {}
-    for tree in trees_of(sql, dialect):
-        for test in tree.find_all(exp.EQ, exp.In, bfs=False):
-            sides = [test.this, *(test.expressions if isinstance(test, exp.In) else [test.expression])]
-            columns = [side.name for side in sides if isinstance(side, exp.Column)]
-            texts = [side.name for side in sides if isinstance(side, exp.Literal) and side.is_string]
-            found |= {(column, text): None for column in columns[:1] for text in texts if text.strip()}
-    return list(found)
+    tests = [one for tree in trees_of(sql, dialect) for one in ReadStatement(tree).text_tests]
+    equal = [one for one in tests if isinstance(one.test, exp.EQ | exp.In)]
+    return list(dict.fromkeys((one.column.name, text) for one in equal for text in one.texts))
 
 
-def note_of(start: int, shown: int, rows: int, is_cut: bool) -> str:
+def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:
     """The note on a page of rows."""
-    part = f"rows {start + 1:,} to {start + shown:,} of {rows:,}" if shown < rows else ""
+    part = f"rows {start + 1:,} to {start + on_page:,} of {rows:,}" if on_page < rows else ""
     cut = "long cells are cut: to read more, select a part, as substr(column, 1, 500)" if is_cut else ""
     return "; ".join(filter(None, [part, cut]))
 

@@ -76,7 +76,7 @@ class DescribedColumn(TypedDict):
 
 
 class DescribedTable(TypedDict):
-    """A table; only the names of ``hidden`` columns are given."""
+    """A table."""
 
     id: str
     name: str
@@ -85,7 +85,6 @@ class DescribedTable(TypedDict):
     description: NotRequired[str]
     primary_key: NotRequired[list[str]]
     columns: list[DescribedColumn]
-    hidden: NotRequired[list[str]]
     keys: list[str]
     metrics: NotRequired[list[str]]
 

@@ -18,20 +18,28 @@ from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
 from tagframe.agents.limits import limited
-from tagframe.agents.paging import REMEMBERED, TOKENS, at_hand, offset_of, page_of, rows_of, tokens_of
+from tagframe.agents.paging import (
+    MAX_RESULT_TOKENS,
+    MAX_STORED_RESULTS,
+    at_hand,
+    offset_of,
+    page_of,
+    rows_of,
+    tokens_of,
+)
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
     account_of,
+    column_named,
     compared_texts,
     join_of,
     left_out,
+    merged_columns,
     near_columns,
     note_of,
     one_line_of,
-    open_column,
     rounded,
     rows_behind,
-    visible_columns,
     write_new,
 )
 from tagframe.agents.tool_results import ABOUT_CELLS
@@ -43,7 +51,7 @@ from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand
@@ -54,11 +62,11 @@ from tagframe.errors import (
     NotConfigured,
     SourceNotFound,
     SQLFailed,
+    TagframeError,
     UnsafeSQL,
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan, keys_on, plan_tables
-from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.key_text import text_of
 from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
@@ -70,31 +78,31 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.retrieved import said_of_joins
+from tagframe.retrieval.retrieved import role_readers
 
 Tool = Callable[..., Any]
 P = ParamSpec("P")
 T = TypeVar("T")
 Where = dict[str, Any] | str
 
-ROWS = 100
+DEFAULT_ROWS = 100
 """The default number of rows."""
-MOST_ROWS = 10_000
-_COLUMNS = (12, 6, 3)
+MAX_ROWS = 10_000
+_MAX_COLUMNS = (12, 6, 3)
 """Columns shown of a found table; smaller numbers are tried if the result is too long."""
-_LIKELY = 0.2
+_MIN_CHANCE = 0.2
 """A found table with a smaller chance is only named."""
-_KEYS = 20
-_SPELLINGS = 3
-_COMMON = 10
-_SEARCHED = 500_000
+_MAX_KEYS = 20
+_MAX_SPELLINGS = 3
+_MAX_COMMON_VALUES = 10
+_MAX_SEARCHED_ROWS = 500_000
 """A value is searched in all tables if they have at most this many rows together."""
-_PLACES = 50
-_SHARE = 0.1
+_MAX_PLACES = 50
+_SHARE_OF_TIME = 0.1
 """Of the time of a statement: for the rows behind it, all tables together."""
-_COMPARED = 3
+_MAX_COMPARED_VALUES = 3
 """The most values that are looked up for a result without rows."""
-_LEAST_SECONDS = 0.5
+_MIN_SECONDS = 0.5
 """For the rows behind it in one table: to start takes a part of that."""
 
 
@@ -117,11 +125,11 @@ class _Known(NamedTuple):
 
 
 def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[Tools, P], T]:
-    """The tool over the corpus as it is when the call begins."""
+    """The tool over the corpus as it is when the call begins, without private columns: an agent is a model."""
 
     @functools.wraps(tool)
     def call(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return tool(self.of(self.corpus.current()), *args, **kwargs)
+        return tool(self.of(self.corpus.current().without_private()), *args, **kwargs)
 
     return call
 
@@ -147,8 +155,8 @@ class Tools:
     may_learn: bool = False
     budget: Budget | None = None
     folder: Path | None = None
-    limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MOST_ROWS + 1))
-    _remembered: AtHand = field(default_factory=lambda: AtHand(REMEMBERED), repr=False)
+    limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MAX_ROWS + 1))
+    _remembered: AtHand = field(default_factory=lambda: AtHand(MAX_STORED_RESULTS), repr=False)
 
     def __post_init__(self) -> None:
         if self.may_ask and self.budget is None:
@@ -195,31 +203,33 @@ class Tools:
             question: The user's words.
             k: How many tables; default as needed.
         """
-        found = retrieve_tables(question, self.corpus, k=k)
-        plans = found.plans
-        near = near_columns(found)
+        retrieved = retrieve_tables(question, self.corpus, k=k)
+        plans = retrieved.plans
+        near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
-        said = [found.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
-        likely = [hit for hit in found if hit.probability is None or hit.probability >= _LIKELY] or list(found)[:1]
-        others = [self._name(hit.id) for hit in found if hit not in likely]
+        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE] or list(
+            retrieved
+        )[:1]
+        others = [self._name(hit.id) for hit in retrieved if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
-        for most in _COLUMNS:
-            shown = gives.Found(
+        for most in _MAX_COLUMNS:
+            result = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
-                tables=[self._found(hit.id, found, near(hit.id, most)) for hit in likely],
+                tables=[self._found(hit.id, retrieved, near(hit.id, most)) for hit in likely],
                 joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
-                confidence=rounded(found.confidence),
-                note="; ".join(filter(None, said)),
+                confidence=rounded(retrieved.confidence),
+                note="; ".join(filter(None, notes)),
             )
             if others:
-                shown["others"] = others
+                result["others"] = others
             if metrics := metric_lines(named, self._known.names, self._dialect):
-                shown["metrics"] = metrics
-            if tokens_of(shown) <= TOKENS:
-                return shown
-        raise InvalidArgument(f"{len(found)} tables are too many to show: ask for k={len(found) // 2} or fewer")
+                result["metrics"] = metrics
+            if tokens_of(result) <= MAX_RESULT_TOKENS:
+                return result
+        raise InvalidArgument(f"{len(retrieved)} tables are too many to show: ask for k={len(retrieved) // 2} or fewer")
 
     def _spanned(self, plan: JoinPlan) -> str:
         """The databases of a plan, if there are several."""
@@ -235,10 +245,10 @@ class Tools:
             for one in plan.named
         ]
 
-    def _found(self, id: str, found: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
-        hit, profile = found[id], self.corpus.profile(id)
+    def _found(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
+        hit, profile = retrieved[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
-        told: gives.FoundTable = {
+        described: gives.FoundTable = {
             "id": id,
             "name": self._name(id),
             "chance": rounded(hit.probability),
@@ -247,12 +257,15 @@ class Tools:
             "columns": [self._line(name, *texts[name]) for name in columns if name in texts],
         }
         if profile.description:
-            told["description"] = profile.description[:300]
+            described["description"] = profile.description[:300]
         if len(texts) > len(columns):
-            told["more_columns"] = len(texts) - len(columns)
+            described["more_columns"] = len(texts) - len(columns)
         if hit.parts:
-            told["parts"] = [*hit.parts[:_KEYS], *[f"… {len(hit.parts) - _KEYS} more"] * (len(hit.parts) > _KEYS)]
-        return told
+            described["parts"] = [
+                *hit.parts[:_MAX_KEYS],
+                *[f"… {len(hit.parts) - _MAX_KEYS} more"] * (len(hit.parts) > _MAX_KEYS),
+            ]
+        return described
 
     def _line(self, name: str, kind: str, values: str) -> str:
         return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
@@ -267,8 +280,7 @@ class Tools:
     ) -> gives.Described | gives.ProfiledColumn | gives.Places:
         """Describe tables, count a column's values, or find the columns that contain a value.
 
-        Use it for columns that find_tables has not shown, or if you do not know how a value is written. "hidden"
-        columns cannot be read.
+        Use it for columns that find_tables has not shown, or if you do not know how a value is written.
 
         Args:
             tables: Ids or names; for a value, default all.
@@ -284,31 +296,33 @@ class Tools:
             if len(tables) != 1:
                 raise InvalidArgument(f"column is of one table: name only that one; got {len(tables)} tables")
             return self._profiled(tables[0], column)
-        start, room = offset_of(cursor), TOKENS - 200.0
+        start, room = offset_of(cursor), MAX_RESULT_TOKENS - 200.0
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
             texts = column_texts(self.corpus, profile)
-            told = [gives.DescribedColumn(name=name, type=kind, values=said) for name, (kind, said) in texts.items()]
-            columns += [(profile, column) for column in told] or [(profile, None)]
+            lines = [
+                gives.DescribedColumn(name=name, type=kind, values=values) for name, (kind, values) in texts.items()
+            ]
+            columns += [(profile, column) for column in lines] or [(profile, None)]
         if start and start >= len(columns):
             raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
-        shown: list[gives.DescribedTable] = []
+        described: list[gives.DescribedTable] = []
         following: str | None = None
         for position, (profile, line) in enumerate(columns[start:], start):
-            head = None if shown and shown[-1]["id"] == profile.id else self._head(profile)
+            head = None if described and described[-1]["id"] == profile.id else self._head(profile)
             room -= tokens_of(line) + 1 + (0 if head is None else tokens_of(head))
-            if room < 0 and shown:
+            if room < 0 and described:
                 following = str(position)
                 break
             if head is not None:
-                shown.append(head)
+                described.append(head)
             if line is not None:
-                shown[-1]["columns"].append(line)
-        return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=shown, cursor=following)
+                described[-1]["columns"].append(line)
+        return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=described, cursor=following)
 
     def all_tables(self) -> gives.AllTables:
         """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
-        room, listed = TOKENS - 200.0, dict[str, int | None]()
+        room, listed = MAX_RESULT_TOKENS - 200.0, dict[str, int | None]()
         for profile in self.corpus:
             room -= tokens_of(profile.id) + 4
             if room < 0:
@@ -321,26 +335,23 @@ class Tools:
         around = tables_around(self.corpus, [profile.id])
         names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
         chances = {id: float(id == profile.id) for id in names.values()}
-        told: gives.DescribedTable = {
+        described: gives.DescribedTable = {
             "id": profile.id,
             "name": self._name(profile.id),
             "rows": profile.rows,
-            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_KEYS],
+            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_MAX_KEYS],
             "columns": [],
         }
-        hidden = [column.name for column in profile.columns if not column.for_models]
         if profile.estimated:
-            told["estimated"] = True
+            described["estimated"] = True
         if profile.description:
-            told["description"] = profile.description
+            described["description"] = profile.description
         if profile.primary_key:
-            told["primary_key"] = list(profile.primary_key)
-        if hidden:
-            told["hidden"] = hidden
+            described["primary_key"] = list(profile.primary_key)
         metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
-        if lines := metric_lines(metrics[:_KEYS], self._known.names, self._dialect):
-            told["metrics"] = lines
-        return told
+        if lines := metric_lines(metrics[:_MAX_KEYS], self._known.names, self._dialect):
+            described["metrics"] = lines
+        return described
 
     # --- joining
 
@@ -366,8 +377,8 @@ class Tools:
             question: The user's words; they choose between joins.
         """
         plan = self._plan(tables, on, question)
-        shown = visible_columns(plan, None, None)
-        _, account = self._merged(plan, how, on_fanout, shown[:1], None, limit=1)
+        visible = merged_columns(plan, None, None)
+        _, account = self._merged(plan, how, on_fanout, visible[:1], None, limit=1)
         return gives.Planned(
             about=ABOUT_CELLS,
             account=account,
@@ -378,7 +389,7 @@ class Tools:
                     on=[text_of(step.key, self._in_sql(other)) for step in other.steps],
                     chance=round(min(step.score for step in other.steps), 3),
                 )
-                for other in plan.alternatives[:_COMMON]
+                for other in plan.alternatives[:_MAX_COMMON_VALUES]
             ],
             sql=self._sql(plan, how),
             dialect=self._dialect,
@@ -421,35 +432,34 @@ class Tools:
         target = None if to is None else self._target(to)
         plan = self._plan(tables, on)
         plan = plan.aggregated(aggregate) if aggregate else plan
-        wanted = visible_columns(plan, where, columns)
-        at_most = limit if limit is not None or target is not None else ROWS
+        wanted = merged_columns(plan, where, columns)
+        at_most = limit if limit is not None or target is not None else DEFAULT_ROWS
 
-        asked = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
+        key = ["merge", tables, where, columns, at_most, on, how, on_fanout, aggregate]
         frame, account = at_hand(
-            self._remembered, asked, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
+            self._remembered, key, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
         )
-        shown = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
+        result = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
         if target is not None:
             write_new(frame, target)
-            return {**shown, "file": target.name}
-        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
+            return {**result, "file": target.name}
+        page, following, is_cut = page_of(rows_of(frame), start, MAX_RESULT_TOKENS - tokens_of(result))
         more = len(frame) == at_most
         note = [note_of(start, len(page), len(frame), is_cut), f"there may be more rows: limit={at_most}" * more]
-        return {**shown, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
+        return {**result, "rows": page, "cursor": following, "note": "; ".join(filter(None, note))}
 
     def _plan(self, tables: Sequence[str], on: Sequence[str] | None, question: str | None = None) -> JoinPlan:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
         ids = [profile.id for profile in profiles]
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        hints, roles = said_of_joins(question) if question else (None, None)
+        hints, roles = role_readers(question) if question else (None, None)
         around = tables_around(self.corpus, ids)
-        plan = plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
-        return as_hidden_now(plan, self.corpus, for_models=True)
+        return plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
     ) -> tuple[pd.DataFrame, gives.Account]:
-        with heard() as said:
+        with heard() as warnings:
             frame, report = run_plan(
                 plan,
                 self.corpus,
@@ -460,14 +470,13 @@ class Tools:
                 on_fanout=on_fanout,
                 on_loss="allow",
                 on_ambiguous="allow",
-                for_models=True,
             )
-            return frame, account_of(report, plan, self._in_sql(plan), said)
+            return frame, account_of(report, plan, self._in_sql(plan), warnings)
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
         named = replace(plan, sources=tuple(map(self._as_read, plan.sources)))
-        return one_line_of(plan, named.sql(columns=visible_columns(named, None, None), how=how, dialect=self._dialect))
+        return one_line_of(plan, named.sql(columns=merged_columns(named, None, None), how=how, dialect=self._dialect))
 
     def _as_read(self, source: PlanTable) -> PlanTable:
         """A table by its name in statements here, which says the database where that is needed."""
@@ -484,7 +493,9 @@ class Tools:
     # --- reading
 
     @_of_now
-    def run_sql(self, sql: str, limit: int = ROWS, rows_behind: bool = True, cursor: str | None = None) -> gives.Rows:
+    def run_sql(
+        self, sql: str, limit: int = DEFAULT_ROWS, rows_behind: bool = True, cursor: str | None = None
+    ) -> gives.Rows:
         """Run one SELECT (also WITH, UNION), read-only, and get its rows.
 
         Use it with the dialect and names of find_tables. Let SQL count and sort. An error or the note says what to
@@ -497,17 +508,17 @@ class Tools:
             cursor: Of the last result.
         """
         start = offset_of(cursor)
-        if not 1 <= limit <= MOST_ROWS:
-            raise InvalidArgument(f"limit must be a number of rows from 1 to {MOST_ROWS:,}; got {limit}")
-        frame, behind, said = at_hand(
+        if not 1 <= limit <= MAX_ROWS:
+            raise InvalidArgument(f"limit must be a number of rows from 1 to {MAX_ROWS:,}; got {limit}")
+        frame, behind, remark = at_hand(
             self._remembered, ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
         )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
-        shown = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
-        page, following, is_cut = page_of(rows_of(frame), start, TOKENS - tokens_of(shown))
-        note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), said]))
+        result = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
+        page, following, is_cut = page_of(rows_of(frame), start, MAX_RESULT_TOKENS - tokens_of(result))
+        note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), remark]))
         more = is_truncated or following is not None
-        return {**shown, "rows": page, "truncated": more, "cursor": following, "note": note}
+        return {**result, "rows": page, "truncated": more, "cursor": following, "note": note}
 
     def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind], str]:
         """The rows, the source rows behind them, and a note."""
@@ -530,7 +541,7 @@ class Tools:
             return frame, [], why
         # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
-        seconds = max(self.limits.seconds * _SHARE / max(len(execution.tables), 1), _LEAST_SECONDS)
+        seconds = max(self.limits.seconds * _SHARE_OF_TIME / max(len(execution.tables), 1), _MIN_SECONDS)
         cited = replace(
             execution,
             sql=bare if bare == execution.sql else f"{bare}\nLIMIT {limit}",
@@ -541,17 +552,19 @@ class Tools:
 
     def _why_empty(self, execution: Execution) -> str:
         """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
-        seconds = max(self.limits.seconds * _SHARE / _COMPARED, _LEAST_SECONDS)
+        seconds = max(self.limits.seconds * _SHARE_OF_TIME / _MAX_COMPARED_VALUES, _MIN_SECONDS)
         quick = replace(self, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds)))
-        said = []
-        for name, value in compared_texts(execution.sql, self._dialect)[:_COMPARED]:
+        reasons = []
+        for name, value in compared_texts(execution.sql, self._dialect)[:_MAX_COMPARED_VALUES]:
             profiles = [self.corpus.profile(id) for id in execution.tables]
             of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
-            found = [place for one in of_name for place in quick._places(value, one, name)]
-            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in found))):
-                stored = f"but {', '.join(map(repr, spellings[:_SPELLINGS]))}" if spellings else "nor a text with it"
-                said.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
-        return "; ".join(said)
+            places = [place for one in of_name for place in quick._places(value, one, name)]
+            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in places))):
+                stored = (
+                    f"but {', '.join(map(repr, spellings[:_MAX_SPELLINGS]))}" if spellings else "nor a text with it"
+                )
+                reasons.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
+        return "; ".join(reasons)
 
     def _query(self, sql: str) -> Query:
         """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
@@ -570,19 +583,25 @@ class Tools:
             return Query(sql, named or names)
         return Query(sql, names)
 
+    def tables_of(self, sql: str) -> set[str]:
+        """The ids of the tables that a statement reads; none if it is none."""
+        with suppress(TagframeError):
+            return {*Reader(self.corpus, self._known.names).named(sql).values()}
+        return set()
+
     def _profiled(self, table: str, column: str) -> gives.ProfiledColumn:
         """The values of a column: the number of distinct values and nulls, the range, the most common values."""
         profile = self.corpus.profile(table)
-        known = open_column(profile, column)
+        known = column_named(profile, column)
         name = sql_name(known.name, self._dialect)
         statement = (
             f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
-            f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_COMMON}"
+            f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_MAX_COMMON_VALUES}"
         )
         note, common, is_ordered = "", list[gives.Value](), known.family in ("integer", "real", "date")
         try:
-            found = rows_of(self._run(statement, _COMMON, False)[0])
-            page, *_ = page_of(found, 0, TOKENS / 2)
+            counts = rows_of(self._run(statement, _MAX_COMMON_VALUES, False)[0])
+            page, *_ = page_of(counts, 0, MAX_RESULT_TOKENS / 2)
             common = [{"value": value, "rows": rows} for value, rows in page]
         except SQLFailed as error:
             note = f"its values were not counted: {error}"
@@ -608,24 +627,24 @@ class Tools:
         profiles, note = self._searched(text, tables)
         places = [place for profile in profiles for place in self._places(text.strip(), profile)]
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
-        page, _, _ = page_of(places[:_PLACES], 0, TOKENS - 500)
+        page, _, _ = page_of(places[:_MAX_PLACES], 0, MAX_RESULT_TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
-        shown = [
+        listed = [
             gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
         ]
-        return gives.Places(about=ABOUT_CELLS, places=shown, note="; ".join(filter(None, [note, more])))
+        return gives.Places(about=ABOUT_CELLS, places=listed, note="; ".join(filter(None, [note, more])))
 
     def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
         """The tables to search: those that are named; else all if they are small, or those known to have the value."""
         if tables is not None:
             return [self.corpus.profile(table) for table in tables], ""
         readable = [self.corpus.profile(id) for id in self._known.names.values()]
-        if sum(profile.rows or 0 for profile in readable) <= _SEARCHED:
+        if sum(profile.rows or 0 for profile in readable) <= _MAX_SEARCHED_ROWS:
             return readable, ""
         index = index_of(self.corpus, get_embedder())
-        held = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
-        found = [profile for profile in readable if profile.id in held][:_KEYS]
-        return found, (
+        having = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
+        chosen = [profile for profile in readable if profile.id in having][:_MAX_KEYS]
+        return chosen, (
             "the tables are too large to search. Only tables known to have the whole value are shown; name tables to "
             "search them"
         )
@@ -641,18 +660,18 @@ class Tools:
         parts: list[str] = []
         names: list[str] = []
         for column in profile.columns:
-            is_asked = only is None or column.name.casefold() == only.casefold()
-            if is_asked and column.for_models and column.family not in ("blob", "empty", "boolean"):
+            is_searched = only is None or column.name.casefold() == only.casefold()
+            if is_searched and column.family not in ("blob", "empty", "boolean"):
                 cell = f"CAST({sql_name(column.name, self._dialect)} AS {kind})"
                 parts.append(
                     f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
                     f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
                 )
                 names.append(column.name)
-        for first in range(0, len(parts), _KEYS):
+        for first in range(0, len(parts), _MAX_KEYS):
             with suppress(SQLFailed):
-                statement = " UNION ALL ".join(parts[first : first + _KEYS])
-                for position, value, rows in rows_of(self._run(statement, _PLACES, False)[0]):
+                statement = " UNION ALL ".join(parts[first : first + _MAX_KEYS])
+                for position, value, rows in rows_of(self._run(statement, _MAX_PLACES, False)[0]):
                     yield [profile.id, names[position], value, rows]
 
     # --- with a model, and with leave
@@ -674,8 +693,8 @@ class Tools:
             answer = waited_for(aask(question, self.corpus, limits=self.limits))
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
-        values, *_ = page_of([[value] for value in answer.values], 0, TOKENS / 2)
-        told = gives.Answered(
+        values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
+        result = gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
@@ -687,7 +706,7 @@ class Tools:
             rows_behind=behind,
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )
-        return {**told, "metrics": [*map(str, answer.metrics)]} if answer.metrics else told
+        return {**result, "metrics": [*map(str, answer.metrics)]} if answer.metrics else result
 
     @_of_now
     def learn(self, question: str, sql: str) -> gives.Learned:
@@ -702,8 +721,8 @@ class Tools:
         """
         if not self.may_learn:
             raise NotConfigured("learn is not allowed here")
-        found = learn_queries(self.corpus, question, sql)
-        return gives.Learned(learned=found.learned, note=repr(found))
+        learned = learn_queries(self.corpus, question, sql)
+        return gives.Learned(learned=learned.learned, note=repr(learned))
 
     # --- names
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
-from tagframe.corpus.corpus import fact_store, statements_of
+from tagframe.corpus.corpus import fact_store, private_of, statements_of
 from tagframe.corpus.facts import BY_MODEL, FactKey, as_description
 from tagframe.corpus.statements import Statement
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
 from tagframe.operators.answer_grammar import parse_block
@@ -46,7 +46,7 @@ Reply with one JSON object {{"table": "…", "columns": {{"COLUMN": "…"}}}} an
 
 
 @dataclass(frozen=True, repr=False)
-class Annotated(Shown):
+class Annotated(Displayable):
     """The result of an annotation by a model.
 
     Attributes:
@@ -103,8 +103,8 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
 def _facts(profile: TableProfile, said: _Said) -> dict[FactKey, Any]:
     """A model's descriptions of a table and its columns, without text copied from cells, which may be an attack."""
     table, columns = said
-    names = {column.name.casefold(): column.name for column in profile.columns if column.for_models}
-    cells = [_shown(column) for column in profile.columns if column.for_models]
+    names = {column.name.casefold(): column.name for column in profile.for_prompts}
+    cells = [_shown(column) for column in profile.for_prompts]
     told = [cell.casefold() for several in cells for cell in several if len(cell.split()) >= _SENTENCE]
     own = {name: text for name, text in columns.items() if text and name.casefold() in names}
     own = {name: text for name, text in {"": table, **own}.items() if not any(cell in text.casefold() for cell in told)}
@@ -118,7 +118,7 @@ def _shown(column: ColumnProfile) -> list[str]:
 
 def _seen(profile: TableProfile) -> list[str]:
     """The columns that a model may see."""
-    return [column.name for column in profile.columns if column.for_models]
+    return [column.name for column in profile.for_prompts]
 
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
@@ -133,9 +133,9 @@ def quoted(corpus: Corpus, lm: LM) -> Quote:
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
     store = fact_store(corpus)
-    withheld, annotated = store.hidden.withheld, store.facts.of_kind("annotated")
+    private, annotated = private_of(corpus), store.facts.of_kind("annotated")
     links = Links(corpus.profiles, facts=facts_of(corpus))
-    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(withheld)]
+    statements = [one for one in statements_of(corpus) if one.sql and not one.reads(private)]
     positions = {profile.id: position for position, profile in enumerate(corpus.profiles)}
     # Of tables that are one in pieces, one stands for all.
     for profile in (family.table for family in families(corpus.profiles, facts_of(corpus))):
@@ -143,11 +143,11 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
         if before is not None and before[1] == _seen(profile):
             continue
         position = positions[profile.id]
-        columns = [column for column in profile.columns if column.for_models]
+        columns = list(profile.for_prompts)
         shown = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
         keys = [key for other in shown if (key := links.best(position, other)) is not None]
-        hidden = {f"{table}.{column}" for table, column in withheld}
-        joins = [f"{key.left} = {key.right}" for key in keys if not hidden & {key.left, key.right}]
+        unread = {f"{table}.{column}" for table, column in private}
+        joins = [f"{key.left} = {key.right}" for key in keys if not unread & {key.left, key.right}]
         read = _examples(profile.id, statements)
         for start in range(0, max(len(columns), 1), COLUMNS):
             shown_columns = {

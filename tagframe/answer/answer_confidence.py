@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from tagframe.answer.generation import plain_rows
-from tagframe.answer.sql_tree import is_aggregate, parsed
-from tagframe.answer.statement_facts import facts_of_statement
+from tagframe.answer.sql_tree import is_aggregate
 
 if TYPE_CHECKING:
     from tagframe.answer.doubts import Doubt
@@ -113,11 +111,11 @@ def features_of_answer(
 def _of_statement(question: str, execution: Execution, found: RetrievedTables | None) -> Iterator[tuple[str, float]]:
     """What a statement has that the question does not ask for, and what it lacks."""
     assert execution.reader is not None
-    sql, reader = execution.query.sql, execution.reader
-    try:
-        tree = parsed(sql, reader.engine.dialect.name)
-    except (SqlglotError, RecursionError):
+    sql = execution.query.sql
+    statement = execution.reader.read(sql)
+    if statement is None:
         return
+    tree = statement.tree
     asks = {kind for kind, cue in _ASKED.items() if cue.search(question)}
     calls = {node.name.lower() for node in tree.find_all(exp.Anonymous) if is_aggregate(node)}
     yield "aggregate unasked", float(len((calls & {"count", "avg", "sum"}) - _allowed(asks, tree)))
@@ -137,12 +135,11 @@ def _of_statement(question: str, execution: Execution, found: RetrievedTables | 
     yield "names unused", float(min(sum(name not in lowered for name in names), 2))
     numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", question)
     yield "numbers unused", float(min(sum(number not in sql for number in numbers), 2))
-    facts = facts_of_statement(sql, reader)
-    ends = {column for pair in facts.joined for column in pair}
-    plain = [column for _, column in (one for one in facts.read if one not in ends)]
+    ends = {column[:2] for pair in statement.joined_columns() for column in pair}
+    plain = [one.column for one in statement.read_columns() if one[:2] not in ends]
     unasked = [column for column in plain if not words & {_stem(word) for word in _WORD.findall(column)}]
     yield "columns unasked", len(unasked) / max(len(plain), 1)
-    items = [node.name for item in tree.selects for node in item.find_all(exp.Column)]
+    items = [node.name for item in statement.items for node in item.find_all(exp.Column)]
     away = [name for name in items if not words & {_stem(word) for word in _WORD.findall(name)}]
     yield "items unasked", len(away) / max(len(items), 1)
     yield "joins", float(min(len(list(tree.find_all(exp.Join))), 4))

@@ -1,4 +1,10 @@
-"""``tagframe.ask``: answers a question from a corpus, without naming tables."""
+"""``tagframe.ask``: answers a question from a corpus, without naming tables.
+
+A question goes from :func:`ask` to :meth:`TAG.steps <tagframe.answer.tag.TAG.steps>` of the pipeline that
+:func:`automatic` makes. There ``syn`` (:meth:`Synthesizer.steps <tagframe.answer.synthesis.Synthesizer.steps>`) writes
+a query for it, ``exec`` (:meth:`ExecSQL.steps <tagframe.answer.execution.ExecSQL.steps>`) runs the query, and ``gen``
+(:meth:`Generator.steps <tagframe.answer.generation.Generator.steps>`) answers from its rows.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +38,7 @@ class AskOptions(SearchSettings, total=False):
     """The keywords of :func:`ask`, except ``quote``."""
 
     k: HowMany
-    method: str | Method[Any, Any] | None
+    method: str | Method | None
     limits: SQLLimits | None
     on_error: OnError
     rows_per_call: RowsPerCall
@@ -49,7 +55,7 @@ def automatic(
     corpus: Searched,
     *,
     k: HowMany = None,
-    method: str | Method[Any, Any] | None = None,
+    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -101,7 +107,7 @@ def ask(
     corpus: Corpus | RetrievedTables | None = None,
     *,
     k: HowMany = None,
-    method: str | Method[Any, Any] | None = None,
+    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",

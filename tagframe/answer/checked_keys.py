@@ -14,7 +14,7 @@ from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import FactKey, as_description, checked_fact
 from tagframe.corpus.references import ToldKey
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
@@ -55,7 +55,7 @@ in a few words."""
 
 
 @dataclass(frozen=True, repr=False)
-class CheckedKeys(Shown):
+class CheckedKeys(Displayable):
     """What a model said of keys.
 
     Attributes:
@@ -180,14 +180,14 @@ def _pair(corpus: Corpus, number: int, key: KeyPair) -> dict[str, Any]:
         "first": {"column": key.left, "holds": [*map(_facts, columns[:cut])]},
         "second": {"column": key.right, "holds": [*map(_facts, columns[cut:])]},
     }
-    if key.evidence.contained is not None and all(column.for_models for column in columns):
+    if key.evidence.contained is not None and all(not column.private for column in columns):
         plain["values of the first that the second has"] = f"{key.evidence.contained:.0%}"
     return plain
 
 
 def _facts(column: ColumnProfile) -> dict[str, Any]:
     plain: dict[str, Any] = {"type": column.declared_type or column.family, "description": column.description}
-    if column.for_models:
+    if not column.private:
         plain |= {"distinct": column.distinct, "nulls": column.nulls, "values": _shown(column)}
     return {name: value for name, value in plain.items() if value not in (None, "", [])}
 
@@ -198,7 +198,7 @@ def _columns(corpus: Corpus, key: KeyPair) -> list[ColumnProfile]:
 
 
 def _shown(column: ColumnProfile) -> list[str]:
-    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if column.for_models else []
+    return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if not column.private else []
 
 
 def _told(key: KeyPair) -> ToldKey:

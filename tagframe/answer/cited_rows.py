@@ -18,7 +18,6 @@ from tagframe.answer.sql_tree import (
     group_keys,
     is_grouped,
     parsed,
-    source_tables,
     without,
     written,
 )
@@ -47,25 +46,23 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
         key columns), ``value`` (their values), ``row`` (the position of its row in the result, if there is just one).
         A table whose rows could not be read within the limits has a key and no value.
     """
-    named = reader.named(sql)
-    tree = parsed(reader.resolved(sql), reader.engine.dialect.name)
+    statement = reader.read(sql)
     cited: list[tuple[str, str | None, str | None, int | None]] = []
-    if isinstance(tree, exp.Select):
-        for alias, name in source_tables(tree, list(named)):
-            table = named[name]
-            keys = _key_columns(reader.corpus.profile(table))
-            rows = _cited(tree, alias, keys, reader) if keys else []
+    if statement is not None and isinstance(statement.tree, exp.Select):
+        for alias, table in statement.known_tables(statement.tree):
+            keys = _key_columns(reader.corpus.profile(table.id))
+            rows = _cited(statement.tree, alias, keys, reader) if keys else []
             for value, row in [(None, None)] if rows is None else rows:
-                cited.append((table, ", ".join(keys), value, row))
+                cited.append((table.id, ", ".join(keys), value, row))
     found = {table for table, *_ in cited}
-    cited += [(table, None, None, None) for table in dict.fromkeys(named.values()) if table not in found]
+    cited += [(table, None, None, None) for table in dict.fromkeys(reader.named(sql).values()) if table not in found]
     frame = pd.DataFrame(cited, columns=_COLUMNS)
     return frame.astype({"table": "string", "key": "string", "value": "string", "row": "Int64"})
 
 
 def _key_columns(profile: TableProfile) -> list[str]:
     """The columns that identify rows of a table: its primary key, or a column without repeated values."""
-    shown = [column.name for column in profile.columns if column.for_models]
+    shown = [column.name for column in profile.for_prompts]
     if profile.primary_key and set(profile.primary_key) <= set(shown):
         return list(profile.primary_key)
     for column in profile.columns:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from tagframe import results
 from tagframe.answer.generation import is_empty
@@ -19,11 +18,11 @@ from tagframe.answer.lm_sql import has_functions
 from tagframe.answer.metrics import defined_twice, is_called_as_data, uses
 from tagframe.answer.readings import difference, other_readings, same_rows, ties_of
 from tagframe.answer.rival_columns import rival_columns
-from tagframe.answer.sql_tree import parsed, written
-from tagframe.answer.statement_facts import ColumnOf, StatementFacts, facts_of_statement
+from tagframe.answer.sql_tree import written
 from tagframe.answer.tables_confidence import confidence_in
 from tagframe.corpus import Corpus
 from tagframe.engines.base import SQLLimits
+from tagframe.engines.sql_reader import ColumnPair, ReadStatement, SourceColumn, TextTest
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import Components, keys_between
 from tagframe.retrieval import RetrievedTables
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
     from tagframe.answer.query import Query
 
+Compared = Sequence[tuple[SourceColumn, TextTest]]
+"""Columns, and the texts that they are compared with."""
 Reason = Literal["lacking", "table", "database", "value", "empty", "join", "unsure", "reading", "tie", "metric"]
 
 LIKELY = 0.5
@@ -89,13 +90,14 @@ def doubts_of(
     if execution is None or execution.reader is None:
         return ()
     reader, query = execution.reader, execution.query
-    asked = facts_of_statement(query.sql, reader)
-    found = [Doubt("lacking", text) for text in _lacks(query.sql, retrieved, reader)]
+    statement = reader.read(query.sql)
+    compared = [] if statement is None else statement.compared_columns()
+    found = [Doubt("lacking", text) for text in _lacks(statement, retrieved)]
     if retrieved is not None and shown:
-        found += _of_tables(execution, retrieved, asked)
+        found += _of_tables(execution, retrieved, compared)
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
-        found += _of_joins(asked, reader)
-    found += _of_values(asked, reader)
+        found += _of_joins([] if statement is None else statement.joined_columns(), reader)
+    found += _of_values(compared, reader)
     if is_empty(rows) and not execution.is_rightly_empty(rows):
         found.append(Doubt("empty", f"the statement gives {'only NULL' if len(rows) else 'no rows'}"))
     found += [
@@ -106,7 +108,7 @@ def doubts_of(
     found += [Doubt("metric", text) for text in _of_metrics(query, reader)]
     readings = [
         *_said_otherwise(query.others, rows, reader),
-        *rival_columns(asked.read, execution.tables, query.sql, reader),
+        *rival_columns([] if statement is None else statement.read_columns(), execution.tables, query.sql, reader),
         *other_readings(execution.sql, rows, reader, question),
     ]
     ties = ties_of(execution.sql, rows, reader, query.sql)
@@ -128,19 +130,17 @@ def lacks_of(query: Any) -> Iterator[Doubt]:
         yield Doubt("lacking", f"the tables lack: {what}")
 
 
-def _lacks(sql: str, retrieved: RetrievedTables | None, reader: Reader) -> Iterator[str]:
+def _lacks(statement: ReadStatement | None, retrieved: RetrievedTables | None) -> Iterator[str]:
     """What the tables seem to lack: nothing fits the question, or the statement makes the answer up."""
     if retrieved is not None and retrieved.note.startswith(NOTHING_FITS):
         yield retrieved.note.partition(";")[0]
-    try:
-        tree = parsed(sql, reader.engine.dialect.name)
-    except (SqlglotError, RecursionError):
+    if statement is None:
         return
-    if not reader.named(sql):
+    if not statement.reads_tables:
         yield "the statement reads no table"
         return
-    made = [item for item in tree.selects if not item.find(exp.Column, exp.Star, exp.Query, exp.Anonymous)]
-    if made and not isinstance(tree.parent, exp.Subquery):
+    made = [item for item in statement.items if not item.find(exp.Column, exp.Star, exp.Query, exp.Anonymous)]
+    if made and not isinstance(statement.tree.parent, exp.Subquery):
         yield f"the statement itself gives {', '.join(written(item.unalias()) for item in made)}, read from no column"
 
 
@@ -158,7 +158,7 @@ def _said_otherwise(others: Sequence[tuple[str, str]], rows: pd.DataFrame, reade
             yield f"it can be read otherwise, {words}: {difference(rows, other)}"
 
 
-def _of_tables(execution: Execution, retrieved: RetrievedTables, asked: StatementFacts) -> Iterator[Doubt]:
+def _of_tables(execution: Execution, retrieved: RetrievedTables, compared: Compared) -> Iterator[Doubt]:
     """Doubts about likely tables that are not read, and about the database."""
     corpus, used = retrieved.corpus, set(execution.tables)
     chances = {part: hit.probability or 0.0 for hit in retrieved.tables for part in (hit.id, *hit.parts)}
@@ -167,7 +167,7 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables, asked: Statemen
     databases = {home_of(corpus, id) for id in used}
     best: dict[str, tuple[float, str]] = defaultdict(lambda: (0.0, ""))
     words = {hit.id: {text.casefold() for _, text in hit.cells} for hit in retrieved.tables}
-    own_words = {word.strip("%").casefold() for held in asked.held for word in held.words}
+    own_words = {word.strip("%").casefold() for _, test in compared for word in test.texts}
     own_words |= {word for id, texts in words.items() if id in used for word in texts}
     own_words = {word for word in own_words if word in retrieved.question.casefold()}
     likely = [hit for hit in retrieved.tables if not used & {hit.id, *hit.parts}]
@@ -207,14 +207,15 @@ def _is_held(table: str, used: Collection[str], words: Collection[str], corpus: 
     return False
 
 
-def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
+def _of_joins(joined: Sequence[ColumnPair], reader: Reader) -> Iterator[Doubt]:
     """Doubts about joined columns that are probably not a key."""
-    tables = sorted({table for pair in asked.joined for table, _ in pair})
+    pairs = [(left[:2], right[:2]) for left, right in joined]
+    tables = sorted({table for pair in pairs for table, _ in pair})
     if len(tables) < 2:
         return
     keys = keys_between(reader.corpus, tables, tables_around(reader.corpus, tables)).keys
-    parts = Components(column for pair in asked.joined for column in pair)
-    chances: dict[frozenset[ColumnOf], float] = defaultdict(float)
+    parts = Components(column for pair in pairs for column in pair)
+    chances: dict[frozenset[tuple[str, str]], float] = defaultdict(float)
     for key in keys:
         for mine, theirs in zip(key.left_columns, key.right_columns, strict=True):
             ends = (key.left_table, mine), (key.right_table, theirs)
@@ -223,7 +224,7 @@ def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
                 for end in ends:
                     parts.parent.setdefault(end, end)
                 parts.join(*ends)
-    for one, other in asked.joined:
+    for one, other in pairs:
         if parts.root(one) == parts.root(other):
             continue
         facts = f"low-confidence key {_dotted(one)} = {_dotted(other)} ({chances[frozenset((one, other))]:.0%})"
@@ -233,20 +234,32 @@ def _of_joins(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
         yield Doubt("join", facts)
 
 
-def _dotted(column: ColumnOf) -> str:
+def _dotted(column: tuple[str, str]) -> str:
     return ".".join(column)
 
 
-def _of_values(asked: StatementFacts, reader: Reader) -> Iterator[Doubt]:
+def _of_values(compared: Compared, reader: Reader) -> Iterator[Doubt]:
     """Doubts about texts that a column is compared with and that no cell has."""
-    for held in asked.held[:_MOST_VALUES]:
+    names = {id: name for name, id in reader.tables.items()}
+    for column, test in compared[:_MOST_VALUES]:
+        name = names[column.table]
         one = exp.alias_(exp.Literal.number(1), "one")
-        table = exp.Table(this=exp.to_identifier(held.table, quoted=True))
-        select = exp.Select(expressions=[one]).from_(table).where(held.test.copy()).limit(1)
+        select = exp.Select(expressions=[one]).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
         try:
-            is_there = len(reader.run(written(select, reader.engine.dialect.name), _LIMITS)) > 0
+            text = written(select.where(_alone(test.test)).limit(1), reader.engine.dialect.name)
+            is_there = len(reader.run(text, _LIMITS)) > 0
         except (SQLFailed, UnsafeSQL, CorpusError):
             return  # the table is too large to look, or gone
         if not is_there:
-            words = ", ".join(repr(word) for word in held.words[:3])
-            yield Doubt("value", f"no cell of {held.table}.{held.column} has the value {words}")
+            words = ", ".join(repr(word) for word in test.texts[:3])
+            yield Doubt("value", f"no cell of {name}.{column.column} has the value {words}")
+
+
+def _alone(test: exp.Expr) -> exp.Expr:
+    """A comparison for its table alone, without the table's alias; its opposite if it excludes rows."""
+    alone = test.copy()
+    if isinstance(test, exp.NEQ):
+        alone = exp.EQ(this=alone.this, expression=alone.expression)
+    for node in alone.find_all(exp.Column):
+        node.set("table", None)
+    return alone

@@ -16,7 +16,7 @@ from tagframe.answer.judging import Judged, judge
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
@@ -138,7 +138,7 @@ class ExecSQL:
 def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
     """Descriptions for the columns of a result, if all source columns of that name have the same one."""
     said: dict[str, set[str]] = defaultdict(set)
-    for column in (column for table in tables for column in table.columns if column.for_models):
+    for column in (column for table in tables for column in table.for_prompts):
         said[column.name.casefold()].add(column.description)
     found = {name: said.get(name.casefold(), set()) for name in map(str, rows.columns)}
     return {name: text for name, texts in found.items() if len(texts) == 1 for text in texts if text}

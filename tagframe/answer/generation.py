@@ -13,7 +13,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.answer.answer import Generated
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.prompt import Accept
@@ -21,7 +21,7 @@ from tagframe.operators import OPERATORS, Step, gather, run
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, encode, encode_rows, fence
 from tagframe.operators.instruction import described
-from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.prompt_names import prompt_names
 
 T = TypeVar("T")
 
@@ -55,14 +55,14 @@ def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
     said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
     said += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
     said += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
-    columns = f"Columns: {encode(shown_names(rows, range(rows.shape[1])))}"
+    columns = f"Columns: {encode(prompt_names(rows, range(rows.shape[1])))}"
     text = f"{fence([columns, *lines[:shown]], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
 
 
 def _lines(rows: pd.DataFrame) -> list[str]:
     """Each row as a JSON list of its cells."""
-    names = shown_names(rows, range(rows.shape[1]))
+    names = prompt_names(rows, range(rows.shape[1]))
     read = [json.loads(line or "{}") for line in encode_rows(rows, range(rows.shape[1]), names, blanks=True)]
     return [encode([_shown(row.get(name)) for name in names]) for row in read]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.corpus import Corpus, vectors_of
-from tagframe.corpus.corpus import fact_store, statements_of
+from tagframe.corpus.corpus import private_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.embed import encoded, get_embedder
 from tagframe.learning.reading import Names, read_statement, with_names
@@ -25,7 +25,7 @@ NEAR = 0.5
 def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialect: str) -> list[str]:
     """The nearest questions whose statements read tables that are shown, with their SQL: two lines each.
 
-    If two have the same SQL, the nearer one is shown. Statements with hidden columns are left out.
+    If two have the same SQL, the nearer one is shown. Statements with private columns are left out.
 
     Args:
         request: the question.
@@ -33,11 +33,11 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
         tables: that are shown: name in SQL → table id.
         dialect: of the statement to be written.
     """
-    withheld, shown = fact_store(corpus).hidden.withheld, {*tables.values()}
+    private, shown = private_of(corpus), {*tables.values()}
     usable = [
         one
         for one in statements_of(corpus)
-        if one.question and one.text and shown.issuperset(one.tables) and not one.reads(withheld)
+        if one.question and one.text and shown.issuperset(one.tables) and not one.reads(private)
     ]
     embedder = get_embedder() if usable else None
     if embedder is None:

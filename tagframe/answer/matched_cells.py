@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.answer.guard import Reader
 from tagframe.answer.query import Query
 from tagframe.answer.schema_text import NAMES_ALONE, sql_name
-from tagframe.answer.stored import StoredColumn, stored_columns
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.engines.base import SQLLimits, quoted
-from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.retrieval import Question
 from tagframe.retrieval.cell_values import ValueIndex, cells_of
@@ -90,14 +89,14 @@ def _holding(words: str, name: str, id: str, first: str, reader: Reader) -> dict
     """
     corpus, meant = reader.corpus, canonical(words)[0] or ""
     profile, key = corpus.profile(id), hash_texts([meant])
-    stored, held, unknown = stored_columns(corpus, profile), dict[str, str](), list[str]()
+    stored, held, unknown = cell_literals(corpus, profile), dict[str, str](), list[str]()
     for column in profile.columns:
         sketch = column.sketch
-        if not column.for_models or (column.name != first and (column.family != "text" or sketch is None)):
+        if column.private or (column.name != first and (column.family != "text" or sketch is None)):
             continue
         if column.name != first and sketch is not None and sketch.complete and not np.isin(key, sketch.hashes).all():
             continue
-        known = stored.get(column.name, StoredColumn())
+        known = stored.get(column.name, CellLiterals())
         months = sum(value.strip("'").casefold() in _MONTHS for value in known.values)
         if words.casefold() in _MONTHS and months * 2 < len(known.values):
             continue
@@ -115,7 +114,7 @@ def _holding(words: str, name: str, id: str, first: str, reader: Reader) -> dict
 def _looked_up(words: str, name: str, profile: TableProfile, columns: Sequence[str], reader: Reader) -> dict[str, str]:
     """Of these columns, those that hold the words, and how; none if a lookup is not cheap."""
     engine, plain = reader.corpus.engine(profile.id), _literal(words)
-    if engine is None or isinstance(engine, RowsOnly) or (profile.rows or 0) > _MOST_ROWS or not columns:
+    if engine is None or engine.is_copied or (profile.rows or 0) > _MOST_ROWS or not columns:
         return {}
     if engine != reader.engine:
         return {}

@@ -10,6 +10,7 @@ from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.semantic_model import Metric
 from tagframe.engines.registry import DIALECTS
+from tagframe.engines.sql_reader import first_tree
 from tagframe.operators.cells import one_line
 from tagframe.retrieval.words import stem, words_in
 from tagframe.semantic.ossie import SQL, tree_of
@@ -31,7 +32,7 @@ def metrics_of(corpus: Corpus) -> list[Metric]:
 def _is_there(metric: Metric, corpus: Corpus) -> bool:
     if not all(id in corpus for id in metric.sources.values()):
         return False
-    seen = {(id, one.name) for id in {*metric.sources.values()} for one in corpus.profile(id).columns if one.for_models}
+    seen = {(id, one.name) for id in {*metric.sources.values()} for one in corpus.profile(id).for_prompts}
     return seen.issuperset(metric.reads)
 
 
@@ -127,15 +128,13 @@ def metric_lines(metrics: Iterable[Metric], tables: Mapping[str, str], dialect: 
 
 def uses(sql: str, metric: Metric, dialect: str) -> bool | None:
     """Whether a statement has the aggregates of a metric's expression; None if that cannot be told."""
-    from sqlglot import exp, parse_one
-    from sqlglot.errors import SqlglotError
+    from sqlglot import exp
 
     if metric.dialect not in SQL:
         return None
     tree = tree_of(metric.expression, metric.dialect)
-    try:
-        statement = parse_one(sql, read=dialect if dialect in DIALECTS else None)
-    except (SqlglotError, RecursionError):
+    statement = first_tree(sql, dialect if dialect in DIALECTS else "")
+    if statement is None:
         return None
     wanted = [node for node in tree.find_all(exp.AggFunc) if node.find_ancestor(exp.AggFunc) is None]
     there = {_bare(node) for node in statement.find_all(exp.AggFunc)}

@@ -16,7 +16,7 @@ import pandas as pd
 from tagframe.answer.answer import Generated
 from tagframe.answer.generation import one_value, plain_rows, values_of
 from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.answer.tag import TAG
 from tagframe.corpus import Corpus
 from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, get_embedder
@@ -172,7 +172,7 @@ class NearestRows:
         """
         # Columns that were hidden since must not be in texts for a model.
         profiles = map(self.corpus.profile, self.tables)
-        shown = {one.id: [column.name for column in one.columns if column.for_models] for one in profiles}
+        shown = {one.id: [column.name for column in one.for_prompts] for one in profiles}
         if self._indexed is None or self._shown != shown:
             import faiss
 

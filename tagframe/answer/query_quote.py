@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from tagframe import results
-from tagframe.answer.metering import as_step, metered
 from tagframe.answer.query import can_run
-from tagframe.answer.step_models import QuotingModels, driver
+from tagframe.answer.steps import QuotingModels, as_step, driver, metered
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import RowsFailed, TooManyRowsWarning, warn
 from tagframe.lm import Quote, QuoteEnds, quoted_embeddings

@@ -26,8 +26,6 @@ from tagframe.answer.sql_tree import (
     item_at,
     named_items,
     own_nodes,
-    parsed,
-    source_tables,
     without,
     written,
 )
@@ -85,10 +83,8 @@ def ties_of(sql: str, rows: pd.DataFrame, reader: Reader, asked: str = "") -> It
 
 def _block(sql: str, reader: Reader) -> exp.Select | None:
     """The statement if it is one block over tables."""
-    try:
-        tree = parsed(sql, reader.engine.dialect.name)
-    except (SqlglotError, RecursionError):
-        return None
+    statement = reader.read(sql)
+    tree = None if statement is None else statement.tree
     return tree if isinstance(tree, exp.Select) and tree.args.get("from_") is not None else None
 
 
@@ -280,7 +276,10 @@ def _is_scored(asked: _Asked) -> bool:
     """Whether a model's scores decide the order of the rows."""
     if "sem_score" not in asked.sql:
         return False
-    tree = parsed(asked.sql, asked.reader.engine.dialect.name)
+    statement = asked.reader.read(asked.sql)
+    if statement is None:
+        return False
+    tree = statement.tree
     order, names = tree.args.get("order"), named_items(tree) if isinstance(tree, exp.Select) else {}
     keys = [] if order is None else [names.get(key.this.name.casefold(), key.this) for key in order.expressions]
     return any(node.name.lower() == "sem_score" for key in keys for node in key.find_all(exp.Anonymous))
@@ -300,10 +299,12 @@ def _sum_or_count(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Iterat
     if not counts or total is None or _cuts_groups(tree):
         return
     noun = total[1].casefold().rstrip("s")
-    named = asked.reader.named(written(tree, asked.reader.engine.dialect.name))
-    for alias, name in source_tables(tree, list(named)):
-        for column in asked.reader.corpus.profile(named[name]).columns:
-            is_number = column.for_models and column.family in ("integer", "real")
+    names = {id: name for name, id in asked.reader.tables.items()}
+    statement = asked.reader.read(written(tree, asked.reader.engine.dialect.name))
+    tables = [] if statement is None else statement.known_tables(statement.tree)
+    for alias, table in tables:
+        for column in asked.reader.corpus.profile(table.id).columns:
+            is_number = not column.private and column.family in ("integer", "real")
             if not is_number or noun not in column.name.casefold() or column.name.casefold().endswith("id"):
                 continue
             other = tree.copy()
@@ -314,7 +315,7 @@ def _sum_or_count(tree: exp.Select, rows: pd.DataFrame, asked: _Asked) -> Iterat
                 node.replace(exp.Anonymous(this="sum", expressions=[summed.copy()]))
             sums = _run(other, asked.reader, max(asked.reader.limits.rows, len(rows)))
             if not same_rows(sums, rows):
-                yield f"rows are counted; with the sum of {name}.{column.name}, {difference(rows, sums)}"
+                yield f"rows are counted; with the sum of {names[table.id]}.{column.name}, {difference(rows, sums)}"
                 return
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tagframe.answer.guard import Reader
-from tagframe.answer.statement_facts import ColumnOf
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.engines.base import SQLLimits, quoted
+from tagframe.engines.sql_reader import SourceColumn
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import keys_between
 from tagframe.retrieval.links import tables_around
@@ -28,7 +28,7 @@ Test = tuple[str, str, str]
 must have for it ("" for none)."""
 
 
-def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, reader: Reader) -> Iterator[str]:
+def rival_columns(columns: Sequence[SourceColumn], tables: Sequence[str], sql: str, reader: Reader) -> Iterator[str]:
     """The columns of a statement that another table of its database has with other values, in one sentence each.
 
     Two tables copy a column if both have the same key and name it alike. Figures are ready if a table with that key has
@@ -44,7 +44,7 @@ def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, 
     used = set(tables) & set(names)
     homes = {reader.corpus.profile(id).database for id in used}
     near = [table for id in names if (table := reader.corpus.profile(id)).database in homes]
-    read = set(columns)
+    read = {one[:2] for one in columns}
     for test, facts, function in islice(_tests(near, read, used, names, reader.corpus), _MOST):
         try:
             if (not function or f"{function}(" in sql.casefold()) and len(reader.run(test, _LIMITS)):
@@ -54,7 +54,7 @@ def rival_columns(columns: Sequence[ColumnOf], tables: Sequence[str], sql: str, 
 
 
 def _tests(
-    near: Sequence[TableProfile], read: set[ColumnOf], used: set[str], names: dict[str, str], corpus: Corpus
+    near: Sequence[TableProfile], read: set[tuple[str, str]], used: set[str], names: dict[str, str], corpus: Corpus
 ) -> Iterator[Test]:
     for table in near:
         for other in near:
@@ -70,7 +70,7 @@ def _copies(
     table: TableProfile, columns: Sequence[ColumnProfile], other: TableProfile, names: dict[str, str], corpus: Corpus
 ) -> Iterator[Test]:
     """Columns of a table that another one with its key has, too."""
-    theirs = {column.name.casefold(): column for column in other.columns if column.for_models}
+    theirs = {column.name.casefold(): column for column in other.for_prompts}
     shared = [(column, twin) for column in columns if (twin := theirs.get(column.name.casefold())) is not None]
     shared = [(column, twin) for column, twin in shared if twin.family == column.family and not _is_key(column)]
     keys = [(one, twin) for one in table.columns if _is_key(one) and (twin := theirs.get(one.name.casefold()))]
@@ -95,14 +95,14 @@ def _are_linked(table: TableProfile, other: TableProfile, key: str, corpus: Corp
 
 
 def _is_key(column: ColumnProfile) -> bool:
-    return bool(column.for_models and column.rows and column.rows > 1 and column.distinct == column.rows)
+    return bool(not column.private and column.rows and column.rows > 1 and column.distinct == column.rows)
 
 
 def _ready(
-    table: TableProfile, other: TableProfile, read: set[ColumnOf], used: set[str], names: dict[str, str]
+    table: TableProfile, other: TableProfile, read: set[tuple[str, str]], used: set[str], names: dict[str, str]
 ) -> Iterator[Test]:
     """Figures of a table that aggregate the rows of another one, which has its key in many rows."""
-    theirs = {column.name.casefold(): column for column in other.columns if column.for_models}
+    theirs = {column.name.casefold(): column for column in other.for_prompts}
     keys = [
         (one, many)
         for one in table.columns
@@ -112,7 +112,7 @@ def _ready(
         return
     one, many = keys[0]
     for column in table.columns:
-        if column.family not in ("integer", "real") or not column.for_models or column.name == one.name:
+        if column.family not in ("integer", "real") or column.private or column.name == one.name:
             continue
         if (table.id, column.name) not in read and (table.id in used or other.id not in used):
             continue
@@ -141,7 +141,7 @@ def _ready(
 def _of_words(words: set[str], table: TableProfile) -> str | None:
     """The numeric column with these words as its name."""
     for column in table.columns:
-        is_number = column.family in ("integer", "real") and column.for_models
+        is_number = column.family in ("integer", "real") and not column.private
         if is_number and {word.casefold().rstrip("s") for word in _WORD.findall(column.name)} == words:
             return column.name
     return None

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tagframe.answer.stored import StoredColumn, stored_columns
+from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
 from tagframe.corpus.facts import LONGEST
 from tagframe.corpus.references import in_role
@@ -169,7 +169,7 @@ def _table(
     described = profile.description[: min(detail.described, _LITTLE.described if is_unlikely else LONGEST)]
     head = f"TABLE {sql_name(name, dialect)}{_comment([', '.join(note for note in notes if note), described])}"
     if is_unlikely:
-        shown = [sql_name(column.name, dialect) for column in profile.columns if column.for_models]
+        shown = [sql_name(column.name, dialect) for column in profile.for_prompts]
         return f"{head}\n  {', '.join(shown)}"
     if detail is _FULL and chance is not None and chance < _BRIEF:
         told = _columns(corpus, profile, _LITTLE)
@@ -191,14 +191,14 @@ def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) 
 
 def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     """For each column that models may see: its name, how its cells are stored, other facts, and its description."""
-    stored = stored_columns(corpus, profile)
+    stored = cell_literals(corpus, profile)
     for column in profile.columns:
-        if column.for_models:
+        if not column.private:
             yield column.name, *_column(column, stored.get(column.name), detail), column.description[: detail.described]
 
 
 @lru_cache(4_096)
-def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail) -> tuple[str, tuple[str, ...]]:
+def _column(column: ColumnProfile, stored: CellLiterals | None, detail: _Detail) -> tuple[str, tuple[str, ...]]:
     """How cells are stored, and other facts. Kept, since every question over the same tables needs them."""
     if stored is None or not stored.types:
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
@@ -211,13 +211,13 @@ def _column(column: ColumnProfile, stored: StoredColumn | None, detail: _Detail)
     return " and ".join(stored.types), tuple(notes)
 
 
-def _is_code(column: ColumnProfile, stored: StoredColumn) -> bool:
+def _is_code(column: ColumnProfile, stored: CellLiterals) -> bool:
     """Whether these are digits to compare with, and not to compute with."""
     starts_with_0 = any(re.match(r"'0\d", value) for value in stored.values)
     return stored.digits and (starts_with_0 or _ID.fullmatch(column.name) is not None)
 
 
-def _values(column: ColumnProfile, stored: StoredColumn, detail: _Detail) -> str:
+def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str:
     """All values if they are few, else the range of numbers, else three; of ids, codes, times, prose, many values, and
     values that are each in one row one."""
     is_id, is_date = _ID.fullmatch(column.name) is not None, column.family == "date"
@@ -270,7 +270,7 @@ def _in_ranges(values: Sequence[str]) -> list[str]:
     return [f"'{numbers[0]}' to '{numbers[-1]}'", *(value for value in values if value not in bare)]
 
 
-def is_prose(stored: StoredColumn) -> bool:
+def is_prose(stored: CellLiterals) -> bool:
     """Whether these are texts to be read, such as reviews, and not names."""
     words = sorted(len(value.split()) for value in stored.values if value.startswith("'"))
     return bool(words) and words[len(words) // 2] >= _PROSE
@@ -278,7 +278,7 @@ def is_prose(stored: StoredColumn) -> bool:
 
 def has_prose(corpus: Corpus, tables: Iterable[str]) -> bool:
     """Whether a column of these tables, by id, that models may see holds texts to be read."""
-    return any(is_prose(one) for id in tables for one in stored_columns(corpus, corpus.profile(id)).values())
+    return any(is_prose(one) for id in tables for one in cell_literals(corpus, corpus.profile(id)).values())
 
 
 def _are_consecutive(values: Sequence[str]) -> bool:
@@ -425,7 +425,7 @@ def _without_partner(
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:
     """How a column's numbers are stored: as text or as numbers; "" for anything else."""
-    stored = stored_columns(corpus, profile).get(column)
+    stored = cell_literals(corpus, profile).get(column)
     if stored is None or not stored.types:
         return ""
     if stored.digits:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from tagframe.engines.registry import DIALECTS
+from tagframe.engines.sql_reader import parse
 
 AGGREGATES = frozenset(
     "any_value approx_count_distinct approx_quantile arg_max arg_min array_agg avg bit_and bit_or bool_and bool_or "
@@ -20,7 +21,7 @@ AGGREGATES = frozenset(
 
 def parsed(sql: str, dialect: str = "sqlite") -> exp.Query:
     """A statement that the guard has accepted, as a tree; ``dialect`` is its engine's."""
-    return parse_one(sql, read=DIALECTS[dialect].tree)  # type: ignore[return-value]  # the guard lets only queries through
+    return parse(sql, DIALECTS[dialect].tree)[0]  # type: ignore[return-value]  # the guard lets only queries through
 
 
 def written(tree: exp.Expr, dialect: str = "sqlite") -> str:
@@ -121,19 +122,6 @@ def with_tables(query: exp.Expr) -> list[exp.CTE]:
 def column_of(name: str, table: str | None = None) -> exp.Column:
     """A column by its name, quoted."""
     return exp.column(exp.to_identifier(name, quoted=True), table=table and exp.to_identifier(table, quoted=True))
-
-
-def source_tables(select: exp.Select, names: Sequence[str]) -> list[tuple[str, str]]:
-    """The tables of the corpus that a block reads directly, not through another block: (alias, name)."""
-    known = {name.casefold(): name for name in names}
-    clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    hidden = {cte.alias.casefold() for node in [select, *ancestors(select)] for cte in with_tables(node)}
-    found = []
-    for clause in clauses:
-        table = clause.this if clause is not None else None
-        if isinstance(table, exp.Table) and table.name.casefold() in known and table.name.casefold() not in hidden:
-            found.append((table.alias_or_name, known[table.name.casefold()]))
-    return found
 
 
 def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:

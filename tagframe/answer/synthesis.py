@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from tagframe.answer.admission import compiled, with_admitted
+from tagframe.answer.extra_tables import compiled, with_extra_tables
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
@@ -16,7 +16,7 @@ from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.schema_text import LEFT_OUT, NAMES_ALONE, are_few, describe_keys, describe_tables, has_prose
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, TagframeError, UnsafeSQL
@@ -55,7 +55,7 @@ class Synthesizer:
 
     corpus: Corpus = field(repr=False)
     k: int | Literal["auto"] | None = None
-    method: str | Method[Any, Any] | None = None
+    method: str | Method | None = None
     found: RetrievedTables | None = field(default=None, repr=False)
     evidence: str = ""
     examples: Sequence[tuple[str, str]] = ()
@@ -94,7 +94,7 @@ class Synthesizer:
     def _runs(self, known: Query) -> bool:
         """Whether a person's statement can still run: columns may have been removed or hidden since."""
         try:
-            compiled(known.sql, Reader(self.corpus, known.tables), admits=False)
+            compiled(known.sql, Reader(self.corpus, known.tables), may_add_tables=False)
         except (UnsafeSQL, SQLFailed):
             return False
         return True
@@ -113,14 +113,14 @@ class Synthesizer:
         return None if other == query else other
 
     def _asked(self, prompt: Prompt, shown: Query) -> Step[Written | Missing]:
-        check = partial(compiled, reader=Reader(self.corpus, shown.tables), admits=self.found is None)
+        check = partial(compiled, reader=Reader(self.corpus, shown.tables), may_add_tables=self.found is None)
         return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
 
     def _query(self, shown: Query, said: Written | Missing) -> Query:
         if isinstance(said, Missing):
             return replace(shown, sql="", lacking=(said.what,))
         query = replace(shown, **{field.name: getattr(said, field.name) for field in fields(said)})
-        return query if self.found is not None else with_admitted(query, self.corpus)
+        return query if self.found is not None else with_extra_tables(query, self.corpus)
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""

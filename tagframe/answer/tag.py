@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Unpack, overload
+from typing import Any, Literal, Protocol, TypeAlias, Unpack, overload
 
 import pandas as pd
 
@@ -12,16 +12,17 @@ from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.generation import is_empty, plain_values, rows_as_text
 from tagframe.answer.judging import Judged
-from tagframe.answer.metering import as_step, metered
 from tagframe.answer.query import can_run
 from tagframe.answer.query_quote import quote_of
-from tagframe.answer.step_models import driver
+from tagframe.answer.steps import as_step, driver, metered
 from tagframe.config import SearchSettings
 from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, warn
 from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
 
 OnDoubt = Literal["keep", "warn", "raise"]
+_Part: TypeAlias = Callable[..., Step[Any]]
+"""One of the three functions as a step: its name, the function, its arguments."""
 
 
 class Syn(Protocol):
@@ -146,38 +147,49 @@ class TAG:
 
     def steps(self, request: str) -> Step[Answer]:
         """The three as one step, for the drivers of :mod:`tagframe.operators`."""
-        took: list[StepUse] = []
+        uses: list[StepUse] = []
 
         def part(name: str, function: Any, *arguments: Any) -> Step[Any]:
-            return metered(as_step(function, *arguments), name, request, took.append)
+            return metered(as_step(function, *arguments), name, request, uses.append)
 
         query = yield from part("syn", self.syn, request)
-        rows = pd.DataFrame()
+        executed = _Executed(query, pd.DataFrame())
         if can_run(query):
-            query, rows = yield from self._executed(part, request, query)
-        if can_run(query):
-            said = None if self.gen is None else (yield from part("gen", self.gen, request, rows))
-            generated = _generated(said, rows)
-        else:
-            generated = Generated(f"The tables lack what the question needs: {'; '.join(query.lacking)}.")
-        found, judge = getattr(query, "retrieved", None), getattr(self.exec, "judged", None)
-        known = Judged() if judge is None else judge(query, rows, request)
-        said = request, generated.text, list(generated.values), query, rows, tuple(took), found
-        answer = Answer(*said, known.doubts, known.confidence, known.tables_confidence)
-        if known.doubts and self.on_doubt != "keep":
-            doubts = "; ".join(map(str, known.doubts))
-            message = f"the answer {answer.text!r:.200} to {request!r:.200} is in doubt: {doubts}"
-            if self.on_doubt == "raise":
-                raise DoubtedAnswer(f"{message} (this error has the answer as .answer)", answer)
-            warn(message, DoubtWarning)
+            executed = yield from self._executed(part, request, query)
+        generated = yield from self._generated(part, request, executed)
+        judge = getattr(self.exec, "judged", None)
+        judged = Judged() if judge is None else judge(executed.query, executed.rows, request)
+        answer = Answer(
+            question=request,
+            text=generated.text,
+            values=list(generated.values),
+            query=executed.query,
+            rows=executed.rows,
+            steps=tuple(uses),
+            retrieved=getattr(executed.query, "retrieved", None),
+            doubts=judged.doubts,
+            confidence=judged.confidence,
+            tables_confidence=judged.tables_confidence,
+        )
+        self._check(answer)
         return answer
+
+    def _check(self, answer: Answer) -> None:
+        """Warn of the doubts about an answer, or raise them, as ``on_doubt`` says."""
+        if not answer.doubts or self.on_doubt == "keep":
+            return
+        doubts = "; ".join(map(str, answer.doubts))
+        message = f"the answer {answer.text!r:.200} to {answer.question!r:.200} is in doubt: {doubts}"
+        if self.on_doubt == "raise":
+            raise DoubtedAnswer(f"{message} (this error has the answer as .answer)", answer)
+        warn(message, DoubtWarning)
 
     def quoted(self, request: str) -> Step[Quote]:
         """The cost of ``exec`` and ``gen``, as a step that asks only ``syn``."""
         query = yield from metered(as_step(self.syn, request), "syn", request, lambda use: None)
         return quote_of(query, self.exec, self.gen, request)
 
-    def _executed(self, part: Any, request: str, query: Any) -> Step[tuple[Any, pd.DataFrame]]:
+    def _executed(self, part: _Part, request: str, query: Any) -> Step[_Executed]:
         """The rows of the query; or of a revised one, if the first fails or gives no rows and the other does better."""
         rows, failure, why = None, None, ""
         try:
@@ -191,27 +203,37 @@ class TAG:
             try:
                 other = yield from part("syn again", revise, request, query, why)
                 if other is not None and not can_run(other):
-                    return other, pd.DataFrame()
+                    return _Executed(other, pd.DataFrame())
                 if other is not None and rows is not None and str(other) == str(query):
-                    return other, rows
+                    return _Executed(other, rows)
                 better = None if other is None else (yield from part("exec again", self.exec, other))
             except (LMError, SQLFailed):
                 better = None
             if better is not None and (rows is None or not is_empty(better)):
-                return other, better
+                return _Executed(other, better)
         if failure is not None:
             raise failure
         assert rows is not None
-        return query, rows
+        return _Executed(query, rows)
+
+    def _generated(self, part: _Part, request: str, executed: _Executed) -> Step[Generated]:
+        """The output of ``gen`` as a text and values; of the rows if there is no ``gen``, and of what is lacking."""
+        if not can_run(executed.query):
+            return Generated(f"The tables lack what the question needs: {'; '.join(executed.query.lacking)}.")
+        output = None if self.gen is None else (yield from part("gen", self.gen, request, executed.rows))
+        if isinstance(output, Generated):
+            return output
+        if isinstance(output, str):
+            return Generated(output)
+        if output is None:
+            return Generated(rows_as_text(executed.rows), plain_values(executed.rows))
+        values = list(output) if isinstance(output, list | tuple) else [output]
+        return Generated(", ".join(map(str, values)), values)
 
 
-def _generated(said: Any, rows: pd.DataFrame) -> Generated:
-    """The output of ``gen``, or the rows as a text if there is no ``gen``."""
-    if isinstance(said, Generated):
-        return said
-    if isinstance(said, str):
-        return Generated(said)
-    if said is None:
-        return Generated(rows_as_text(rows), plain_values(rows))
-    values = list(said) if isinstance(said, list | tuple) else [said]
-    return Generated(", ".join(map(str, values)), values)
+@dataclass(frozen=True)
+class _Executed:
+    """A query that has run, and its rows; no rows if it has no statement."""
+
+    query: Any
+    rows: pd.DataFrame

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tagframe.answer.admission import compiled, with_admitted
+from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.execution import exec_sql
+from tagframe.answer.extra_tables import compiled, with_extra_tables
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.step_models import driver
-from tagframe.answer.stored import stored_columns
+from tagframe.answer.steps import driver
 from tagframe.answer.tag import TAG, Gen
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
@@ -133,7 +133,7 @@ class Text2SQLSyn:
                 raise AnswerRejected(str(error)) from error
 
         sql = yield from one_value(self.prompt_for(request), accept if self.repair else statement_in)
-        return with_admitted(Query(sql if self.repair else compiled(sql, reader), self.tables), self.corpus)
+        return with_extra_tables(Query(sql if self.repair else compiled(sql, reader), self.tables), self.corpus)
 
     def prompt_for(self, request: str) -> Prompt:
         """The prompt for a question."""
@@ -165,7 +165,7 @@ class Text2SQLSyn:
 def _bird_table(name: str, profile: TableProfile) -> str:
     lines = []
     for column in profile.columns:
-        if not column.for_models:
+        if column.private:
             continue
         key = " primary key" if profile.primary_key == (column.name,) else ""
         null = "not null" if column.nulls == 0 else "null"
@@ -178,9 +178,9 @@ def _bird_table(name: str, profile: TableProfile) -> str:
 
 def _jar_table(corpus: Corpus, name: str, profile: TableProfile) -> str:
     """The samples are literals of SQL: a text that the model copies is found as it is stored."""
-    stored, lines = stored_columns(corpus, profile), []
+    stored, lines = cell_literals(corpus, profile), []
     for column in profile.columns:
-        if column.for_models:
+        if not column.private:
             known = stored.get(column.name)
             samples = map(repr, column.samples) if known is None else known.values
             shown = ", ".join(list(samples)[:_SAMPLES])

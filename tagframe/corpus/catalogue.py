@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.facts import BY_MODEL, Facts
+from tagframe.corpus.facts import Facts
 from tagframe.corpus.mapped_arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
@@ -37,7 +37,6 @@ from tagframe.corpus.stored_profiles import (
     digest_of,
     keys_texts,
     profile_of,
-    redacted_text,
 )
 from tagframe.engines.base import Stamp
 from tagframe.errors import TagframeError, UnreadableCatalogue
@@ -98,12 +97,14 @@ class Contents:
         ids: of the tables that were saved; None for all.
         sources: by their keys.
         facts: those that were saved with the tables.
+        part: a digest of what its sources have and it has not; "" for nothing.
     """
 
     root: Path | None = None
     ids: tuple[str, ...] | None = None
     sources: Mapping[str, IndexedSource] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
+    part: str = ""
 
 
 def is_catalogue(path: Path) -> bool:
@@ -158,41 +159,17 @@ class Catalogue:
             if ids is not None:
                 ids = tuple(map(checked_text, ids))
             facts = Facts({(checked_text(kind), tuple(of)): value for kind, of, value in meta.get("facts", ())})
+            part = checked_text(meta.get("part") or "")
         except _DAMAGE as error:
             raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
-        return Contents(root, ids, sources, facts)
-
-    def redact(
-        self, *, hidden: Iterable[tuple[str, str, str]], shown: Iterable[tuple[str, str]], annotated: bool
-    ) -> None:
-        """Remove everything about newly hidden columns, in one transaction.
-
-        Args:
-            hidden: source, name there and column of each newly hidden column.
-            shown: source and name there of each table with a column that is no longer hidden.
-            annotated: whether models' texts that are no facts any more may be of cells of these columns.
-
-        Raises:
-            UnreadableCatalogue: as :meth:`write`.
-        """
-        with self._open(write=True) as db:
-            if annotated:
-                db.execute("DELETE FROM vectors WHERE instr(documents, ?)", [json.dumps(BY_MODEL).strip('"')])
-            for source, table, column in hidden:
-                _hide(db, source, table, column)
-                self.forget_arrays()  # they include hashes of cells
-            for source, table in shown:
-                # The removed parts must be read again, so the source counts as changed.
-                db.execute("UPDATE sources SET sha256 = NULL WHERE key = ?", [source])
-                db.execute("UPDATE tables SET sha256 = NULL WHERE source = ? AND table_name = ?", [source, table])
+        return Contents(root, ids, sources, facts, part)
 
     def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
         """Replace the contents of the file; only tables that differ from the file's are written.
 
         Args:
-            make: gives the contents, without columns hidden in the meantime. It is called when no other process can
-                write; so a process that hides a column later finds it in the file, and removes it. Sources that are not
-                in the contents are removed.
+            make: gives the contents; it is called when no other process can write. Sources that are not in the contents
+                are removed.
             changed: the keys of the sources that differ from the file; None for all.
 
         Raises:
@@ -439,7 +416,6 @@ def _put_tables(
     """Write the tables that differ from the file's; ``whole`` removes other tables of the source."""
     query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
     held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
-    # Compare the text too: if a column was hidden since, the file has less than the digest was made of.
     texts = {name: columns_text(table) for name, table in tables.items()}
     states = {name: (digest_of(table, texts[name]), texts[name]) for name, table in tables.items()}
     gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
@@ -465,15 +441,3 @@ def _put_tables(
             if column.sketch is not None and len(column.sketch.hashes)
         ]
         db.executemany("INSERT OR REPLACE INTO sketches VALUES (?, ?, ?)", sketches)
-
-
-def _hide(db: sqlite3.Connection, source: str, table: str, column: str) -> None:
-    query = "SELECT columns, digest FROM tables WHERE source = ? AND table_name = ?"
-    row = db.execute(query, [source, table]).fetchone()
-    if row is not None:
-        try:
-            text, position = redacted_text(row["columns"], column)
-        except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue is damaged at table {table}: {error}") from error
-        db.execute("UPDATE tables SET columns = ? WHERE source = ? AND table_name = ?", [text, source, table])
-        db.execute("DELETE FROM sketches WHERE digest = ? AND position = ?", [row["digest"], position])

@@ -28,9 +28,6 @@ from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 T = TypeVar("T")
 
-WithHidden = Callable[[Sequence[TableProfile]], tuple[TableProfile, ...]]
-"""From tables to the same with the values of hidden columns; never to be written down or shown."""
-
 PUT_DOWN_EVERY = 2.0
 """Seconds of profiling between two writes of finished tables to the catalogue."""
 
@@ -51,9 +48,6 @@ class SourceCatalogue:
     _waiting: dict[str, IndexedSource] = field(default_factory=dict, init=False)
     _since: float = field(default_factory=time.monotonic, init=False)
 
-    def __post_init__(self) -> None:
-        self.facts.catalogue = self.catalogue
-
     def load(self) -> Contents:
         """The contents of the catalogue; empty contents if it cannot be read.
 
@@ -71,7 +65,7 @@ class SourceCatalogue:
                 warn(f"everything is profiled again: {error}", CatalogueWarning)
             else:
                 warn(f"everything is profiled again, and kept in memory only: {error}", CatalogueWarning)
-                self.catalogue = self.facts.catalogue = None
+                self.catalogue = None
             return Contents()
 
     def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
@@ -88,24 +82,8 @@ class SourceCatalogue:
     def flush(self) -> None:
         """Save the waiting tables."""
         for source in self._waiting.values():
-            self._tried(lambda catalogue, source=source: catalogue.add(lambda: self._surely_shown(source)))  # type: ignore[misc]
+            self._tried(lambda catalogue, source=source: catalogue.add(lambda: source))  # type: ignore[misc]
         self._waiting, self._since = {}, time.monotonic()
-
-    def _surely_shown(self, source: IndexedSource) -> IndexedSource:
-        """The source without tables that may have hidden columns.
-
-        A table's id is only known when all tables are read, so such tables are saved at the end.
-        """
-        known = self.facts.hidden
-        hidden = {table for table, _ in known.withheld}
-        computed = self.facts.sources.may_compute(source.key, source.seen, known)
-        kept = {
-            name: profile
-            for name, profile in source.tables.items()
-            if name not in computed
-            and not any(table == profile.name or table.endswith(f".{profile.name}") for table in hidden)
-        }
-        return replace(source, tables=kept)
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as stored in the catalogue; their columns are read later, which frees memory."""
@@ -121,7 +99,7 @@ class SourceCatalogue:
             if self.strict:
                 raise
             warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
-            self.catalogue = self.facts.catalogue = None
+            self.catalogue = None
 
     def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
         """Remove a catalogue that is damaged or of another version, but not one that another process holds."""
@@ -135,16 +113,17 @@ class SourceCatalogue:
         return True
 
 
-def cached(title: str, source: bytes) -> Catalogue | None:
+def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     """The catalogue of a source in the user's cache folder; None, with a warning, if there can be none.
 
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has hidden cells.
     """
     import platformdirs
 
-    digest = hashlib.sha256(source).hexdigest()[:16]
+    digest = hashlib.sha256(source + part.encode()).hexdigest()[:16]
     folder = platformdirs.user_cache_path("tagframe") / "catalogues"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -156,10 +135,10 @@ def cached(title: str, source: bytes) -> Catalogue | None:
     return Catalogue(file)
 
 
-def cache_of(path: Path) -> Catalogue | None:
+def cache_of(path: Path, part: str = "") -> Catalogue | None:
     """:func:`cached`, for a file or a folder."""
     source = path.resolve()
-    return cached(source.stem, os.fsencode(source))
+    return cached(source.stem, os.fsencode(source), part)
 
 
 class ComputedStore:
@@ -177,15 +156,6 @@ class ComputedStore:
         self._whole = whole
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         self._lock = threading.Lock()
-        self._with_hidden: WithHidden | None = None
-
-    def reads(self, with_hidden: WithHidden) -> None:
-        """Take the reader of hidden columns of the corpus that this store is made for; subsets have the same one."""
-        self._with_hidden = self._with_hidden or with_hidden
-
-    def with_hidden(self, tables: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
-        """The tables with their hidden columns' values, to infer keys from: never to be written down or shown."""
-        return tuple(tables) if self._with_hidden is None else self._with_hidden(tables)
 
     @staticmethod
     def state(tables: Iterable[TableProfile], *more: str) -> str:
@@ -294,7 +264,7 @@ class ComputedStore:
             self._known[kind, name] = state, value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_with_hidden": None}
+        return {**self.__dict__, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())

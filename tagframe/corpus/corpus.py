@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,27 +13,31 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import config, results
-from tagframe import version as this
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
-from tagframe.corpus.facts import FactKey, Facts, FactStore
+from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
-from tagframe.corpus.hidden_facts import EVERYBODY, MODELS, NO_JOINS, NOBODY, HiddenFacts, by_table, plain_name
-from tagframe.corpus.hidden_values import reader_of
+from tagframe.corpus.hiding import (
+    Lists,
+    View,
+    VisibleFacts,
+    checked_names,
+    unmatched_error,
+    warn_of_computed,
+    with_private,
+)
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.readers import Sight, seen_by
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
-from tagframe.display import Shown, rows_html
+from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
-from tagframe.engines.frames import FrameEngine
+from tagframe.engines.hiding import Hiding
 from tagframe.errors import (
     ColumnNotFound,
-    HiddenColumn,
     InvalidArgument,
     OtherVersion,
     SourceNotFound,
@@ -44,6 +47,7 @@ from tagframe.errors import (
     did_you_mean,
     suggesting_names,
 )
+from tagframe.version import __version__
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
 _LISTED = 20
 
 
-class Corpus(Shown):
+class Corpus(Displayable):
     """Tables to search and to join, made by :func:`tagframe.open_corpus`; immutable, cheap to subset and to pickle.
 
     >>> import pandas as pd, tagframe as tf
@@ -83,8 +87,9 @@ class Corpus(Shown):
         vectors: VectorStore | None = None,
         facts: FactStore | None = None,
         computed: ComputedStore | None = None,
+        part: str = "",
+        private: frozenset[Column] = frozenset(),
         under: Corpus | None = None,
-        whole: Future[Corpus] | None = None,
         again: Callable[[], Corpus] | None = None,
         followed: Refreshing | None = None,
         changes: Sequence[str] = (),
@@ -100,8 +105,9 @@ class Corpus(Shown):
             vectors: the store of vectors.
             facts: the store of facts that people, queries and models gave.
             computed: the store of facts computed from its tables.
+            part: a digest of what its sources have and it has not; "" for nothing.
+            private: the private columns beside those that the store of facts knows.
             under: the corpus to which this one adds a table.
-            whole: the corpus with all tables profiled, if this is a first look at it.
             again: opens the source again.
             followed: has the newest corpus of the source, if this one follows it.
             changes: see :attr:`changes`.
@@ -121,14 +127,15 @@ class Corpus(Shown):
         self._vectors = VectorStore() if vectors is None else vectors
         self._facts = FactStore() if facts is None else facts
         self._computed = ComputedStore() if computed is None else computed
-        self._computed.reads(reader_of(self._origins))
+        self._part = part
+        self._private = private
         self._under = under
-        self._whole = whole
         self._again = again
         self._followed = followed
         self._changes = tuple(changes)
         # What follows from these, made when it is needed.
-        self._applied: tuple[Facts, HiddenFacts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
+        self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
+        self._applied: tuple[Facts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
         self._statements: tuple[Facts, tuple[Statement, ...]] | None = None
 
@@ -141,6 +148,8 @@ class Corpus(Shown):
             "vectors": self._vectors,
             "facts": self._facts,
             "computed": self._computed,
+            "part": self._part,
+            "private": self._private,
         }
         return Corpus(profiles, origins, **{**shared, **changed})
 
@@ -149,7 +158,6 @@ class Corpus(Shown):
         same: dict[str, Any] = {
             "is_whole": self._is_whole,
             "under": self._under,
-            "whole": self._whole,
             "again": self._again,
             "followed": self._followed,
             "changes": self._changes,
@@ -166,13 +174,11 @@ class Corpus(Shown):
         return self._with_facts()[1]
 
     def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
-        facts, hidden, known = self._facts.facts, self._facts.hidden, self._applied
-        if known is None or known[0] is not facts or known[1] is not hidden:
-            # Removed permanently: a column hidden in the middle of a session is in no pickle of the corpus, either.
-            self._found = hidden.without_hidden(self._found)
-            profiles = hidden.marked(facts.applied(self._found))
-            known = self._applied = facts, hidden, profiles, {profile.id: profile for profile in profiles}
-        return known[2], known[3]
+        facts, known = self._facts.facts, self._applied
+        if known is None or known[0] is not facts:
+            profiles = with_private(facts.applied(self._found), self._private | facts.private)
+            known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
+        return known[1], known[2]
 
     @property
     def keys(self) -> CorpusKeys:
@@ -182,62 +188,90 @@ class Corpus(Shown):
         """
         return CorpusKeys(self._facts, self)
 
-    def hide(self, column: str, *, from_models: bool = False, joinable: bool = True) -> None:
-        """Hide the cells of a column from everybody: no prompt, no log and no catalogue has them.
+    def hide(self, *names: str) -> Corpus:
+        """A corpus without some tables and columns: for it, they do not exist. This one stays as it is.
 
-        Tables are read and merged without the column. The catalogue's data about its cells is removed, sketches too.
-        Tables still join on it by their keys, for which its cells are read again in memory; the other column of such a
-        key is not in the result. The column cannot be
-        compared or tested. The guide "Security and privacy" says what a join can tell. The fact belongs to the data,
-        wherever it is: a copy of the file, even one with small changes, is also opened without the column.
-
-        Columns of views, and columns that a database computes, are hidden with it if they contain its cells or values
-        computed from them; for a view that is made later, this holds when the data is opened again. A view that only
-        filters, joins or sorts by the column is not hidden.
+        Nothing of them is in the new corpus: no rows, no profile, no vector, no fact that names them, and so no prompt,
+        message, catalogue or pickle of it. Tables do not join on them. To open data without ever reading the hidden
+        cells, use ``open_corpus(…, hide=[…])``, or ``hide = […]`` in a ``tagframe.toml`` beside the data.
 
         Args:
-            column: ``table.column``, with or without the database.
-            from_models: hide the cells from models only, and from everything that is written down: frames that are read
-                and merged have them; prompts, logs and catalogues do not. Operators refuse the column of such a frame
-                by name. Statements (``tf.exec_sql``, ``tf.ask``) do not see it, because a model reads their results. If
-                you rename the column, or compute another from it, tagframe does not know that.
-            joinable: whether tables join on the column.
+            *names: tables, with or without their databases, and columns as ``table.column``. A name hides every table
+                and column that has it.
 
         Warns:
-            UnclearViewWarning: a view of the same server calls a function that may read the column, and its definition
-                is not known.
+            HidingWarning: a view or a generated column is computed from what is hidden. It can still be read; hide it
+                by name, too, if it should not be.
+
+        Raises:
+            TableNotFound, ColumnNotFound: nothing has one of these names.
+            InvalidArgument: what is given is not names.
+        """
+        hidden = Hiding(checked_names("hide", names))
+        view = View.of(self.profiles, hidden)
+        if hidden.unmatched:
+            tables = {one.id: [column.name for column in one.columns] for one in self.profiles}
+            raise unmatched_error(hidden.unmatched[0], tables)
+        made, again = self._seen_by(view), self._again
+        return made if again is None else made._with(again=lambda: again().hide(*names))
+
+    def _seen_by(self, view: View) -> Corpus:
+        """The corpus of what is visible, with engines that offer nothing else."""
+        origins = view.origins(self._found, self._origins)
+        before = {id(origin.engine) for origin in self._origins.values()}
+        shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
+        warn_of_computed(*filter(None, shrunk.values()))
+        return self._of(
+            view.profiles(self._found),
+            origins,
+            problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
+            vectors=VectorStore(),
+            facts=VisibleFacts(self._facts, view),
+            computed=ComputedStore(),
+            part=self._part or "hidden",
+        )
+
+    def private(self, *columns: str, undo: bool = False) -> None:
+        """Keep the cells of columns for people: no prompt has them, and no statement of a model or an agent reads them.
+
+        You read, join and merge the columns as ever. Operators refuse them by name, whole-row prompts leave them out,
+        and every statement (``tf.ask``, ``tf.exec_sql``, ``run_sql`` of an agent) is refused if it names one, also
+        your own: its rows may go to a model. The fact is kept with the data.
+
+        If you rename such a column in a frame, or compute another one from it, tagframe does not know that.
+
+        Args:
+            *columns: ``table.column``, with or without the database.
+            undo: make them ordinary columns again.
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
         """
-        table, name = self._column(column)
-        self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
-        whom = MODELS if from_models else EVERYBODY
-        self._facts.put({("hidden", (table, name)): whom if joinable else f"{whom}{NO_JOINS}"})
-        self._facts.warn_of_unclear()
+        named = [self._column(column) for column in columns]
+        for table, _ in named:
+            self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
+        if undo and (listed := [column for column in named if column in self._private]):
+            raise InvalidArgument(
+                f"{'.'.join(listed[0])} is private by open_corpus(private=[…]) or the private = […] of a "
+                "tagframe.toml: leave it out there, and open the data again"
+            )
+        self._facts.put({("private", column): None if undo else True for column in named})
 
-    def show(self, column: str) -> None:
-        """Undo :meth:`hide`; the column is profiled again when the corpus is opened next.
+    @property
+    def private_columns(self) -> list[str]:
+        """The private columns, as ``database.table.column``."""
+        private = {*self._private, *self._facts.facts.private}
+        of_these = (self._by_id[table] for table in sorted({table for table, _ in private}) if table in self._by_id)
+        return [f"{one.id}.{column.name}" for one in of_these for column in one.columns if column.private]
 
-        A column that is hidden because it is computed from another one is shown alone, until the other is hidden again.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-        """
-        hidden = [of for of, whom in self._facts.facts.of_kind("hidden").items() if whom != NOBODY]
-        try:
-            table, name = self._column(column)
-        except ColumnNotFound:  # hidden, but no longer there
-            gone = [of for of in hidden if column in (".".join(of), ".".join(of).partition(".")[2])]
-            if len(gone) != 1:
-                raise
-            table, name = gone[0]
-        there = {one.name for one in self.profile(table).columns} if table in self else set()
-        same = [of for of in hidden if of[0] == table and of[1] not in there and plain_name(of[1]) == plain_name(name)]
-        # Also for a computed column.
-        seen: dict[FactKey, str | None] = {("hidden", of): None for of in same}
-        self._facts.put({("hidden", (table, name)): None})  # so that it is the latest of all
-        self._facts.put({**seen, ("hidden", (table, name)): NOBODY})
+    def without_private(self) -> Corpus:
+        """The corpus for agents: as :meth:`hide` of all private columns."""
+        names = self.private_columns
+        if not names:
+            return self
+        if self._for_agents is None or self._for_agents[0] is not self.profiles:
+            self._for_agents = self.profiles, self.hide(*names)
+        return self._for_agents[1]
 
     def adopt(self, other: Corpus | str | Path) -> int:
         """Take the facts about other data for the tables that this corpus has, too: of a copy, or of a moved folder.
@@ -261,29 +295,12 @@ class Corpus(Shown):
         return self._facts.adopt(facts, self.ids)
 
     @property
-    def hidden(self) -> pd.DataFrame:
-        """The hidden columns of these tables: a row for each.
-
-        Columns are ``table``, ``column``, ``hidden_from`` ("everybody" or "models") and ``joinable`` (whether tables
-        join on it).
-        """
-        withheld = by_table(self._facts.hidden.withheld)
-        rows = [
-            (profile.id, column.name, EVERYBODY if column.hidden else MODELS, not column.unjoined)
-            for profile in self.profiles
-            if profile.id in withheld
-            for column in profile.columns
-            if not column.for_models
-        ]
-        return pd.DataFrame(rows, columns=["table", "column", "hidden_from", "joinable"])
-
-    @property
     def learned(self) -> pd.DataFrame:
         """The statements learned about these tables: a row for each, the most frequent first.
 
         Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
         runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
-        Values of hidden columns are left out.
+        Values of private columns are left out.
         """
         ordered = sorted(self._learned(), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
@@ -294,17 +311,17 @@ class Corpus(Shown):
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])
 
     def _learned(self) -> tuple[Statement, ...]:
-        """The statements over these tables, the earliest first, without values of hidden columns."""
+        """The statements over these tables, the earliest first, without values of private columns."""
         facts = self._facts.facts
         if self._statements is None or self._statements[0] is not facts:
-            withheld, ids = self._facts.hidden.withheld, self._by_id.keys()
+            private, ids = private_of(self), self._by_id.keys()
             here = [one for one in facts.statements if ids >= set(one.tables)]
-            bare = (one.without_cells() if withheld and one.reads(withheld) else one for one in here)
+            bare = (one.without_cells() if private and one.reads(private) else one for one in here)
             self._statements = facts, tuple(bare)
         return self._statements[1]
 
     def save_facts(self, path: str | Path) -> Path:
-        """Write the facts that users gave (hidden columns, keys, descriptions) to a file that people can read.
+        """Write the facts that users gave (private columns, keys, descriptions) to a file that people can read.
 
         A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
         data is opened, also by other users.
@@ -324,26 +341,6 @@ class Corpus(Shown):
     def ids(self) -> tuple[str, ...]:
         """The id of every table, sorted: ``database.table``."""
         return tuple(self._by_id)
-
-    @property
-    def unprofiled(self) -> tuple[str, ...]:
-        """The ids of tables of a first look that are not profiled yet; their rows can be read."""
-        return tuple(
-            profile.id
-            for profile in self._found
-            if profile.rows is None and profile.id in self._origins and self._origins[profile.id].engine is not None
-        )
-
-    def whole(self, timeout: float | None = None) -> Corpus:
-        """The corpus with all tables profiled; after a first look, this waits for them.
-
-        Args:
-            timeout: seconds to wait; None for no limit.
-
-        Raises:
-            TimeoutError: the time is over.
-        """
-        return self if self._whole is None else self._whole.result(timeout)
 
     def refresh(self) -> Corpus:
         """The corpus as its source is now: opened again with the same arguments; this one stays as it is.
@@ -637,35 +634,18 @@ class Corpus(Shown):
         __getattr__ = suggesting_names("Corpus")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process does not wait for the profiles; and it gets no hidden cells.
-        known = self._facts.hidden
-        left = dict.fromkeys(["_whole", "_again", "_followed", "_names", "_applied", "_statements"])
-        state = {**self.__dict__, **left}
-        found, origins = known.without_hidden(self._found), self._origins_without_hidden(known)
-        return {**state, "_found": found, "_origins": origins, "version": this.__version__}
+        # Another process opens nothing again, and makes what follows itself.
+        left = dict.fromkeys(["_again", "_followed", "_names", "_applied", "_statements", "_for_agents"])
+        return {**self.__dict__, **left, "version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         version = state.pop("version", "of another version")
-        if version != this.__version__:
+        if version != __version__:
             raise OtherVersion(
-                f"this corpus was pickled by tagframe {version}, and this is {this.__version__}: "
+                f"this corpus was pickled by tagframe {version}, and this is {__version__}: "
                 "open the source again with tagframe.open_corpus"
             )
         self.__dict__.update(state)
-        self._computed.reads(reader_of(self._origins))
-
-    def _origins_without_hidden(self, known: HiddenFacts) -> dict[str, Origin]:
-        """The origins of the tables; frames are in memory only, and leave out their hidden columns."""
-        drops: dict[int, tuple[FrameEngine, dict[str, set[str]]]] = {}
-        for table, columns in by_table(known.hidden).items():
-            origin = self._origins.get(table)
-            if origin is not None and isinstance(origin.engine, FrameEngine):
-                drops.setdefault(id(origin.engine), (origin.engine, defaultdict(set)))[1][origin.table] |= columns
-        slim = {engine_id: engine.without(columns) for engine_id, (engine, columns) in drops.items()}
-        return {
-            table: replace(origin, engine=slim.get(id(origin.engine), origin.engine)) if slim else origin
-            for table, origin in self._origins.items()
-        }
 
     @property
     def problems(self) -> tuple[UnreadableTable, ...]:
@@ -742,8 +722,7 @@ class Corpus(Shown):
                 ids = ", ".join(repr(profile.id) for profile in found)
                 raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
-        unseen = self._facts.says_unseen(str(id))
-        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}{unseen}")
+        raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
     def read(self, id: str, columns: Sequence[str] | None = None, *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table, as they are in the source now.
@@ -753,13 +732,12 @@ class Corpus(Shown):
 
         Args:
             id: as for :meth:`profile`.
-            columns: which of them, in this order; None for all that are not hidden.
+            columns: which of them, in this order; None for all.
             limit: the largest number of rows; None for all.
 
         Raises:
             TableNotFound: no such table.
             ColumnNotFound: no such column.
-            HiddenColumn: a named column is hidden.
             SourceNotFound: the file is no longer there, or only a schema is known.
             UnreadableTable: the rows cannot be read.
         """
@@ -767,25 +745,16 @@ class Corpus(Shown):
         if isinstance(columns, str):
             raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
         names = [column.name for column in profile.columns]
-        hidden = {column.name for column in profile.columns if column.hidden}
         for column in columns or ():
             if column not in names:
-                unseen = self._facts.says_unseen(str(column))
-                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}{unseen}")
-            if column in hidden:
-                raise HiddenColumn(
-                    f"{profile.id}.{column} is hidden: its cells cannot be read; "
-                    f"corpus.show({f'{profile.id}.{column}'!r}) shows it again"
-                )
-        if columns is None and hidden:
-            columns = [name for name in names if name not in hidden]
+                raise ColumnNotFound(f"no column {column!r} in {profile.id}: {did_you_mean(column, names)}")
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
         frame = self._scan(profile, columns, limit)
-        unprompted = frozenset(column.name for column in profile.columns if column.unprompted)
+        private = frozenset(column.name for column in profile.columns if column.private)
         described = {column.name: column.description for column in profile.columns if column.description}
         results.remember(
-            frame, table=profile.id, unprompted=unprompted & {*frame.columns} or None, descriptions=described or None
+            frame, table=profile.id, private=private & {*frame.columns} or None, descriptions=described or None
         )
         return frame
 
@@ -827,53 +796,6 @@ class Corpus(Shown):
         origins = {id: self._origins[id] for id in kept if id in self._origins}
         return self._of(kept.values(), origins, is_whole=self._is_whole and len(kept) == len(self))
 
-    def for_reader(
-        self,
-        name: str,
-        *,
-        hide: Sequence[str] | None = None,
-        tables: Sequence[str] | None = None,
-        where: Mapping[str, str] | None = None,
-        say_hidden: bool = False,
-    ) -> Corpus:
-        """What one reader sees: a corpus of fewer tables, columns and rows, which knows nothing of the others.
-
-        Profiles of tables with a row rule are made of their visible rows. Keys are inferred from what is seen.
-        Statements run in SQLite over a copy of what is seen. Learned queries, and a model's texts, are left out. What
-        is told to the reader's corpus is not kept. It cannot be pickled.
-
-        Args:
-            name: of the reader. With nothing else, what was given last for this name is used; it is kept with the other
-                facts about the data.
-            hide: tables, and columns as ``table.column``, that the reader does not see. Columns computed from them are
-                hidden, too.
-            tables: those that the reader sees; None for all. The tables of a server must be named.
-            where: by table, a condition in SQLite's SQL over its own columns, hidden ones too: ``"region = 'EU'"``.
-                Only rows for which it is true are seen.
-            say_hidden: whether messages say that something may not be seen. Otherwise it does not exist.
-
-        Raises:
-            TableNotFound, ColumnNotFound: a name that is not there.
-            InvalidArgument: no such reader; a rule that is no condition, or tests a column of several kinds of cells; a
-                server without ``tables``; a table that is computed from one with a rule and has none.
-            UnreadableTable: the rows of a table with a rule cannot be read.
-        """
-        if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"a reader has a name; got {name!r}")
-        fact: FactKey = "reader", (name,)
-        given = hide is not None or tables is not None or where is not None or say_hidden
-        if not given:
-            kept = self._facts.facts.values.get(fact)
-            if kept is None:
-                raise InvalidArgument(f"no reader {name!r} is known: say what the reader sees, for_reader({name!r}, …)")
-            sight = Sight(**kept)
-        else:
-            sight = Sight(hide or (), tables, where or {}, say_hidden)
-        profiles, origins, facts = seen_by(sight, self.whole(), self._facts, check=given)
-        if given:
-            self._facts.put({fact: sight.to_json()})
-        return Corpus(profiles, origins, is_whole=False, facts=facts)
-
     def union(self, other: Corpus) -> Corpus:
         """A corpus with the tables of both; vectors and facts are kept where this corpus keeps them.
 
@@ -885,6 +807,8 @@ class Corpus(Shown):
             {**self._origins, **other._origins},
             problems=(*self._problems, *other._problems),
             facts=self._facts.union(other._facts, (profile.id for profile in other._found)),
+            part=self._part or other._part,
+            private=self._private | other._private,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -904,34 +828,16 @@ class Corpus(Shown):
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._facts.hidden.without_hidden(self._found):
+        for profile in self._found:
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
             sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
-        return Contents(self._root, None if self._is_whole else self.ids, sources, self._facts.facts)
+        ids = None if self._is_whole else self.ids
+        return Contents(self._root, ids, sources, self._facts.facts, self._part)
 
 
 # Functions for the rooms above, not for users.
-
-
-def read_keys(corpus: Corpus, id: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Columns of a table for a join, hidden ones too: they are only compared, never shown.
-
-    Raises:
-        TableNotFound, SourceNotFound, UnreadableTable: as :meth:`Corpus.read`.
-    """
-    profile = corpus.profile(id)
-    engine = corpus.engine(id)
-    if isinstance(engine, FrameEngine):
-        there = {str(name) for name in engine.frames[corpus.source_table(id)].columns}
-        for column in profile.columns:
-            if column.hidden and column.name in columns and column.name not in there:
-                raise HiddenColumn(
-                    f"{id}.{column.name} is hidden, and a pickle of frames leaves out hidden cells, so it cannot be "
-                    "joined on here; merge in the process that has the frames"
-                )
-    return corpus._scan(profile, columns)
 
 
 def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
@@ -963,8 +869,13 @@ def fact_store(corpus: Corpus) -> FactStore:
     return corpus._facts
 
 
+def private_of(corpus: Corpus) -> frozenset[Column]:
+    """The private columns of a corpus, by table and name."""
+    return corpus._private | corpus._facts.facts.private
+
+
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
-    """The statements learned over tables of a corpus, the earliest first, without values of hidden columns."""
+    """The statements learned over tables of a corpus, the earliest first, without values of private columns."""
     return corpus._learned()
 
 
@@ -978,15 +889,18 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     return corpus._with(under=under)
 
 
+def applied(lists: Lists, corpus: Corpus) -> Corpus:
+    """A corpus that is in memory, or comes from a catalogue, without what is hidden, and with private columns."""
+    names = lists.hidden_in(corpus.profiles) if lists.part else []
+    made = corpus.hide(*names) if names else corpus
+    private = lists.private_of(made.profiles)
+    return made._with(private=made._private | private) if private - made._private else made
+
+
 def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
     """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
     first = corpus._with(again=again)
     return first if seconds is None else first._with(followed=Refreshing(first, seconds, are_alike))
-
-
-def with_whole(corpus: Corpus, whole: Future[Corpus]) -> Corpus:
-    """A corpus that is a first look at ``whole``, which is not ready yet."""
-    return corpus._with(whole=whole)
 
 
 def are_alike(one: Corpus, other: Corpus) -> bool:

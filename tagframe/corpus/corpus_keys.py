@@ -8,7 +8,7 @@ import pandas as pd
 
 from tagframe.corpus.facts import FactKey, FactStore, key_fact
 from tagframe.corpus.references import ToldKey, read_key
-from tagframe.display import Shown, rows_html
+from tagframe.display import Displayable, rows_html
 
 if TYPE_CHECKING:
     from tagframe.corpus.corpus import Corpus
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LISTED = 20
 
 
-class CorpusKeys(Shown):
+class CorpusKeys(Displayable):
     """``corpus.keys``: the keys between the tables, those that the user declares and those that are inferred.
 
     ``corpus.keys.frame()`` has all of them, with the chance and the evidence of each.

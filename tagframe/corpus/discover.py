@@ -79,7 +79,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
             )
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]
-    lake = folder_engine(path, asked=engine is not None, follow_links=follow_links)
+    lake = folder_engine(path, is_wanted=engine is not None, follow_links=follow_links)
     outside: list[UnreadableTable] = []
     files = [
         (file.relative_to(path), found)

@@ -22,10 +22,12 @@ def estimated_profile(database: str, shape: TableShape, known: TableStatistics) 
 
     Args:
         database, shape: as for :func:`~tagframe.corpus.profiler.profile_table`.
-        known: the statistics.
+        known: the statistics; without a number of rows, names and declared types are all that is known.
     """
     if known.rows is None:
-        return named_profile(database, shape)
+        types = dict(zip(shape.columns, shape.declared_types, strict=True))
+        database, name = shape.database or database, shape.called or shape.name
+        return declared_profile(database, name, types, shape.primary_key, shape.foreign_keys)
     rows, columns = known.rows, known.columns or ()
     longest = max((len(column.values) for column in columns), default=0)
     padded = [[*column.values, *[None] * (longest - len(column.values))] for column in columns]
@@ -38,13 +40,6 @@ def estimated_profile(database: str, shape: TableShape, known: TableStatistics) 
             _column(column, statistics, rows) for column, statistics in zip(profile.columns, columns, strict=True)
         ),
     )
-
-
-def named_profile(database: str, shape: TableShape) -> TableProfile:
-    """The profile of a table from names and declared types alone."""
-    types = dict(zip(shape.columns, shape.declared_types, strict=True))
-    database, name = shape.database or database, shape.called or shape.name
-    return declared_profile(database, name, types, shape.primary_key, shape.foreign_keys)
 
 
 def _column(column: ColumnProfile, known: ColumnStatistics, rows: int) -> ColumnProfile:

@@ -26,14 +26,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tagframe.corpus.computed_columns import HidingStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, ToldKey, moved_key
 from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, counted, warn
-from tagframe.kept import replaced
+from tagframe.storage import replaced
 
 FactKey = tuple[str, tuple[str, ...]]
 """The kind, and the subject: a table, a table and a column, the pairs of columns of a key, or the digest of a statement
@@ -44,8 +43,6 @@ SOURCES = {
     "table": "user",  # a description
     "column": "user",  # a description
     "private": "user",  # True: no model reads the column's cells
-    "hidden": "user",
-    "reader": "user",
     "semantic": "user",  # a semantic model
     "statement": "queries",  # "user" for a statement that a person confirmed, as its value says
     "annotated": "model",  # a model's description of a table, with the columns that it read, or of a column
@@ -422,7 +419,7 @@ class FactsFile:
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
-class FactStore(HidingStore):
+class FactStore:
     """The facts about the tables of a corpus and of its subsets, as they are now.
 
     Another process, or another corpus of the same source, may give facts in the meantime: a store reads its file again
@@ -435,7 +432,6 @@ class FactStore(HidingStore):
     """
 
     def __init__(self, facts: Facts | None = None, file: FactsFile | None = None, beside: Facts | None = None) -> None:
-        super().__init__()
         self._own = facts or Facts()
         self._file = file
         self._beside = self._shared = beside or Facts()
@@ -476,7 +472,7 @@ class FactStore(HidingStore):
         Raises:
             UnreadableFacts: the facts in the file cannot be read.
         """
-        with self._lock, self.redacting():
+        with self._lock:
             if self._file is None:
                 self._together = self._changed(change)
             else:
@@ -506,7 +502,7 @@ class FactStore(HidingStore):
             )
         own = self._own.with_values(values)
         facts = self._shared.with_values(own.values)
-        bare = own.without_cells(facts.private | self.withheld(facts))
+        bare = own.without_cells(facts.private)
         return (own, facts) if bare is own else (bare, self._shared.with_values(bare.values))
 
     def adopt(self, other: Facts, ids: Iterable[str]) -> int:
@@ -519,7 +515,6 @@ class FactStore(HidingStore):
         """This store, for the tables of another one of the same source, which was opened later."""
         with self._lock:
             self._beside, self._shared, self._together = other._beside, other._shared, None
-            self.look_in(other.sources)
         return self
 
     def union(self, other: FactStore, of_other: Iterable[str]) -> FactStore:

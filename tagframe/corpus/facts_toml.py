@@ -9,20 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, as_description, key_fact
-from tagframe.corpus.hidden_facts import EVERYBODY, MODELS, NO_JOINS, NOBODY
 from tagframe.corpus.references import ToldKey
 from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, SourceNotFound, UnreadableFacts, UnreadableTable, shown_path
-from tagframe.kept import replaced
+from tagframe.storage import replaced
 
 NAME = "tagframe.toml"
 """The name of the file that is read automatically."""
 
 _HEAD = """\
 # Facts that a person gave about the tables beside this file; tagframe.open_corpus reads them.
-# private = ["users.email"]: no model reads the cells.
-# hidden = "everybody": nobody reads the cells; "models": results have the cells, but no model sees them.
-# With ", no joins" after either, no table joins on the column.
+# private = ["users.email"]: no model reads the cells. hide = ["salaries"]: for tagframe, they do not exist.
 """
 
 
@@ -73,8 +70,8 @@ def read_facts(path: Path) -> Facts:
     try:
         check_regular(path)
         plain = tomllib.loads(path.read_bytes().decode("utf-8"))
-        if unknown := sorted({*plain} - {"table", "column", "key", "private"}):
-            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column', 'key' and 'private'")
+        if unknown := sorted({*plain} - {"table", "column", "key", "hide", "private"}):
+            raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column', 'key', 'hide' and 'private'")
         return Facts(dict(_facts(plain)))
     except FileNotFoundError:
         raise
@@ -93,10 +90,6 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
         column = str(one["table"]), str(one["column"])
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
-        if (whom := one.get("hidden")) is not None:
-            if str(whom).removesuffix(NO_JOINS) not in (EVERYBODY, MODELS, NOBODY):
-                raise ValueError(f"hidden of {'.'.join(column)} must be 'everybody' or 'models'; got {whom!r}")
-            yield ("hidden", column), whom
     for name in plain.get("private", []):
         table, _, private = str(name).rpartition(".")
         if not isinstance(name, str) or not table:
@@ -113,9 +106,8 @@ def write_facts(path: Path, facts: Facts) -> Path:
         OSError: it cannot be written.
     """
     columns: dict[tuple[str, ...], dict[str, Any]] = {}
-    for kind, name in (("column", "description"), ("hidden", "hidden")):
-        for of, value in facts.of_kind(kind).items():
-            columns.setdefault(of, {"table": of[0], "column": of[1]})[name] = value
+    for of, value in facts.of_kind("column").items():
+        columns[of] = {"table": of[0], "column": of[1], "description": value}
     parts = {
         "table": [{"table": of[0], "description": text} for of, text in sorted(facts.of_kind("table").items())],
         "column": [columns[of] for of in sorted(columns)],

@@ -15,7 +15,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.engines.base import TableShape, TableStatistics
 from tagframe.errors import BROKEN, ColumnFormatWarning, TagframeError, UnreadableTable, warn
-from tagframe.progress import shown
+from tagframe.progress import track
 
 
 @dataclass
@@ -73,7 +73,7 @@ def index_files(
         work += [(file, shape) for shape in shapes if shape.name not in done]
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
-        for file, shape, statistics in shown(_opened(work), len(work), "profiling", "table", progress):
+        for file, shape, statistics in track(_opened(work), len(work), "profiling", "table", progress):
             source = result.sources[file.key]
             try:
                 profile = of_source(_profile(file, shape, statistics), shape)

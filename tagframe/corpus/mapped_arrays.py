@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.kept import replaced
+from tagframe.storage import replaced
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

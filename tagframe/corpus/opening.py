@@ -16,12 +16,11 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
-from tagframe.corpus.corpus import Corpus, laid_over, opened_by, with_whole
+from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by
 from tagframe.corpus.discover import ASKED, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
 from tagframe.corpus.facts_toml import facts_beside
-from tagframe.corpus.first_look import first_look_at, in_background
-from tagframe.corpus.hidden_facts import MODELS, HiddenFacts
+from tagframe.corpus.hiding import Lists, lists_beside
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
@@ -29,7 +28,7 @@ from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of, told_before, told_of_csv
+from tagframe.engines.files.csv import CSVEngine, csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
@@ -37,12 +36,13 @@ from tagframe.errors import (
     EmptyCorpus,
     InvalidArgument,
     SourceNotFound,
+    UnreadableCatalogue,
     UnreadableTable,
     UnreadableTableWarning,
     shown_path,
     warn,
 )
-from tagframe.guests import Guest, welcomed
+from tagframe.interop import ForeignFrame, accepts_foreign
 from tagframe.logs import runs
 
 FRAMES_DATABASE = "frames"
@@ -65,10 +65,10 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
 
 
 @_refreshable
-@welcomed
+@accepts_foreign
 @runs("corpus", "open_corpus", lambda corpus: {"tables": len(corpus), "problems": len(corpus.problems)})
 def open_corpus(
-    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | Guest] | None = None,
+    source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | ForeignFrame] | None = None,
     *,
     schema: Schema | None = None,
     schemas: Sequence[str] | None = None,
@@ -76,11 +76,12 @@ def open_corpus(
     csv: Mapping[str, Any] | None = None,
     catalogue: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
-    first_look: bool = False,
     follow_links: bool = False,
     apart: bool = False,
     password_from: str | Callable[[], str] | None = None,
     refresh: Interval | None = None,
+    hide: Sequence[str] = (),
+    private: Sequence[str] = (),
 ) -> Corpus:
     """Open tables to search and to join.
 
@@ -95,7 +96,7 @@ def open_corpus(
             index``; a server, ``"postgresql://user:password@host/database"``, whose tables stay there (each schema is a
             database) and are profiled from its statistics or a sample, which the profile says (other servers are read
             through SQLAlchemy, ``"mysql+pymysql://…"``, and may work); or frames by name, ``"table"`` or
-            ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.guests`).
+            ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.interop`).
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge.
@@ -113,9 +114,6 @@ def open_corpus(
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
         progress: whether to show a bar while tables are profiled. None takes the setting of that name; its default
             shows a bar in a terminal or a notebook if profiling takes long.
-        first_look: do not wait for new and changed files. They are profiled in the background, and until then the
-            corpus knows only the names and declared types of their tables. ``corpus.unprofiled`` has their ids, results
-            of retrieval mention it, and ``corpus.whole()`` waits until all tables are profiled.
         follow_links: follow links that lead out of the folder, and read files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
         apart: keep the databases of a folder apart: no key is looked for between them. Otherwise a folder is one place:
@@ -128,6 +126,11 @@ def open_corpus(
             (``retrieve_tables``, ``ask``, ``exec_sql``) and a tool's call then begin with :meth:`Corpus.current`, which
             opens the source again if that is so long ago. The returned corpus, and results that exist, stay as they
             are. If the source cannot be opened, the last corpus serves on, with a warning.
+        hide: tables, and columns as ``table.column``, that do not exist for the corpus: their cells are not read, and
+            no catalogue has them; see :meth:`Corpus.hide`. A list ``hide = ["users.email", "salaries"]`` in a file
+            ``tagframe.toml``, in the opened folder or beside the opened file, is added to it.
+        private: columns whose cells no prompt has, and no statement of a model reads; see :meth:`Corpus.private`. A
+            list ``private = […]`` in that file is added to it.
 
     Returns:
         The corpus. A warning names the tables that could not be read, and ``corpus.problems`` lists them.
@@ -139,7 +142,8 @@ def open_corpus(
         MissingExtra: the drivers of a server are not installed.
         EmptyCorpus: there is no table in it.
         UnreadableTable: nothing in it can be read, or the file has an unknown format.
-        UnreadableFacts: the facts that the user gave, such as hidden columns, cannot be read.
+        UnreadableFacts: the facts that the user gave, or the file ``tagframe.toml``, cannot be read.
+        TableNotFound, ColumnNotFound: ``hide`` or ``private`` names what is not there.
         UnreadableCatalogue: a named catalogue is damaged, of another version or not writable.
         InvalidArgument: frames that cannot be tables, a schema that cannot be read, both or neither.
 
@@ -154,7 +158,7 @@ def open_corpus(
         )
     if password_from is not None and not is_url(source):
         raise InvalidArgument("password_from= is for a server's URL only")
-    told = told_of_csv(csv)
+    told = csv_option_text(csv)
     if told and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
@@ -166,23 +170,24 @@ def open_corpus(
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for a schema, which stays in memory; corpus.save(path) saves it")
-        return Corpus(schema_profiles(schema))
+        return applied(Lists.of(hide, private), Corpus(schema_profiles(schema)))
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
-        return open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
+        frames = open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
+        return applied(Lists.of(hide, private), frames)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
             f"open a corpus from a path, or from frames by name as in {{'loan': frame}}; got a {type(source).__name__}"
         )
     if is_url(source):
-        server = server_of(str(source), schemas, password_from)
-        files = [SourceFile(server.kind, "", server)]
+        server, lists = server_of(str(source), schemas, password_from), Lists.of(hide, private)
+        files = lists.shrunk([SourceFile(server.kind, "", server)])
         named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()
-        held = cached(server.kind, named) if catalogue is None else Catalogue(Path(catalogue))
+        held = cached(server.kind, named, lists.part) if catalogue is None else Catalogue(Path(catalogue))
         facts = FactStore(file=FactsFile.of_source(server.identity))
         kept = SourceCatalogue(held, catalogue is not None, facts)
-        return _open_files(None, files, kept.load(), kept, progress, first_look)
+        return _open_files(None, files, _loaded(kept, lists), kept, progress, lists)
     path = Path(source).expanduser()
     try:
         is_ours = path.is_file() and is_catalogue(path)
@@ -191,16 +196,33 @@ def open_corpus(
     if is_ours:
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, first_look, follow_links, told, apart)
+        return _open_catalogue(Catalogue(path), progress, follow_links, told, apart, Lists.of(hide, private))
     files = discover(path, engine, follow_links=follow_links, csv=told)
     read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
     for pattern in patterns_of(told):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
-    held = cache_of(path) if catalogue is None else Catalogue(Path(catalogue))
+    lists = Lists.of(hide, private, path)
+    files = lists.shrunk(files)
+    held = cache_of(path, lists.part) if catalogue is None else Catalogue(Path(catalogue))
     facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
     kept = SourceCatalogue(held, catalogue is not None, facts)
-    return _open_files(path, files, kept.load(), kept, progress, first_look, apart)
+    return _open_files(path, files, _loaded(kept, lists), kept, progress, lists, apart)
+
+
+def _loaded(kept: SourceCatalogue, lists: Lists) -> Contents:
+    """The catalogue of a source, if it is one without what is hidden.
+
+    Raises:
+        UnreadableCatalogue: it was made with another list.
+    """
+    contents = kept.load()
+    if contents.sources and contents.part != lists.part:
+        raise UnreadableCatalogue(
+            f"the catalogue {kept.catalogue.path if kept.catalogue else ''} was made with another list of what is "
+            "hidden: delete it and index again, or name another file"
+        )
+    return replace(contents, part=lists.part)
 
 
 class ProfileFrame(Protocol):
@@ -242,11 +264,11 @@ def open_frames(
     return Corpus(profiles, origins, facts=FactStore(Facts(facts)))
 
 
-def _remembered(table: str, frame: pd.DataFrame) -> dict[FactKey, str]:
-    """The facts of a frame's columns that came from a corpus: their descriptions, and from whom they are hidden."""
+def _remembered(table: str, frame: pd.DataFrame) -> dict[FactKey, Any]:
+    """The facts of a frame's columns that came from a corpus: their descriptions, and which are private."""
     described: Mapping[str, str] = results.recall(frame, "descriptions") or {}
-    facts: dict[FactKey, str] = {("column", (table, name)): text for name, text in described.items()}
-    return facts | {("hidden", (table, column)): MODELS for column in results.recall(frame, "unprompted") or ()}
+    facts: dict[FactKey, Any] = {("column", (table, name)): text for name, text in described.items()}
+    return facts | {("private", (table, column)): True for column in results.recall(frame, "private") or ()}
 
 
 def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tuple[Corpus, str]:
@@ -283,32 +305,34 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
 
 
 def _open_catalogue(
-    catalogue: Catalogue, progress: bool | None, first_look: bool, follow_links: bool, csv: str, apart: bool
+    catalogue: Catalogue, progress: bool | None, follow_links: bool, csv: str, apart: bool, given: Lists
 ) -> Corpus:
-    contents = catalogue.load()
+    contents, lists = catalogue.load(), Lists()
+    hide, private = lists_beside(contents.root) if contents.root is not None and contents.root.exists() else ([], [])
+    later = replace(given, hide_beside=hide, private_beside=private)
     source = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside)
     kept = SourceCatalogue(catalogue, strict=True, facts=facts)
-    if {*contents.facts.annotated} - {*facts.facts.annotated}:  # a column was hidden since, that a model had read
-        catalogue.redact(hidden=(), shown=(), annotated=True)
     if contents.root is None:
-        return _assembled([], contents, (), kept, apart)
+        return applied(later, _assembled([], contents, (), kept, lists, apart))
     if not contents.root.exists() and ASKED not in contents.sources:
         warn(
             f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
-        return _assembled([], contents, (), kept, apart)
+        return applied(later, _assembled([], contents, (), kept, lists, apart))
     kept.strict = False
     engine = IN_PLACE if ASKED in contents.sources else None
     if not csv:
-        before = (told_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
+        before = (options_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
         csv = next(filter(None, before), "")
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
-    if contents.ids is not None:
+    if contents.part:
+        files = lists.limited(files, contents.sources)
+    elif contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return _open_files(contents.root, files, contents, kept, progress, first_look, apart)
+    return applied(later, _open_files(contents.root, files, contents, kept, progress, lists, apart))
 
 
 def _open_files(
@@ -317,39 +341,20 @@ def _open_files(
     known: Contents,
     kept: SourceCatalogue,
     progress: bool | None,
-    first_look: bool = False,
+    lists: Lists,
     apart: bool = False,
 ) -> Corpus:
-    looked = first_look_at(files, known) if first_look else None
-    if looked is not None:
-        corpus = _assembled(files, replace(known, root=root, sources=looked), (), kept, apart)
-        return with_whole(corpus, in_background(lambda: _open_files(root, files, known, kept, progress, apart=apart)))
-    _know_sources(files, kept)
     indexed = index_files(files, known, kept, progress)
-    contents = Contents(root, known.ids, indexed.sources)
+    contents = Contents(root, known.ids, indexed.sources, known.facts, known.part)
     _know_tables(files, contents, kept)
-    # The catalogue may have cells that were hidden elsewhere: of a copy of this data, or shown by a new view.
-    now = kept.facts.hidden
-    hidden = {table for table, _ in now.withheld}
-    changed = {
-        key
-        for key, _, profile in _named(files, contents.sources)
-        if profile.id in hidden and now.without_hidden([profile]) != (profile,)
-    }
-
-    def still(contents: Contents) -> Contents:
-        sources = _without_hidden(files, contents.sources, kept.facts.hidden)
-        # Only a catalogue that a user saved has facts.
-        return replace(contents, sources=sources, facts=kept.facts.facts if known.facts.values else known.facts)
-
-    contents = still(contents)
-    changed.update(indexed.changed)
+    changed = sorted(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
-        kept.write(lambda: still(contents), sorted(changed))
+        # Only a catalogue that a user saved has facts.
+        facts = kept.facts.facts if known.facts.values else known.facts
+        kept.write(lambda: replace(contents, facts=facts), changed)
         contents = replace(contents, sources=kept.stored(contents.sources))
-    kept.facts.warn_of_unclear()
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
-    return _assembled(files, contents, indexed.problems, kept, apart)
+    return _assembled(files, contents, indexed.problems, kept, lists, apart)
 
 
 def _report(root: str, indexed: Indexed) -> None:
@@ -370,6 +375,7 @@ def _assembled(
     contents: Contents,
     problems: Sequence[UnreadableTable],
     kept: SourceCatalogue,
+    lists: Lists,
     apart: bool = False,
 ) -> Corpus:
     """A corpus of the catalogue's tables, with each table's database as the files have it now."""
@@ -381,7 +387,6 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
-    _know_sources(files, kept)
     _know_tables(files, contents, kept)
     whole = Corpus(
         profiles,
@@ -389,8 +394,10 @@ def _assembled(
         root=contents.root,
         problems=problems,
         vectors=VectorStore(kept.catalogue),
-        facts=kept.facts,
+        facts=lists.facts(kept.facts, _named(files, contents.sources)),
         computed=ComputedStore(kept.catalogue, whole=len(profiles)),
+        part=contents.part,
+        private=lists.private_of(profiles),
     )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
 
@@ -405,29 +412,9 @@ def _named(
             yield key, table, profile.of_database(databases.get(key, profile.database))
 
 
-def _know_sources(files: Sequence[SourceFile], kept: SourceCatalogue) -> None:
-    """Give the store of facts the engines of the data."""
-    engines = {file.key: file.engine for file in files}
-    kept.facts.look_in(replace(kept.facts.sources, engines=engines))
-
-
 def _know_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
     """Give the store of facts the tables of the data."""
-    tables = {profile.id: (key, table) for key, table, profile in _named(files, contents.sources)}
-    kept.facts.opened(tables)
-    kept.facts.look_in(replace(kept.facts.sources, tables=tables))
-
-
-def _without_hidden(
-    files: Sequence[SourceFile], sources: Mapping[str, IndexedSource], hidden: HiddenFacts
-) -> dict[str, IndexedSource]:
-    """The sources without hidden cells, for the catalogue; profiles have the ids that :func:`_assembled` gives them."""
-    if not hidden.withheld:
-        return dict(sources)
-    kept: dict[str, dict[str, TableProfile]] = {key: {} for key in sources}
-    for key, table, profile in _named(files, sources):
-        (kept[key][table],) = hidden.without_hidden([profile])
-    return {key: replace(source, tables=kept[key]) for key, source in sources.items()}
+    kept.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
 
 
 def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:

@@ -90,10 +90,7 @@ class ColumnProfile:
             equal as keys.
         sketch: of its distinct values.
         description: the user's description, or "".
-        hidden: whether the user hides its cells from everybody; then the profile has nothing of them.
-        unprompted: whether the user hides its cells from models only: results have them, but the profile has nothing of
-            them.
-        unjoined: whether no table joins on it.
+        private: whether its cells are for people only: no prompt has them, and no statement of a model reads them.
     """
 
     name: str
@@ -108,14 +105,7 @@ class ColumnProfile:
     samples: tuple[str, ...] = ()
     sketch: Sketch | None = None
     description: str = ""
-    hidden: bool = False
-    unprompted: bool = False
-    unjoined: bool = False
-
-    @property
-    def for_models(self) -> bool:
-        """Whether models may see its cells."""
-        return not self.hidden and not self.unprompted
+    private: bool = False
 
     @property
     def null_share(self) -> float | None:
@@ -193,15 +183,16 @@ class TableProfile:
         profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), stored=columns, _shape=shape)
         return profile
 
-    def of_columns(self, columns: StoredColumns) -> TableProfile:
-        """The table of a catalogue, with these columns."""
-        return self._with(stored=columns)
-
     def __getattr__(self, name: str) -> Any:
         # Only missing attributes come here: the columns of a stored profile.
         if name == "columns" and self.stored is not None:
             return self.stored.columns()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def for_prompts(self) -> tuple[ColumnProfile, ...]:
+        """The columns whose cells prompts may have, and models' statements may read: those that are not private."""
+        return tuple(column for column in self.columns if not column.private)
 
     @property
     def shape(self) -> str:

@@ -127,13 +127,6 @@ class StoredColumns:
         """The hashes of a column's sketch; empty if another process has indexed a newer state of the table."""
         return HASHES.get(self, self._read, lambda read: sum(map(len, read.values())) + 1).get(position, _NONE)
 
-    def without(self, columns: Iterable[str]) -> StoredColumns:
-        """The same without anything that could reveal the cells of these columns."""
-        text = self.text
-        for column in columns:
-            text, _ = redacted_text(text, column)
-        return self if text == self.text else replace(self, text=text)
-
     def _read(self) -> Mapping[int, Hashes]:
         hashes = self.read(self.digest)
         if not hashes:
@@ -273,16 +266,6 @@ def _kind(sketch: Sketch) -> int:
     return _SAMPLED if sketch.sampled else int(sketch.complete)
 
 
-def redacted_text(text: str, column: str) -> tuple[str, int]:
-    """The columns without anything that could reveal the cells of one, and its position; -1 if it is not there."""
-    columns = json.loads(text)
-    names = [given[0] for given in columns]
-    position = names.index(column) if column in names else -1
-    if position >= 0:
-        columns[position][6:9], columns[position][10] = [None, None, []], None
-    return json.dumps(columns, separators=(",", ":")), position
-
-
 def keys_texts(profile: TableProfile) -> tuple[str, str]:
     """The keys that the source declares: the primary key, and the foreign keys."""
     foreign = [[key.columns, key.other_table, key.other_columns, key.other_database] for key in profile.foreign_keys]
@@ -305,8 +288,6 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
     facts: list[Any] = [
         profile.database, profile.name, profile.rows, profile.description, profile.primary_key, keys
     ]  # fmt: skip
-    if unjoined := [column.name for column in profile.columns if column.unjoined]:
-        facts.append(unjoined)
     text = columns_text(profile) if text is None else text
     return _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
 

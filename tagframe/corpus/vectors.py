@@ -17,7 +17,7 @@ from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.profile import TableProfile
 from tagframe.embed import ANONYMOUS, encoded, expect
 from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
-from tagframe.progress import shown
+from tagframe.progress import track
 
 if TYPE_CHECKING:
     from tagframe.embed import Embedder
@@ -231,7 +231,7 @@ def encoded_in_chunks(
     chunks = [[document for document, _ in part] for _, part in parts]
     waiting: list[tuple[list[str], npt.NDArray[np.float32]]] = []
     since = time.monotonic()
-    for chunk in shown(((len(chunk), chunk) for chunk in chunks), len(ordered), labels[0], labels[1]):
+    for chunk in track(((len(chunk), chunk) for chunk in chunks), len(ordered), labels[0], labels[1]):
         vectors = encoded(embedder, chunk, "passage")
         if catalogue is not None:
             waiting.append((chunk, vectors))

@@ -26,16 +26,17 @@ from dask.dataframe.extensions import register_dataframe_accessor
 
 from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
-from tagframe.dask.merging import DaskMergeReport, merge, report_of
-from tagframe.dask.partition_tasks import Shown
+from tagframe.dask.merging import merge, report_of
+from tagframe.dask.partition_tasks import PromptColumns
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
+from tagframe.merging import MergeReport
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
 from tagframe.operators.operator import operator_named, operator_names
 from tagframe.operators.public_forms import function, method
 
-__all__ = ["DaskMergeReport", "TagAccessor"]
+__all__ = ["TagAccessor"]
 
 
 @register_dataframe_accessor("tag")
@@ -61,7 +62,7 @@ class TagAccessor:
         return merge(self._frame, other, on=on, **options)
 
     @property
-    def merge_report(self) -> DaskMergeReport:
+    def merge_report(self) -> MergeReport:
         """What :meth:`merge` did to the rows; it is counted when it is first read.
 
         Raises:
@@ -74,7 +75,7 @@ def partitioned(operator: Operator[...]) -> Callable[..., Any]:
     """``ddf.tag.NAME``: as on a frame, but the result is lazy; ``sem_agg`` and ``sem_topk`` return one partition."""
 
     def on_partitions(self: TagAccessor, *args: Any, **kwargs: Any) -> Any:
-        options, settings = operator.told_apart(kwargs)
+        options, settings = operator.split_keywords(kwargs)
         if kwargs.get("quote"):
             raise InvalidArgument(
                 "quote= needs a pandas frame; quote one partition: ddf.get_partition(0).compute().tag.quote"
@@ -90,16 +91,16 @@ def _by_rows(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
     meta, given, result = _tried(frame, operator, lm, args, options)
     # The questions about rows depend on these arguments, given or not.
     settled = {name: given[name] for name in ("suffix", "return_all") if name in given} | options
-    shown = Shown(*operator.shown(meta, given))
+    columns = PromptColumns(*operator.prompt_columns(meta, given))
     return new_collection(
-        Answered(frame.expr, RowAsking(function(operator), args, settled, lm=lm, meta=result, shown=shown))
+        Answered(frame.expr, RowAsking(function(operator), args, settled, lm=lm, meta=result, prompt_columns=columns))
     )
 
 
 def _as_a_whole(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
     meta, given, result = _tried(frame, operator, lm, args, options)
     asking = Asking(
-        function(operator), args, options, lm=lm, meta=result.iloc[:0], shown=_needed(operator, meta, given)
+        function(operator), args, options, lm=lm, meta=result.iloc[:0], prompt_columns=_needed(operator, meta, given)
     )
     return new_collection(Whole(frame.expr, asking))
 
@@ -108,9 +109,9 @@ def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], 
     if options.get("on_error") == "keep":
         raise InvalidArgument(f'on_error="keep" does not work with {operator.name} on partitions; use "drop"')
     meta, given, result = _tried(frame, operator, lm, args, options)
-    shown, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
+    columns, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
     asking = BestAsking(
-        function(operator), args, options, lm=lm, meta=result, shown=shown, group_by=groups, k=given["K"]
+        function(operator), args, options, lm=lm, meta=result, prompt_columns=columns, group_by=groups, k=given["K"]
     )
     return new_collection(Best(frame.expr, asking))
 
@@ -135,12 +136,12 @@ def _tried(
     return meta, given, result
 
 
-def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> Shown:
+def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> PromptColumns:
     """The columns that the model is shown and those of the groups, under unique names."""
     groups = group_keys(given.get("group_by"))
     of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
-    positions = sorted({*operator.shown(frame, given)[0], *of_groups})
-    return Shown(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
+    positions = sorted({*operator.prompt_columns(frame, given)[0], *of_groups})
+    return PromptColumns(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, Shown
+from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, PromptColumns
 from tagframe.errors import InvalidArgument
 from tagframe.operators.groups import group_rows
-from tagframe.operators.instruction import columns_told
+from tagframe.operators.instruction import columns_known
 
 Function = Callable[..., pd.DataFrame]
 
@@ -24,7 +24,7 @@ class Asking:
 
     Attributes:
         meta: a partition of the result without rows.
-        shown: the columns of a row that the client needs, and their names in its questions.
+        prompt_columns: the columns of a row that the client needs, and their names in its questions.
     """
 
     def __init__(
@@ -35,15 +35,17 @@ class Asking:
         *,
         lm: Any,
         meta: pd.DataFrame,
-        shown: Shown,
+        prompt_columns: PromptColumns,
     ) -> None:
         self._function, self._arguments, self._options = function, tuple(arguments), dict(options)
         self._lm = lm
-        self.meta, self.shown = meta, shown
-        self._own = Shown(tuple(range(len(shown.positions))), shown.names)  # of a frame of these columns alone
+        self.meta, self.prompt_columns = meta, prompt_columns
+        self._own = PromptColumns(
+            tuple(range(len(prompt_columns.positions))), prompt_columns.names
+        )  # of a frame of these columns alone
         # Later questions use the settings of the call.
         self._context = contextvars.copy_context()
-        self._context.run(columns_told.set, True)
+        self._context.run(columns_known.set, True)
         self._name = uuid.uuid4().hex
 
     def __dask_tokenize__(self) -> tuple[str, str]:
@@ -91,17 +93,17 @@ class RowAsking(Asking):
 
     def _settled(self, added: pd.DataFrame) -> tuple[pd.DataFrame, Any]:
         """The columns to add, and which rows stay."""
-        kept = np.ones(len(added), dtype=bool)
+        stays = np.ones(len(added), dtype=bool)
         suffix = str(self._options.get("suffix", "")).strip("_")
-        failed = added[error].notna().to_numpy() if (error := f"{suffix}_error") in added else ~kept
+        failed = added[error].notna().to_numpy() if (error := f"{suffix}_error") in added else ~stays
         policy = self._options.get("on_error", "raise")
         if self._options.get("return_all") is False:
-            kept = added[f"{suffix}_label"].fillna(False).to_numpy(dtype=bool)
+            stays = added[f"{suffix}_label"].fillna(False).to_numpy(dtype=bool)
             if policy == "keep":
-                kept = kept | failed
+                stays = stays | failed
         if policy == "drop":
-            kept = kept & ~failed
-        return added[[name for name in self.meta.columns if name in added.columns]], kept
+            stays = stays & ~failed
+        return added[[name for name in self.meta.columns if name in added.columns]], stays
 
 
 class BestAsking(Asking):

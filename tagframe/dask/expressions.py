@@ -19,7 +19,7 @@ from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.partition_tasks import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
 
 
-class _Asked(Expr):  # type: ignore[misc]
+class _FromModel(Expr):  # type: ignore[misc]
     """A frame of which only the columns are known before it is computed; usually in one partition."""
 
     _parameters = ("frame", "asking")
@@ -33,7 +33,7 @@ class _Asked(Expr):  # type: ignore[misc]
         return (None, None)
 
 
-class Answered(_Asked):
+class Answered(_FromModel):
     """The rows of partitions with the answers to them."""
 
     def _divisions(self) -> Any:
@@ -54,11 +54,11 @@ class Answered(_Asked):
         asking: RowAsking = self.asking
         frame = new_collection(self.frame)
         answers = asking.answers(_distinct(frame, asking))
-        joined = frame.map_partitions(with_answers, delayed(answers), asking.shown, meta=asking.meta)
+        joined = frame.map_partitions(with_answers, delayed(answers), asking.prompt_columns, meta=asking.meta)
         return joined.expr
 
 
-class Best(_Asked):
+class Best(_FromModel):
     """The best rows of all partitions, in one."""
 
     def _lower(self) -> Any:
@@ -66,17 +66,17 @@ class Best(_Asked):
         frame = new_collection(self.frame)
         answers = asking.answers(_distinct(frame, asking))
         ranked = asking.meta.assign(**{RANK: pd.Series(dtype="int64"), GROUP: pd.Series(dtype="int64")})
-        best = frame.map_partitions(best_rows, delayed(answers), asking.shown, asking.k, meta=ranked)
+        best = frame.map_partitions(best_rows, delayed(answers), asking.prompt_columns, asking.k, meta=ranked)
         one = best.clear_divisions().repartition(npartitions=1)
         return one.map_partitions(best_of_all, asking.k, meta=asking.meta).expr
 
 
-class Whole(_Asked):
+class Whole(_FromModel):
     """The client's result from all rows."""
 
     def _lower(self) -> Any:
         asking: Asking = self.asking
-        rows = new_collection(self.frame).iloc[:, list(asking.shown.positions)].compute()
+        rows = new_collection(self.frame).iloc[:, list(asking.prompt_columns.positions)].compute()
         result = asking.run(rows)
         result.attrs = {}
         return from_pandas(result, npartitions=1, sort=False).clear_divisions().expr
@@ -84,7 +84,7 @@ class Whole(_Asked):
 
 def _distinct(frame: Any, asking: Asking) -> pd.DataFrame:
     """The distinct rows of all partitions, computed by the workers."""
-    columns = list(asking.shown.positions)
+    columns = list(asking.prompt_columns.positions)
     meta = frame._meta.iloc[:0, columns]
-    found: pd.DataFrame = frame.map_partitions(distinct_rows, asking.shown, columns, meta=meta).compute()
-    return found.reset_index(drop=True)
+    rows: pd.DataFrame = frame.map_partitions(distinct_rows, asking.prompt_columns, columns, meta=meta).compute()
+    return rows.reset_index(drop=True)

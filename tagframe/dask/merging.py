@@ -1,11 +1,12 @@
-"""Merges of Dask's frames on inferred keys, and their reports, computed from aggregates."""
+"""Merges of Dask's frames by a plan, and their reports, computed from aggregates."""
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import dask
@@ -14,61 +15,34 @@ import pandas as pd
 from dask.base import tokenize
 from dask.dataframe.dispatch import make_meta
 
+from tagframe.corpus.opening import FRAMES_DATABASE
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import SAMPLES, SKETCH_SIZE, profile_table
-from tagframe.display import Shown
+from tagframe.corpus.references import NamedTable
 from tagframe.engines.base import TableShape, frame_chunk
-from tagframe.errors import ColumnNotFound, FactUnknown, FanOut, InvalidArgument, NotConnected, did_you_mean
+from tagframe.errors import FactUnknown, FanOut, InvalidArgument
+from tagframe.joins import JoinPlan, keys_on
+from tagframe.joins.key_text import On
+from tagframe.joins.planner import plan_joins
 from tagframe.keys import infer_key_pairs
+from tagframe.keys.key_columns import unnamed
+from tagframe.merging.advice import say_doubt
+from tagframe.merging.report import MergeReport, RowCounts, StepReport
 
-_EXAMPLES = 1_000
+_MAX_ERROR_KEYS = 1_000
 _THERE = "__tagframe_there__"
-_KEPT = 256
-
-
-@dataclass(frozen=True, repr=False)
-class DaskMergeReport(Shown):
-    """What a merge of two frames in partitions did, from aggregates over them.
-
-    Attributes:
-        left, right: the key columns of each side.
-        chance: the probability that they are a key, if they were inferred; None if they were given.
-        rows_in: rows of the left frame.
-        matched: left rows with a partner.
-        unmatched_left: left rows without a partner, ``null_keys`` included.
-        unmatched_right: rows of the right frame without a partner.
-        null_keys: left rows whose key is null; they never match.
-        rows_out: rows of the result.
-    """
-
-    left: tuple[str, ...]
-    right: tuple[str, ...]
-    chance: float | None
-    rows_in: int
-    matched: int
-    unmatched_left: int
-    unmatched_right: int
-    null_keys: int
-    rows_out: int
-
-    def __str__(self) -> str:
-        keys = f"{', '.join(self.left)} = {', '.join(self.right)}"
-        return (
-            f"{keys}: {self.matched:,} of {self.rows_in:,} rows match; {self.unmatched_left:,} do not "
-            f"({self.null_keys:,} with a null key); {self.unmatched_right:,} rows of the other frame stay unused; "
-            f"{self.rows_out:,} rows out."
-        )
+_MAX_REPORTS = 256
 
 
 def merge(
     frame: Any,
     other: Any,
     *,
-    on: str | Sequence[str] | None = None,
+    on: On | None = None,
     how: Literal["inner", "left"] = "inner",
     on_fanout: Literal["raise", "allow"] = "raise",
 ) -> Any:
-    """Join the rows of a frame with those of another.
+    """Join the rows of a frame with those of another, by the plan that :func:`tagframe.join_plan` gives for frames.
 
     Unless ``on`` gives the key, it is inferred in one pass over both frames, which runs at once: workers profile the
     partitions. Repeated keys of the other frame are also counted at once. The result itself is lazy.
@@ -76,13 +50,14 @@ def merge(
     Args:
         frame: its rows are kept as they are, each once.
         other: the frame to add; it may be a pandas frame.
-        on: the key: ``"buyer = id"``, the name of a column of both frames, or a list of these.
+        on: the key, as for :func:`tagframe.merge`: ``"buyer = id"``, the name of a column of both frames, or a list of
+            these.
         how: "left" keeps rows without a partner.
         on_fanout: "raise" refuses a merge that would repeat rows of ``frame``.
 
     Returns:
-        A lazy frame. Null keys never match. A column of both frames that is not a key gets the suffix ``_right``;
-        ``.tag.merge_report`` accounts for the rows.
+        A lazy frame, with the columns that :func:`tagframe.merge` gives. Null keys never match. ``.tag.merge_report``
+        accounts for the rows.
 
     Raises:
         NotConnected: no columns look like a key of both frames.
@@ -97,60 +72,53 @@ def merge(
             f"how must be 'inner' or 'left', on_fanout 'raise' or 'allow'; got {how!r}, {on_fanout!r}"
         )
     right = from_pandas(other, npartitions=1) if isinstance(other, pd.DataFrame) else other
-    chance = None
-    if on is None:
-        left_on, right_on, chance = _inferred(frame, right)
-    else:
-        left_on, right_on = _given(on, frame, right)
-    pairs = list(zip(left_on, right_on, strict=True))
-    mine_meta, their_meta = make_meta(frame), make_meta(right)
-    for mine, theirs in pairs:
-        if _kind(mine_meta[mine]) != _kind(their_meta[theirs]):
-            raise InvalidArgument(
-                f"{mine!r} is {mine_meta[mine].dtype} and {theirs!r} is {their_meta[theirs].dtype}: convert them to "
-                "one type first, as with ddf.astype"
-            )
-    whole = [pair for pair in pairs if _is_integer(mine_meta[pair[0]]) and _is_integer(their_meta[pair[1]])]
-    keyed = right.dropna(subset=right_on)  # in pandas null keys are equal
-    keyed = keyed.astype({theirs: mine_meta[mine].dtype for mine, theirs in whole})
-    repeated = keyed.groupby(right_on).size()
-    repeated = repeated[repeated > 1].compute()
-    if len(repeated) and on_fanout == "raise":
-        rows = repeated.head(_EXAMPLES).rename("rows").reset_index()
-        raise FanOut(
-            f"{len(repeated):,} keys of the other frame ({', '.join(right_on)}) repeat, {int(repeated.max()):,} times "
-            "at most, and would repeat rows. The first of them are on this error as .rows. Pass on_fanout='allow' if "
-            "the repetition is meant, or aggregate the other frame to one row a key first",
-            rows,
-        )
+    plan = _plan(frame, right, on)
+    (step,), names = plan.steps, plan.column_names()
+    if step.key.signs:
+        raise InvalidArgument(f"frames in partitions are joined by equal keys only; got {step}: merge pandas frames")
+    mine, theirs = (
+        one.rename(columns={column: names[table, column] for column in one.columns})
+        for table, one in ((step.base, frame), (step.table, right))
+    )
+    keys = [names[step.base, column] for column in step.base_columns]
+    keyed = _as_keys(theirs.dropna(subset=keys), make_meta(mine), make_meta(theirs), keys)  # in pandas nulls are equal
+    if on_fanout == "raise":
+        _refuse_repeated(keyed, keys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of unlike dtypes, 1 and 1.0
-        result = frame.merge(keyed, left_on=left_on, right_on=right_on, how=how, suffixes=("", "_right"))
-    twice = [theirs for mine, theirs in pairs if mine != theirs]
-    gone = [theirs if theirs not in frame.columns else f"{theirs}_right" for theirs in twice]
-    if gone:
-        result = result.drop(columns=gone)
-    _reports[tokenize(result)] = lambda: _counted(frame, right, left_on, right_on, chance, result)
-    while len(_reports) > _KEPT:
+        result = mine.merge(keyed, on=keys, how=how)
+    _reports[tokenize(result)] = lambda: _counted(plan, how, mine[keys], keyed[keys], theirs, result)
+    while len(_reports) > _MAX_REPORTS:
         _reports.popitem(last=False)
     return result
 
 
-def _given(on: str | Sequence[str], frame: Any, other: Any) -> tuple[list[str], list[str]]:
-    left_on, right_on = [], []
-    for name in [on] if isinstance(on, str) else list(on):
-        mine, equals, theirs = (part.strip() for part in str(name).partition("="))
-        left_on.append(mine)
-        right_on.append(theirs if equals else mine)
-    for names, columns in ((left_on, frame.columns), (right_on, other.columns)):
-        for name in names:
-            if name not in columns:
-                raise ColumnNotFound(f"no column {name!r} in {did_you_mean(name, columns)}")
-    return left_on, right_on
+def _as_keys(keyed: Any, mine: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str]) -> Any:
+    """The rows with whole numbers as keys in the dtype of the other frame's.
+
+    Raises:
+        InvalidArgument: the keys have different types.
+    """
+    for key in keys:
+        if _kind(mine[key]) != _kind(theirs[key]):
+            raise InvalidArgument(
+                f"the key {key!r} is {mine[key].dtype} in one frame and {theirs[key].dtype} in the other: convert them "
+                "to one type first, as with ddf.astype"
+            )
+    whole = [key for key in keys if all(pd.api.types.is_integer_dtype(one[key].dtype) for one in (mine, theirs))]
+    return keyed.astype({key: mine[key].dtype for key in whole})
 
 
-def _is_integer(column: pd.Series) -> bool:
-    return pd.api.types.is_integer_dtype(column.dtype)
+def _refuse_repeated(keyed: Any, keys: Sequence[str]) -> None:
+    repeated = keyed.groupby(keys).size()
+    repeated = repeated[repeated > 1].compute()
+    if len(repeated):
+        raise FanOut(
+            f"{len(repeated):,} keys of the other frame ({', '.join(keys)}) repeat, {int(repeated.max()):,} times at "
+            "most, and would repeat rows. The first of them are on this error as .rows. Pass on_fanout='allow' if the "
+            "repetition is intended, or aggregate the other frame to one row a key first",
+            repeated.head(_MAX_ERROR_KEYS).rename("rows").reset_index(),
+        )
 
 
 def _kind(column: pd.Series) -> str:
@@ -162,19 +130,21 @@ def _kind(column: pd.Series) -> str:
     return "text" if pd.api.types.is_string_dtype(dtype) else str(dtype)
 
 
-# --- which keys -------------------------------------------------------------------------------------------------------
+# --- the plan ---------------------------------------------------------------------------------------------------------
 
 
-def _inferred(frame: Any, other: Any) -> tuple[list[str], list[str], float]:
-    left, right = _profile(frame, "left"), _profile(other, "right")
-    pair = next(iter(infer_key_pairs([left, right], across_sources=True)), None)
-    if pair is None:
-        raise NotConnected(
-            f"no columns look like a key of both frames: {list(frame.columns)} and {list(other.columns)}; give the key "
-            "with on='mine = theirs'"
-        )
-    mine, theirs = list(pair.left_columns), list(pair.right_columns)
-    return (theirs, mine, pair.score) if pair.left_table == right.id else (mine, theirs, pair.score)
+def _plan(frame: Any, other: Any, on: On | None) -> JoinPlan:
+    """How the frames are joined, with the names that :func:`tagframe.merge` gives to frames without one."""
+    frames = [(frame, unnamed(1)), (other, unnamed(2))]
+    if on is None:
+        profiles = [_profile(one, name) for one, name in frames]
+        plan = plan_joins(profiles, infer_key_pairs(profiles, across_sources=True), anchor=profiles[0].id)
+    else:
+        profiles = [_of_partition(make_meta(one), name) for one, name in frames]
+        given = keys_on(on, [NamedTable.of(profile) for profile in profiles])
+        plan = plan_joins(profiles, [], given=given, anchor=profiles[0].id)
+    say_doubt(plan)
+    return plan
 
 
 def _profile(frame: Any, name: str) -> TableProfile:
@@ -189,7 +159,7 @@ def _profile(frame: Any, name: str) -> TableProfile:
 def _of_partition(frame: pd.DataFrame, name: str) -> TableProfile:
     columns = tuple(map(str, frame.columns))
     shape = TableShape(name, columns, tuple(str(dtype) for dtype in frame.dtypes))
-    return profile_table("dask", shape, [frame_chunk(frame)])
+    return profile_table(FRAMES_DATABASE, shape, [frame_chunk(frame)])
 
 
 def _together(columns: Sequence[ColumnProfile], rows: int) -> ColumnProfile:
@@ -229,52 +199,61 @@ def _together(columns: Sequence[ColumnProfile], rows: int) -> ColumnProfile:
 
 # --- the account ------------------------------------------------------------------------------------------------------
 
-_reports: OrderedDict[str, Callable[[], DaskMergeReport] | DaskMergeReport] = OrderedDict()
+_reports: OrderedDict[str, Callable[[], MergeReport] | MergeReport] = OrderedDict()
 
 
-def report_of(frame: Any) -> DaskMergeReport:
+def report_of(frame: Any) -> MergeReport:
     """What a merge did; it is counted when it is first read.
 
     Raises:
         FactUnknown: the frame is not a result of a merge.
     """
-    found = _reports.get(tokenize(frame))
-    if found is None:
+    report = _reports.get(tokenize(frame))
+    if report is None:
         raise FactUnknown(
             "this frame has no merge_report: it is not a result of ddf.tag.merge; read it from that result"
         )
-    if not isinstance(found, DaskMergeReport):
-        found = _reports[tokenize(frame)] = found()
-    return found
+    if not isinstance(report, MergeReport):
+        report = _reports[tokenize(frame)] = report()
+    return report
 
 
-def _counted(
-    frame: Any, other: Any, left_on: list[str], right_on: list[str], chance: float | None, result: Any
-) -> DaskMergeReport:
-    """Each number is an aggregate; all are computed at once."""
-    names = [f"k{number}" for number in range(len(left_on))]
-    left = frame[left_on].rename(columns=dict(zip(left_on, names, strict=True)))
-    right = other[right_on].rename(columns=dict(zip(right_on, names, strict=True)))
-    integers = {k: make_meta(left)[k].dtype for k in names if _is_integer(make_meta(left)[k])}
-    right = right.dropna().astype({k: dtype for k, dtype in integers.items() if _is_integer(make_meta(right)[k])})
+def _counted(plan: JoinPlan, how: str, left: Any, right: Any, other: Any, result: Any) -> MergeReport:
+    """Each number is an aggregate; all are computed at once.
+
+    Args:
+        plan: of one step.
+        how: the kind of join.
+        left, right: the keys of both sides, under one name; on the right without nulls.
+        other: all rows of the right side.
+        result: the joined rows.
+    """
+    started, (step,), keys = time.perf_counter(), plan.steps, list(left.columns)
     there = right.drop_duplicates().assign(**{_THERE: 1})
     used = left.dropna().drop_duplicates().assign(**{_THERE: 1})
-    matched, null_keys, rows_in, rows_right, used_right, rows_out = dask.compute(
-        left.merge(there, on=names, how="left")[_THERE].count(),
+    found = dask.compute(
+        left.map_partitions(len, meta=(None, "int64")).sum(),
+        left.merge(there, on=keys, how="left")[_THERE].count(),
         left.isna().any(axis=1).sum(),
-        frame.map_partitions(len, meta=(None, "int64")).sum(),
         other.map_partitions(len, meta=(None, "int64")).sum(),
-        right.merge(used, on=names, how="left")[_THERE].count(),
+        right.merge(used, on=keys, how="left")[_THERE].count(),
         result.map_partitions(len, meta=(None, "int64")).sum(),
     )
-    return DaskMergeReport(
-        left=tuple(left_on),
-        right=tuple(right_on),
-        chance=chance,
-        rows_in=int(rows_in),
-        matched=int(matched),
-        unmatched_left=int(rows_in) - int(matched),
-        unmatched_right=int(rows_right) - int(used_right),
-        null_keys=int(null_keys),
-        rows_out=int(rows_out),
+    rows_in, matched, null_keys, rows_right, used_right, rows_out = map(int, found)
+    alone = rows_in - matched
+    pairs = rows_out - (alone if how == "left" else 0)
+    report = StepReport(
+        left=step.left,
+        right=step.right,
+        rows_in=rows_in,
+        rows_out=rows_out,
+        matched=matched,
+        unmatched_left=alone,
+        unmatched_right=rows_right - used_right,
+        fan_out=pairs / matched if matched else 0.0,
+        null_keys=null_keys,
+        coerced=0,
+        seconds=time.perf_counter() - started,
     )
+    counts = RowCounts(rows_in, (report,), alone if how == "inner" else 0, 0)
+    return MergeReport(plan, rows_out, counts, "dask")

@@ -18,7 +18,7 @@ Line = str | None
 
 
 @dataclass(frozen=True)
-class Shown:
+class PromptColumns:
     """The columns of a row that the model is shown.
 
     Attributes:
@@ -44,16 +44,16 @@ class Shown:
 
 def _codes(frame: pd.DataFrame, position: int) -> Codes:
     column = frame.iloc[:, position]
-    told = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty")
+    mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty")
     # Equal objects may be shown differently, such as 1 and True; others cannot be compared at all.
-    values: Any = pd.Series(encode_rows(frame, [position], ["c"], blanks=True), dtype=object) if told else column
+    values: Any = pd.Series(encode_rows(frame, [position], ["c"], blanks=True), dtype=object) if mixed else column
     codes: Codes = pd.factorize(values, use_na_sentinel=False)[0].astype(np.int64)
     return codes
 
 
-def distinct_rows(frame: pd.DataFrame, shown: Shown, columns: Sequence[int]) -> pd.DataFrame:
+def distinct_rows(frame: pd.DataFrame, prompt_columns: PromptColumns, columns: Sequence[int]) -> pd.DataFrame:
     """The first of each group of equal rows of a partition, with some columns."""
-    _, firsts, _ = shown.lines(frame)
+    _, firsts, _ = prompt_columns.lines(frame)
     return frame.iloc[np.sort(firsts), list(columns)].reset_index(drop=True)
 
 
@@ -64,20 +64,20 @@ class Answers:
     Attributes:
         rows: from the line of a row to the row of its answer.
         added: the columns that the operator adds, one row for each answer.
-        kept: for each answer, whether rows with it stay.
+        stays: for each answer, whether rows with it stay.
     """
 
     rows: Mapping[Line, int]
     added: pd.DataFrame
-    kept: npt.NDArray[np.bool_]
+    stays: npt.NDArray[np.bool_]
 
-    def of(self, frame: pd.DataFrame, shown: Shown) -> npt.NDArray[np.intp]:
+    def of(self, frame: pd.DataFrame, prompt_columns: PromptColumns) -> npt.NDArray[np.intp]:
         """The rows of the answers to the rows of a partition.
 
         Raises:
             PartitionChanged: a row has no answer.
         """
-        codes, _, lines = shown.lines(frame)
+        codes, _, lines = prompt_columns.lines(frame)
         try:
             rows = np.array([self.rows[line] for line in lines], dtype=np.intp)
         except KeyError as error:
@@ -88,22 +88,22 @@ class Answers:
         return rows[codes] if len(codes) else np.empty(0, dtype=np.intp)
 
 
-def with_answers(frame: pd.DataFrame, answers: Answers, shown: Shown) -> pd.DataFrame:
+def with_answers(frame: pd.DataFrame, answers: Answers, prompt_columns: PromptColumns) -> pd.DataFrame:
     """A partition with the answers to its rows."""
-    answered = answers.of(frame, shown)
-    stay = np.flatnonzero(answers.kept[answered]) if len(answered) else answered
-    found = frame.iloc[stay].copy()
+    answered = answers.of(frame, prompt_columns)
+    stay = np.flatnonzero(answers.stays[answered]) if len(answered) else answered
+    result = frame.iloc[stay].copy()
     for name in answers.added.columns:
-        found[name] = answers.added[name].array.take(answered[stay])
-    return found
+        result[name] = answers.added[name].array.take(answered[stay])
+    return result
 
 
 RANK, GROUP = "__tagframe_rank__", "__tagframe_group__"
 
 
-def best_rows(frame: pd.DataFrame, answers: Answers, shown: Shown, k: int) -> pd.DataFrame:
+def best_rows(frame: pd.DataFrame, answers: Answers, prompt_columns: PromptColumns, k: int) -> pd.DataFrame:
     """The rows of a partition that are among the best, with their rank and group, at most k of each group."""
-    return _first(with_answers(frame, answers, shown), k)
+    return _first(with_answers(frame, answers, prompt_columns), k)
 
 
 def best_of_all(frame: pd.DataFrame, k: int) -> pd.DataFrame:

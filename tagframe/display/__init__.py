@@ -6,21 +6,19 @@ light and dark themes. The functions are called with results and import none of 
 
 from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
-from tagframe.display.notebook import found_html, plan_html, report_html
+from tagframe.display.notebook import plan_html, report_html, retrieved_html
 from tagframe.display.outcomes import outcomes_html
 from tagframe.display.plot import plot_rows
-from tagframe.display.shown import Public, Shown, rows_html
-from tagframe.display.terminal import alternative_lines, fitted, found_text, join_tree, plan_text
+from tagframe.display.terminal import alternative_lines, fitted, join_tree, plan_text, retrieved_text
+from tagframe.display.view import Displayable, Public, rows_html
 
 __all__ = [
+    "Displayable",
     "Public",
-    "Shown",
     "alternative_lines",
     "answer_html",
     "answer_text",
     "fitted",
-    "found_html",
-    "found_text",
     "join_graph",
     "join_tree",
     "outcomes_html",
@@ -28,5 +26,7 @@ __all__ = [
     "plan_text",
     "plot_rows",
     "report_html",
+    "retrieved_html",
+    "retrieved_text",
     "rows_html",
 ]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tagframe.display.join_graph import join_graph
 from tagframe.display.markup import escaped, page, small, table
+from tagframe.display.results import Answered, Plan
 from tagframe.display.terminal import fitted
 
-if TYPE_CHECKING:
-    from tagframe.answer import Answer
-    from tagframe.joins import JoinPlan
-
-_ROWS = 10
+_MAX_ROWS = 10
 
 
-def answer_text(answer: Answer) -> str:
+def answer_text(answer: Answered) -> str:
     """An answer step by step, for a terminal."""
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
@@ -33,15 +28,15 @@ def answer_text(answer: Answer) -> str:
     return fitted("\n".join(lines))
 
 
-def _last(answer: Answer, name: str) -> int | None:
+def _last(answer: Answered, name: str) -> int | None:
     return max((position for position, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
 
 
-def _stages(answer: Answer) -> list[str]:
+def _stages(answer: Answered) -> list[str]:
     return [] if answer.execution is None else [str(stage) for stage in answer.execution.stages]
 
 
-def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
+def answer_html(answer: Answered, plan: Plan | None) -> str:
     """An answer in a notebook: the text, the highlighted query, the rows, and how its tables join.
 
     Args:
@@ -55,13 +50,13 @@ def answer_html(answer: Answer, plan: JoinPlan | None) -> str:
     parts += [f"<p>doubt: {escaped(str(one))}</p>" for one in answer.doubts]
     parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')
     parts += [small(line) for line in _stages(answer)]
-    shown = answer.rows.head(_ROWS)
-    names = [escaped(str(name)) for name in shown.columns]
-    cells = [[escaped(str(cell)) for cell in row] for row in shown.itertuples(index=False)]
+    rows = answer.rows.head(_MAX_ROWS)
+    names = [escaped(str(name)) for name in rows.columns]
+    cells = [[escaped(str(cell)) for cell in row] for row in rows.itertuples(index=False)]
     parts.append(table(names, cells, words=set(names)) if names else "")
     sure = "" if answer.confidence is None else f", {answer.confidence:.0%} likely right"
     parts.append(
-        small(answer.made_of + sure + ("" if len(shown) == len(answer.rows) else f", the first {_ROWS} are shown"))
+        small(answer.made_of + sure + ("" if len(rows) == len(answer.rows) else f", the first {_MAX_ROWS} are shown"))
     )
     if plan is not None and plan.steps:
         parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
@@ -92,14 +87,14 @@ def highlighted(sql: str) -> str:
     parts, done = [], 0
     for token in tokens:
         text = sql[token.start : token.end + 1]
-        shown = escaped_lines(text)
+        marked = escaped_lines(text)
         if token.token_type == TokenType.STRING:
-            shown = f"<i>{shown}</i>"
+            marked = f"<i>{marked}</i>"
         elif text.lower().startswith("sem_"):
-            shown = f"<b><i>{shown}</i></b>"
+            marked = f"<b><i>{marked}</i></b>"
         elif text.isalpha() and token.token_type not in plain:
-            shown = f"<b>{shown}</b>"
+            marked = f"<b>{marked}</b>"
         gap = sql[done : token.start]  # white space, or a comment
-        parts += [gap if gap.isspace() else escaped_lines(gap), shown]
+        parts += [gap if gap.isspace() else escaped_lines(gap), marked]
         done = token.end + 1
     return "".join([*parts, escaped_lines(sql[done:])])

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tagframe.display.markup import LETTER, LINE, PAD, escaped, percent, short, svg, svg_text, width_of
+from tagframe.display.results import Plan, Report, Step
 from tagframe.errors import counted
 
-if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan, JoinStep
-    from tagframe.merging import MergeReport
-
-_BEND = 40
+_BEND_WIDTH = 40
 """The width in which a line bends to its height; after that it runs straight to the table, with its labels."""
-_LABEL = 92
+_LABEL_WIDTH = 92
 _GAP_Y = 22
-DOUBTFUL = 0.5
+DOUBTFUL_BELOW = 0.5
 MARKS = {"many-to-one": "n:1", "one-to-one": "1:1", "one-to-many": "1:n", "many-to-many": "n:n"}
 
 
@@ -54,7 +50,7 @@ class _Box:
         return self.y + self.header + LINE * (self.columns.index(column) + 0.5)
 
 
-def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: JoinPlan | None = None) -> str:
+def join_graph(plan: Plan, report: Report | None = None, *, beside: Plan | None = None) -> str:
     """The plan as SVG: tables as boxes with their key columns, steps as lines with cardinality and match share.
 
     Args:
@@ -75,7 +71,7 @@ def join_graph(plan: JoinPlan, report: MergeReport | None = None, *, beside: Joi
     return svg(width, height, title, inner)
 
 
-def _boxes(plan: JoinPlan) -> dict[str, _Box]:
+def _boxes(plan: Plan) -> dict[str, _Box]:
     depth = {plan.start: 0}
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     for step in plan.steps:
@@ -84,7 +80,7 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
         columns[step.table].update(dict.fromkeys(step.columns))
     names = [source.called for source in plan.sources]
     several = len({source.database for source in plan.sources}) > 1
-    found = {}
+    boxes = {}
     for table in plan.tables:
         source = plan.source(table)
         title = source.called if names.count(source.called) == 1 else source.id
@@ -95,17 +91,17 @@ def _boxes(plan: JoinPlan) -> dict[str, _Box]:
         stacked = counted(len(source.parts), "table") if source.parts else ""
         subtitle = ", ".join(part for part in (own, rows, stacked, bridge, database) if part)
         tooltip = f"{source.id}: {', '.join(source.columns)}"
-        found[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
-    return found
+        boxes[table] = _Box(title, subtitle, tooltip, list(columns[table]), source.bridge, depth[table])
+    return boxes
 
 
-def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float, float]:
+def _position(boxes: dict[str, _Box], steps: Sequence[Step]) -> tuple[float, float]:
     """Give each table, with everything joined to it, a separate band, so that no lines cross; returns the picture's
     size.
 
     The tables joined to one stand to its right, in the order of the columns that they are joined on.
     """
-    joined: dict[str, list[JoinStep]] = defaultdict(list)
+    joined: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         joined[step.base].append(step)
     for table, nexts in joined.items():
@@ -132,20 +128,20 @@ def _position(boxes: dict[str, _Box], steps: Sequence[JoinStep]) -> tuple[float,
         width = max(box.own_width for box in layers[depth])
         for box in layers[depth]:
             box.x, box.width = x, width
-        x += width + _BEND + _LABEL
-    return x - _BEND - _LABEL + 1, band[start] + 2
+        x += width + _BEND_WIDTH + _LABEL_WIDTH
+    return x - _BEND_WIDTH - _LABEL_WIDTH + 1, band[start] + 2
 
 
-def _lines(boxes: dict[str, _Box], step: JoinStep, share: str, *, heavy: bool = False) -> str:
+def _lines(boxes: dict[str, _Box], step: Step, share: str, *, heavy: bool = False) -> str:
     """A step: one line for each pair of columns, labelled once."""
     left, right = boxes[step.base], boxes[step.table]
-    doubtful = step.score < DOUBTFUL
+    doubtful = step.score < DOUBTFUL_BELOW
     dashes = ' stroke-dasharray="5 4"' if doubtful else ""
     stroke = 'stroke-opacity="1" stroke-width="2.5"' if heavy else 'stroke-opacity="0.6"'
     weight = "bold" if heavy else "normal"
     mark = f"{'doubtful ' if doubtful else ''}{MARKS[step.cardinality]}"
     x1, x2 = left.x + left.width, right.x
-    bend = x1 + _BEND
+    bend = x1 + _BEND_WIDTH
     middle = (x1 + bend) / 2
     heights = [(left.line(a), right.line(b)) for a, b in zip(step.base_columns, step.columns, strict=True)]
     paths = "".join(
@@ -183,7 +179,7 @@ def _box(box: _Box) -> str:
     return f"<g><title>{escaped(box.tooltip)}</title>{''.join(parts)}</g>"
 
 
-def shares_of(plan: JoinPlan, report: MergeReport | None) -> list[str]:
+def shares_of(plan: Plan, report: Report | None) -> list[str]:
     """The label of each step's line: the share of rows that matched, or the confidence in the key."""
     matched = {} if report is None else {(step.left, step.right): step for step in report.steps}
     shares = []

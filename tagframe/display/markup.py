@@ -10,7 +10,7 @@ from html import escape
 LETTER = 7.3
 LINE = 18
 PAD = 10
-_LONGEST = 28
+_MAX_NAME_LETTERS = 28
 """How many letters of a name are shown; the tooltip has the whole name."""
 
 
@@ -82,13 +82,13 @@ def percent(share: float) -> str:
 
 def short(text: str) -> str:
     """A text cut to the room of a box."""
-    shown, used = "", 0
+    cut, used = "", 0
     for letter in text:
         used += width_of(letter)
-        if used > _LONGEST - 1 and len(shown) + 1 < len(text):
-            return f"{shown}…"
-        shown += letter
-    return shown
+        if used > _MAX_NAME_LETTERS - 1 and len(cut) + 1 < len(text):
+            return f"{cut}…"
+        cut += letter
+    return cut
 
 
 def width_of(text: str) -> int:

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tagframe.display.join_graph import DOUBTFUL, MARKS, join_graph, shares_of
+from tagframe.display.join_graph import DOUBTFUL_BELOW, MARKS, join_graph, shares_of
 from tagframe.display.markup import escaped, page, percent, small, table
-from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_tell
-
-if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan
-    from tagframe.merging import MergeReport
-    from tagframe.retrieval import RetrievedTables
+from tagframe.display.results import Plan, Report, Retrieved
+from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_differ
 
 
-def plan_html(plan: JoinPlan) -> str:
+def plan_html(plan: Plan) -> str:
     """A plan in a notebook: its graph, what the graph's signs mean, and the other ways to join."""
     return page(_plan(plan))
 
 
-def report_html(report: MergeReport) -> str:
+def report_html(report: Report) -> str:
     """A merge report in a notebook: its plan's graph, one row per step, and a sentence if rows were lost or changed."""
     graph = _plan(report.plan, report) if report.plan is not None and report.plan.steps else ""
     return page(graph + _report(report))
 
 
-def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -> str:
+def retrieved_html(retrieved: Retrieved, plan: Plan | None, apart: str = "") -> str:
     """Retrieved tables in a notebook: the ranking with reasons, and how they join.
 
     Args:
-        found: what was retrieved.
+        retrieved: what was retrieved.
         plan: how the tables join, or None where they do not.
         apart: why they do not join.
     """
-    parts = [f"<p>{escaped(headline(found))}</p>"]
-    if found.tables:
-        chances = any(hit.probability is not None for hit in found.tables)
-        scores = scores_tell(found)
+    parts = [f"<p>{escaped(headline(retrieved))}</p>"]
+    if retrieved.tables:
+        chances = any(hit.probability is not None for hit in retrieved.tables)
+        scores = scores_differ(retrieved)
         rows = []
-        for rank, hit in enumerate(found.tables, start=1):
+        for rank, hit in enumerate(retrieved.tables, start=1):
             cells = [str(rank), f"<b>{escaped(hit.label)}</b>"]
             cells += [f"{hit.score:.3f}"] if scores else []
             chance = "" if hit.probability is None else percent(hit.probability)
@@ -46,8 +40,8 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
             rows.append([*cells, "<br>".join(escaped(reason) for reason in hit.reasons)])
         names = ["", "table", *(["score"] if scores else []), *(["chance"] if chances else []), "why"]
         parts.append(table(names, rows, words={"table", "why"}))
-    if found.note:
-        parts.append(small(found.note))
+    if retrieved.note:
+        parts.append(small(retrieved.note))
     if plan is not None and (plan.steps or plan.left_out):
         parts.append(_plan(plan))
     elif apart:
@@ -55,7 +49,7 @@ def found_html(found: RetrievedTables, plan: JoinPlan | None, apart: str = "") -
     return page("".join(parts))
 
 
-_SAID = {
+_CARDINALITIES = {
     "many-to-one": "several rows on the left can share one row on the right",
     "one-to-one": "each row has at most one partner",
     "one-to-many": "a row on the left can have several partners, and is then repeated",
@@ -63,29 +57,29 @@ _SAID = {
 }
 
 
-def _plan(plan: JoinPlan, report: MergeReport | None = None) -> str:
+def _plan(plan: Plan, report: Report | None = None) -> str:
     graph = f'<div style="padding:12px 0 6px">{join_graph(plan, report)}</div>'
     return graph + _legend(plan, report) + _alternatives(plan)
 
 
-def _legend(plan: JoinPlan, report: MergeReport | None) -> str:
+def _legend(plan: Plan, report: Report | None) -> str:
     if not plan.steps:
         return "".join(small(line) for line in left_out_lines(plan))
     shares = {share.split()[0] for share in shares_of(plan, report)}
     there = {step.cardinality for step in plan.steps}
-    signs = [f"{MARKS[kind]}: {said}" for kind, said in _SAID.items() if kind in there]
+    signs = [f"{MARKS[kind]}: {meaning}" for kind, meaning in _CARDINALITIES.items() if kind in there]
     if "match" in shares:
         signs.append("match: the share of rows that have a partner")
     if "sure" in shares:
         signs.append("sure: the confidence in the key")
-    if any(step.score < DOUBTFUL for step in plan.steps):
+    if any(step.score < DOUBTFUL_BELOW for step in plan.steps):
         signs.append("dashed line: low-confidence key")
     if plan.bridges:
         signs.append("dashed box: a table that only connects the others")
     return small("; ".join(signs)) + "".join(small(line) for line in left_out_lines(plan))
 
 
-def _alternatives(plan: JoinPlan) -> str:
+def _alternatives(plan: Plan) -> str:
     if not plan.alternatives:
         return ""
     figures = "".join(
@@ -97,7 +91,7 @@ def _alternatives(plan: JoinPlan) -> str:
     return f"<details><summary>{other_ways(plan)}</summary>{legend}{figures}</details>"
 
 
-def _report(report: MergeReport) -> str:
+def _report(report: Report) -> str:
     names = ["join", "rows in", "matched", "no partner", "null keys", "coerced", "fan-out", "unused", "rows out"]
     rows = []
     for step in report.steps:
@@ -106,7 +100,7 @@ def _report(report: MergeReport) -> str:
         rows.append([*cells, f"{step.fan_out:.2f}", f"{step.unmatched_right:,}", f"{step.rows_out:,}"])
     preface = "".join(f"<p>{escaped(text)}</p>" for text in report.preface)
     troubles = [f"{step.left} = {step.right}: {'; '.join(step.troubles)}." for step in report.steps if step.troubles]
-    told = "".join(f"<li>{escaped(text)}</li>" for text in [*troubles, *report.doubts])
+    items = "".join(f"<li>{escaped(text)}</li>" for text in [*troubles, *report.doubts])
     steps = table(names, rows, words={"join"}) if rows else ""
-    sentences = f"<ul>{told}</ul>" if told else ""
+    sentences = f"<ul>{items}</ul>" if items else ""
     return f"{preface}<p>{escaped(report.heading)}</p>{steps}{sentences}<p>{escaped(report.ending)}</p>"

@@ -11,7 +11,7 @@ from tagframe.errors import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_REASONS = 10
+_MAX_REASONS = 10
 _SHADES = {
     **dict.fromkeys(("yes", "kept", "answered", "joined"), 0.7),
     "cut": 0.4,
@@ -21,8 +21,8 @@ _SHADES = {
     "failed": -1.0,
 }
 """How dark each outcome is in the bar; failed ones are hatched."""
-_BAR, _BAR_HEIGHT = 560.0, 22.0
-_LEAST = 6.0
+_BAR_WIDTH, _BAR_HEIGHT = 560.0, 22.0
+_MIN_WIDTH = 6.0
 """The least width of an outcome in pixels, so that one row of a million is visible."""
 
 
@@ -34,20 +34,20 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str]
         rows_html: these rows, as pandas shows a frame.
         remarks: sentences on the operator as a whole.
     """
-    found = outcomes["outcome"].value_counts()
-    counts = {kind: int(found[kind]) for kind in _SHADES if kind in found}
+    numbers = outcomes["outcome"].value_counts()
+    counts = {kind: int(numbers[kind]) for kind in _SHADES if kind in numbers}
     parts = []
     if counts:
-        told = ", ".join(f"{count:,} {kind} ({percent(count / len(outcomes))})" for kind, count in counts.items())
-        parts = [f'<div style="padding:6px 0">{_bar(counts)}</div>', f"<p>{escaped(told)}</p>"]
+        summary = ", ".join(f"{count:,} {kind} ({percent(count / len(outcomes))})" for kind, count in counts.items())
+        parts = [f'<div style="padding:6px 0">{_bar(counts)}</div>', f"<p>{escaped(summary)}</p>"]
     parts += [small(escaped(remark)) for remark in remarks]
     reasons: dict[str, list[str]] = {}
     for label, error in outcomes.loc[outcomes["error"].notna(), "error"].items():
         reasons.setdefault(str(error), []).append(str(label))
     if reasons:
         rows = [[f"{len(labels):,}", escaped(labels[0]), escaped(error)] for error, labels in reasons.items()]
-        parts.append(table(["rows", "first", "why they failed"], rows[:_MOST_REASONS], words={"why they failed"}))
-        parts += [small(f"and {len(rows) - _MOST_REASONS:,} other reasons")] if len(rows) > _MOST_REASONS else []
+        parts.append(table(["rows", "first", "why they failed"], rows[:_MAX_REASONS], words={"why they failed"}))
+        parts += [small(f"and {len(rows) - _MAX_REASONS:,} other reasons")] if len(rows) > _MAX_REASONS else []
     parts.append(f"<details><summary>{counted(len(outcomes), 'row')}</summary>{rows_html}</details>")
     return page("".join(parts))
 
@@ -55,7 +55,9 @@ def outcomes_html(outcomes: pd.DataFrame, rows_html: str, remarks: Sequence[str]
 def _bar(counts: dict[str, int]) -> str:
     """The outcomes as parts of one bar, each wide enough to be visible."""
     total = sum(counts.values())
-    widths = {kind: _LEAST + (_BAR - _LEAST * len(counts)) * count / total for kind, count in counts.items()}
+    widths = {
+        kind: _MIN_WIDTH + (_BAR_WIDTH - _MIN_WIDTH * len(counts)) * count / total for kind, count in counts.items()
+    }
     x, drawn = 1.0, []
     for kind, width in widths.items():
         shade = _SHADES[kind]
@@ -72,4 +74,6 @@ def _bar(counts: dict[str, int]) -> str:
         '<defs><pattern id="tagframe-failed" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><path d="M0 0 V6" stroke="currentColor" stroke-width="3"/></pattern></defs>'
     )
-    return svg(_BAR + 2, _BAR_HEIGHT + 20, f"Outcomes of {counted(total, 'row')}", hatch + "".join(drawn), least=0.5)
+    return svg(
+        _BAR_WIDTH + 2, _BAR_HEIGHT + 20, f"Outcomes of {counted(total, 'row')}", hatch + "".join(drawn), least=0.5
+    )

@@ -13,14 +13,14 @@ from tagframe.errors import NothingToPlot, counted, needing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_BARS = 30
+_MAX_BARS = 30
 """More bars cannot be read: the first are drawn, and the axis says how many rows there are."""
-_MOST_SERIES = 3
-_LINE = 60
+_MAX_SERIES = 3
+_LINE_LETTERS = 60
 """Characters of a line of the title, or of all labels of upright bars that stand beside each other."""
-_LONG = 12
+_MAX_UPRIGHT_LETTERS = 12
 """If a label is longer, the bars lie, so that it can be read."""
-_LONGEST = 40
+_MAX_LABEL_LETTERS = 40
 
 
 def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes:
@@ -42,49 +42,49 @@ def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes
             f"{columns}; look at answer.rows"
         )
     if not labels and not times and len(numbers) > 1:
-        kind, x, shown = "scatter", numbers[0], numbers[1:2]
+        kind, x, series = "scatter", numbers[0], numbers[1:2]
     else:
         # Times with labels beside them are many series in one column: the labels then say more.
         kind = "line" if times and not labels and len(frame) > 1 else "bar"
-        x, shown = next(iter([*labels, *times] if kind == "bar" else times), ""), numbers[:_MOST_SERIES]
-    whole = frame.dropna(subset=[*shown, *([x] if x else [])])
-    drawn = whole.head(_MOST_BARS) if kind == "bar" else whole.sort_values(x)
+        x, series = next(iter([*labels, *times] if kind == "bar" else times), ""), numbers[:_MAX_SERIES]
+    whole = frame.dropna(subset=[*series, *([x] if x else [])])
+    drawn = whole.head(_MAX_BARS) if kind == "bar" else whole.sort_values(x)
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
-    ax.set_title(textwrap.fill(_plain(question), _LINE))
+    ax.set_title(textwrap.fill(_plain(question), _LINE_LETTERS))
     if kind == "scatter":
-        drawn.plot.scatter(x, shown[0], ax=ax)
+        drawn.plot.scatter(x, series[0], ax=ax)
     elif kind == "line":
-        drawn.set_index(x)[shown].plot.line(marker="o", ax=ax, legend=len(shown) > 1)
+        drawn.set_index(x)[series].plot.line(marker="o", ax=ax, legend=len(series) > 1)
     else:
-        kind = _draw_bars(drawn, x, shown, ax)
-    if len(shown) == 1:
-        (ax.set_xlabel if kind == "barh" else ax.set_ylabel)(_plain(shown[0]))
+        kind = _draw_bars(drawn, x, series, ax)
+    if len(series) == 1:
+        (ax.set_xlabel if kind == "barh" else ax.set_ylabel)(_plain(series[0]))
     notes = [f"{len(frame) - len(whole)} of {len(frame)} rows have no value"] if len(whole) < len(frame) else []
     notes += [f"the first {len(drawn)} of {len(whole)} rows"] if len(drawn) < len(whole) else []
     ax.set_xlabel("; ".join(filter(None, [ax.get_xlabel(), *notes])))
     return ax
 
 
-def _draw_bars(frame: pd.DataFrame, x: str, shown: list[str], ax: Axes) -> str:
+def _draw_bars(frame: pd.DataFrame, x: str, series: list[str], ax: Axes) -> str:
     """Draw them, upright or lying; the kind that was drawn."""
-    told = [_plain(str(label)) for label in frame[x]] if x else [""] * len(frame)
-    labels = [textwrap.shorten(label, _LONGEST, placeholder="…") for label in told]
-    bars = frame[shown].set_axis(labels, axis="index")
-    if max(map(len, labels), default=0) > _LONG:
-        bars.iloc[::-1].plot.barh(ax=ax, legend=len(shown) > 1)
+    texts = [_plain(str(label)) for label in frame[x]] if x else [""] * len(frame)
+    labels = [textwrap.shorten(label, _MAX_LABEL_LETTERS, placeholder="…") for label in texts]
+    bars = frame[series].set_axis(labels, axis="index")
+    if max(map(len, labels), default=0) > _MAX_UPRIGHT_LETTERS:
+        bars.iloc[::-1].plot.barh(ax=ax, legend=len(series) > 1)
         return "barh"
-    bars.plot.bar(ax=ax, legend=len(shown) > 1, rot=0 if sum(map(len, labels)) < _LINE else 90)
+    bars.plot.bar(ax=ax, legend=len(series) > 1, rot=0 if sum(map(len, labels)) < _LINE_LETTERS else 90)
     ax.set_xlabel(_plain(x))
     return "bar"
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
     """The names of the columns, each once."""
-    found: list[str] = []
+    names: list[str] = []
     for name in map(str, rows.columns):
-        found.append(name if name not in found else f"{name} (column {len(found) + 1})")
-    return found
+        names.append(name if name not in names else f"{name} (column {len(names) + 1})")
+    return names
 
 
 def _plain(text: str) -> str:

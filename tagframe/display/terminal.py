@@ -6,18 +6,14 @@ import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tagframe.display.markup import percent, width_of
+from tagframe.display.results import Plan, Retrieved, Step
 from tagframe.errors import counted
-
-if TYPE_CHECKING:
-    from tagframe.joins import JoinPlan, JoinStep
-    from tagframe.retrieval import RetrievedTables
 
 WIDTH = 80
 """Text is wrapped to this many columns."""
-_LONGEST_QUESTION = 300
+_MAX_QUESTION_LETTERS = 300
 
 
 def fitted(text: str, width: int = WIDTH) -> str:
@@ -45,26 +41,26 @@ def _broken(line: str, width: int) -> Iterator[str]:
     goes_on = re.sub(r"[^│]", " ", begins.translate(_TREE)) + "  "
     if len(goes_on) > width / 2:
         begins, line, goes_on = "", line.strip(), "  "
-    shown, empty = begins, True
+    part, empty = begins, True
     for space, word in _WORD.findall(line[len(begins) :]):
-        if not empty and width_of(shown + space + word) > width:
-            yield shown
-            shown, empty, space = goes_on, True, ""
+        if not empty and width_of(part + space + word) > width:
+            yield part
+            part, empty, space = goes_on, True, ""
         empty = False
-        if width_of(shown + space + word) <= width:
-            shown += space + word
+        if width_of(part + space + word) <= width:
+            part += space + word
             continue
         for letter in space + word:
-            if width_of(shown + letter) > width:
-                yield shown
-                shown = goes_on
-            shown += letter
-    yield shown
+            if width_of(part + letter) > width:
+                yield part
+                part = goes_on
+            part += letter
+    yield part
 
 
-def join_tree(plan: JoinPlan) -> str:
+def join_tree(plan: Plan) -> str:
     """The plan as a tree of text, the start table at its root; a line for each step."""
-    joined: dict[str, list[JoinStep]] = defaultdict(list)
+    joined: dict[str, list[Step]] = defaultdict(list)
     for step in plan.steps:
         joined[step.base].append(step)
     lines = [plan.start]
@@ -78,7 +74,7 @@ def join_tree(plan: JoinPlan) -> str:
     return "\n".join(lines)
 
 
-def alternative_lines(plan: JoinPlan) -> list[str]:
+def alternative_lines(plan: Plan) -> list[str]:
     """One line for each other plan: the steps that differ, their chance, and whether it is equally likely.
 
     If all tables are in one database, its name is left out: :meth:`JoinPlan.use` does not need it.
@@ -86,7 +82,7 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
     databases = {source.database for source in plan.sources}
     prefix = f"{databases.pop()}." if len(databases) == 1 else ""
 
-    def named(steps: Sequence[JoinStep]) -> str:
+    def named(steps: Sequence[Step]) -> str:
         return " and ".join(str(step).replace(prefix, "") if prefix else str(step) for step in steps)
 
     lines = []
@@ -101,41 +97,41 @@ def alternative_lines(plan: JoinPlan) -> list[str]:
     return lines
 
 
-def plan_text(plan: JoinPlan) -> str:
+def plan_text(plan: Plan) -> str:
     """A plan in a terminal: the join tree, and the other ways to join."""
     through = f", through {', '.join(plan.bridges)}" if plan.bridges else ""
     lines = [f"JoinPlan of {counted(len(plan.tables), 'table')}{through}:"]
     lines += [f"  {line}" for line in join_tree(plan).split("\n")]
-    lines += [*map(str, plan.moves), *left_out_lines(plan)]
+    lines += left_out_lines(plan)
     if plan.alternatives:
         lines += [f"{other_ways(plan)}:", *(f"  {line}" for line in alternative_lines(plan))]
     return fitted("\n".join(lines))
 
 
-def found_text(found: RetrievedTables, plan: JoinPlan | None) -> str:
+def retrieved_text(retrieved: Retrieved, plan: Plan | None) -> str:
     """Retrieved tables in a terminal: the ranking with reasons, and the join tree."""
-    lines = [headline(found)]
-    width = max((len(hit.label) for hit in found.tables), default=0)
-    scores = scores_tell(found)
-    for rank, hit in enumerate(found.tables, start=1):
+    lines = [headline(retrieved)]
+    width = max((len(hit.label) for hit in retrieved.tables), default=0)
+    scores = scores_differ(retrieved)
+    for rank, hit in enumerate(retrieved.tables, start=1):
         score = f"  {hit.score:.3f}" if scores else ""
         chance = "" if hit.probability is None else f"  {percent(hit.probability):>4}"
         doubt = "  doubtful" if hit.doubtful else ""
         lines.append(f"{rank:>3}. {hit.label:<{width}}{score}{chance}{doubt}")
         lines += _filled(hit.reasons, indent=7)
     if plan is not None and (plan.steps or plan.left_out):
-        shown = join_tree(plan).split("\n") + left_out_lines(plan)
-        lines += ["joined on", *(f"     {line}" for line in shown)]
+        joins = join_tree(plan).split("\n") + left_out_lines(plan)
+        lines += ["joined on", *(f"     {line}" for line in joins)]
         if plan.alternatives:
             lines.append(f"     ({other_ways(plan)}: see .join_plan.alternatives)")
-    elif len(found.ids) > 1:
+    elif len(retrieved.ids) > 1:
         lines.append("no key pairs connect them")
-    if found.note:
-        lines.append(found.note)
+    if retrieved.note:
+        lines.append(retrieved.note)
     return fitted("\n".join(lines))
 
 
-def left_out_lines(plan: JoinPlan) -> list[str]:
+def left_out_lines(plan: Plan) -> list[str]:
     """A line for each table that a plan left out."""
     return [f"left out {table}: {plan.why_left_out(table)}" for table in plan.left_out]
 
@@ -147,18 +143,22 @@ def _filled(reasons: Sequence[str], indent: int) -> list[str]:
     return [" " * indent + line.replace("\xa0", " ") for line in lines]
 
 
-def other_ways(plan: JoinPlan) -> str:
+def other_ways(plan: Plan) -> str:
     """How many alternatives a plan has."""
     return counted(len(plan.alternatives), "other way to join", "other ways to join")
 
 
-def headline(found: RetrievedTables) -> str:
-    """What was asked, and how many tables were found."""
-    together = "" if found.anchor is None else f", together with {found.anchor}"
-    asked = found.question if len(found.question) <= _LONGEST_QUESTION else f"{found.question[:_LONGEST_QUESTION]}…"
-    return f"{counted(len(found.tables), 'table')} for {asked!r}{together}"
+def headline(retrieved: Retrieved) -> str:
+    """The question, and the number of tables that were found."""
+    together = "" if retrieved.anchor is None else f", together with {retrieved.anchor}"
+    question = (
+        retrieved.question
+        if len(retrieved.question) <= _MAX_QUESTION_LETTERS
+        else f"{retrieved.question[:_MAX_QUESTION_LETTERS]}…"
+    )
+    return f"{counted(len(retrieved.tables), 'table')} for {question!r}{together}"
 
 
-def scores_tell(found: RetrievedTables) -> bool:
+def scores_differ(retrieved: Retrieved) -> bool:
     """Whether the scores say more than the probabilities."""
-    return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in found.tables)
+    return any(hit.probability is None or abs(hit.score - hit.probability) > 1e-6 for hit in retrieved.tables)

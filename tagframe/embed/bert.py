@@ -26,7 +26,7 @@ _ONNXRUNTIME = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 _LARGEST_WEIGHT, _LARGEST_STATE = 63, 127
 """In int8. Processors without VNNI add two products in 16 bits, which weights of seven bits do not overflow."""
-_NEVER = -1e9
+_PADDING_SCORE = -1e9
 """Added to the attention scores of padding tokens."""
 
 
@@ -89,20 +89,20 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False)
     tokens = add("Reshape", add("Add", words, add("Add", where, kind)), flat)
     tokens = norm(tokens, "embeddings.LayerNorm")
     padding = add("Sub", add("Cast", "mask", to=FLOAT), constant("real", np.float32(1)))
-    padding = add("Mul", padding, constant("never", np.float32(-_NEVER)))
+    padding = add("Mul", padding, constant("never", np.float32(-_PADDING_SCORE)))
     padding = add("Unsqueeze", padding, constant("axes", np.array([1, 2])))
     for number in range(sum(name.endswith("attention.self.query.weight") for name in shapes)):
         layer = f"encoder.layer.{number}"
 
         def head(part: str, order: list[int], tokens: str = tokens, layer: str = layer) -> str:
-            told = add("Reshape", dense(tokens, f"{layer}.attention.self.{part}"), whole)
-            return add("Transpose", add("Reshape", told, split), perm=order)
+            projected = add("Reshape", dense(tokens, f"{layer}.attention.self.{part}"), whole)
+            return add("Transpose", add("Reshape", projected, split), perm=order)
 
         queries = add("Mul", head("query", [0, 2, 1, 3]), scale)
         chances = add("Softmax", add("Add", add("MatMul", queries, head("key", [0, 2, 3, 1])), padding), axis=-1)
         seen = add("Transpose", add("MatMul", chances, head("value", [0, 2, 1, 3])), perm=[0, 2, 1, 3])
-        told = dense(add("Reshape", seen, flat), f"{layer}.attention.output.dense")
-        tokens = norm(add("Add", told, tokens), f"{layer}.attention.output.LayerNorm")
+        attention = dense(add("Reshape", seen, flat), f"{layer}.attention.output.dense")
+        tokens = norm(add("Add", attention, tokens), f"{layer}.attention.output.LayerNorm")
         inner = add("Gelu", dense(tokens, f"{layer}.intermediate.dense"))
         tokens = norm(add("Add", dense(inner, f"{layer}.output.dense"), tokens), f"{layer}.output.LayerNorm")
     add("Reshape", tokens, whole, output="states")
@@ -122,8 +122,8 @@ class _Graph:
     ) -> str:
         """Add a ``NodeProto``; gives the name of its output."""
         output = output or f"{operator} {len(self._nodes)}"
-        told = [(5, _attribute(name, value)) for name, value in attributes.items()]
-        self._nodes.append(_message(*((1, name) for name in inputs), (2, output), (4, operator), *told, (7, domain)))
+        encoded = [(5, _attribute(name, value)) for name, value in attributes.items()]
+        self._nodes.append(_message(*((1, name) for name in inputs), (2, output), (4, operator), *encoded, (7, domain)))
         return output
 
     def constant(self, name: str, value: np.ndarray[Any, Any] | np.generic) -> str:

@@ -16,10 +16,10 @@ from tagframe.embed.protocol import Kind, TextVectors, check_kind, unit
 from tagframe.errors import InvalidArgument
 from tagframe.progress import waiting
 
-REMEMBERED = 256
+MAX_REMEMBERED_TEXTS = 256
 _FEW = 16
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-_LONGEST = 100_000
+_MAX_TEXT_LETTERS = 100_000
 """How many characters of a text the tokenizer gets. It reads a whole text before it keeps the few hundred tokens that
 the model takes: a minute for 10 MB."""
 
@@ -122,7 +122,7 @@ class LocalEmbedder(ABC):
         for key, vector in vectors.items():
             self._remembered[key] = vector
             self._remembered.move_to_end(key)
-        while len(self._remembered) > REMEMBERED:
+        while len(self._remembered) > MAX_REMEMBERED_TEXTS:
             self._remembered.popitem(last=False)
 
 
@@ -144,4 +144,4 @@ def distinct_of(texts: Sequence[str]) -> list[str]:
 def readable(text: str) -> str:
     """What a tokenizer gets: the beginning, without lone surrogates, which tokenizers reject; positions stay the
     same."""
-    return _HALF_CHARACTER.sub("\ufffd", text[:_LONGEST])
+    return _HALF_CHARACTER.sub("\ufffd", text[:_MAX_TEXT_LETTERS])

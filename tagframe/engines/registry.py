@@ -82,7 +82,7 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     Args:
         file: its ending tells its format.
         look_inside: whether a file of any ending is read as SQLite if it begins like one.
-        csv: how CSV files are written (:attr:`~tagframe.engines.files.csv.CSVEngine.told`).
+        csv: how CSV files are written (:attr:`~tagframe.engines.files.csv.CSVEngine.given`).
 
     Raises:
         OSError: the file cannot be read.
@@ -95,7 +95,7 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
         return UnreadEngine(file, way)
     if engine is None and name.endswith(TEXTS) and is_delimited(file):
         engine = CSVEngine(file)
-    return replace(engine, told=csv) if isinstance(engine, CSVEngine) else engine
+    return replace(engine, given=csv) if isinstance(engine, CSVEngine) else engine
 
 
 NO_URL = (
@@ -137,8 +137,8 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         )
     url = url.strip()
     url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
-    found = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
-    engine = found(url, schemas)
+    open_engine = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
+    engine = open_engine(url, schemas)
     if password_from is not None:
         keep_source(engine.identity, password_from)
     return engine

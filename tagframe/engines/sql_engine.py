@@ -13,14 +13,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers, quoted
-from tagframe.engines.pushdown import Pushdown
+from tagframe.engines.pushdown import Pushdown, Statement, compared
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 
@@ -48,6 +48,8 @@ class SQLEngine(Engine):
     picks_rows = True
     numbers_are = "key of one integer"
     """What a table needs for its rows to have numbers."""
+    numbers_at_once: ClassVar[int] = 2**31
+    """Rows are picked by this many numbers in a statement."""
 
     @abstractmethod
     def reading(self, table: str) -> AbstractContextManager[TableRows]:
@@ -77,7 +79,10 @@ class SQLEngine(Engine):
         with self.reading(table) as source:
             if not source.is_numbered:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
-            _, frame = source.numbered(columns, numbers)
+            step = self.numbers_at_once
+            starts = range(0, max(1, len(numbers)), step)
+            parts = [source.numbered(columns, numbers[start : start + step])[1] for start in starts]
+        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         if len(frame) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
         return frame
@@ -171,16 +176,20 @@ class SampledValues(Pushdown):
         return form.found(self.values(form.hashes(self.from_item(table), most), table), others)
 
     @abstractmethod
+    def from_item(self, table: str) -> str:
+        """The table in FROM."""
+
+    @abstractmethod
+    def values(self, sql: str, table: str) -> list[Any]:
+        """The one column that a statement gives."""
+
+    def compared(self, table: str, column: str) -> str:
+        """A key column of ``t`` as it is compared."""
+        return compared(self, table, column, "t").sql(dialect=self.dialect)
+
+    @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
         """Whether a text matches a regular expression."""
-
-    def is_odd(self, text: str) -> str:
-        """By a pattern."""
-        return self.matches(text, "[^ -~]")
-
-    def is_dated(self, text: str) -> str:
-        """By a pattern."""
-        return self.matches(text, "^ *[0-9]{4}[-/]")
 
     @abstractmethod
     def form(self, table: str, column: str) -> Form | None:
@@ -215,18 +224,24 @@ class SampledValues(Pushdown):
             f"SELECT count(*) AS seen, count(o.k) AS found FROM v LEFT JOIN "
             f"({theirs} WHERE {self.compared(other, other_column)} IN (SELECT k FROM v)) AS o ON o.k = v.k"
         )
-        found = self.numbers(query)
-        return int(found["seen"]), int(found["found"])
+        numbers = [("", "integer", "seen"), ("", "integer", "found")]
+        found = self.rows(Statement(query, numbers, f"table {other!r}", counts=True))
+        return int(found["seen"].iloc[0]), int(found["found"].iloc[0])
 
     def keys(self, table: str, column: str, most: int) -> pd.Index:
         """Some distinct values of a column that are not null."""
-        return self.index(table, column, self.values(self.some(table, column, most), table))
+        found = self.values(self.some(table, column, most), table)
+        return pd.Index(list(map(int, found)) if self.cells(table, column).key == "integer" else found)
 
     def held(self, table: str, column: str, keys: pd.Index) -> int:
         """How many of these keys a column holds."""
-        query = f"SELECT DISTINCT {self.compared(table, column)} AS k FROM {self.from_item(table)} AS t"
-        counted = f"SELECT count(*) AS n FROM ({query} WHERE {self.one_of(table, column, keys)}) AS s"
-        return int(self.values(counted, table)[0])
+        values: dict[str, Any] = {}
+        key, cells = compared(self, table, column, "t"), self.cells(table, column)
+        condition = self.among(key, cells, keys, values).sql(dialect=self.dialect)
+        query = f"SELECT DISTINCT {key.sql(dialect=self.dialect)} AS k FROM {self.from_item(table)} AS t"
+        counted = f"SELECT count(*) AS n FROM ({query} WHERE {condition}) AS s"
+        found = self.rows(Statement(counted, [("", "integer", "n")], f"table {table!r}", values, counts=True))
+        return int(found["n"].iloc[0])
 
 
 _LONGEST_NUMBER = 60

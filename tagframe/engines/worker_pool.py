@@ -80,7 +80,7 @@ class Process:
         self.copied: str | None = None
         self.is_spent = False
         self._is_ready = False
-        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         package, modules = Path(tagframe.engines.__file__).parent.parent, ",".join(kind.modules)
         try:
             # -I and -S: nothing of the user's settings or packages is loaded. A session of its own: a Ctrl-C of the
@@ -92,7 +92,7 @@ class Process:
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
                 cwd=package,
-                env={**kept, **_ENVIRONMENT},
+                env={**passed_on, **_ENVIRONMENT},
                 start_new_session=True,
             )
         except OSError as error:
@@ -307,31 +307,31 @@ def answered(
     Raises:
         UnsafeSQL, SQLFailed, UnreadableTable: it did not finish.
     """
-    limits, shown = statement.limits, statement.shown
+    limits, excerpt = statement.limits, statement.excerpt
     memory = limits.memory * 2**20 + more_memory
     try:
-        (state, *said), parts = pool().run(
+        (state, *details), parts = pool().run(
             kind, request, seconds=statement.seconds_left, memory=memory, supply=supply, copied=copied
         )
     except Died as error:
         raise SQLFailed(str(error)) from error
     except Expired:
-        raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
+        raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {excerpt}") from None
     if state == protocol.ROWS:
-        return said, parts
-    reason = str(said[0])
+        return details, parts
+    reason = str(details[0])
     if state == protocol.OUT_OF_MEMORY:
-        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {shown}")
+        raise SQLFailed(f"the SQL needs more than SQLLimits(memory={limits.memory}) megabytes: {excerpt}")
     if state == protocol.TOO_LARGE:
-        raise SQLFailed(f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes: {reason}: {shown}")
+        raise SQLFailed(f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes: {reason}: {excerpt}")
     if state == protocol.REFUSED:
-        raise UnsafeSQL(f"{title} refused the SQL: {reason}: {shown}")
+        raise UnsafeSQL(f"{title} refused the SQL: {reason}: {excerpt}")
     if state == protocol.UNREADABLE:
         raise UnreadableTable(f"the SQL cannot be run: {reason}; call tagframe.open_corpus again")
     if state == protocol.NO_COLUMN:
         hint = " (text stands in single quotes)" if f'"{reason}"' in statement.sql else ""
-        reason = f"no such column: {reason}{hint} in {did_you_mean(reason.rpartition('.')[2], said[1])}"
-    raise SQLFailed(f"{title} could not run the SQL: {reason}: {shown}")
+        reason = f"no such column: {reason}{hint} in {did_you_mean(reason.rpartition('.')[2], details[1])}"
+    raise SQLFailed(f"{title} could not run the SQL: {reason}: {excerpt}")
 
 
 _alive: weakref.WeakSet[Process] = weakref.WeakSet()

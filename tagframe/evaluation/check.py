@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
-from tagframe.corpus.references import Column, ToldKey, in_role
-from tagframe.errors import HiddenColumn, InvalidArgument, JoinError, counted
+from tagframe.corpus.references import ToldKey, in_role
+from tagframe.errors import InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
 from tagframe.merging import run_plan
 
-BOUND = 0.1
+MAX_CHANGE = 0.1
 """The largest accepted change of a share: of nulls, of distinct values, of rows, and of rows with a partner."""
 
 
@@ -41,14 +41,14 @@ class Check:
         return asdict(self)
 
     def __repr__(self) -> str:
-        looked = f"{counted(self.tables, 'table')} and {counted(self.keys, 'declared or learned key')}: "
+        heading = f"{counted(self.tables, 'table')} and {counted(self.keys, 'declared or learned key')}: "
         if self.is_first:
-            looked += "baseline written; "
-        looked += "these have changed:" if self.findings else "no changes"
-        return "\n".join([looked, *(f"  {finding}" for finding in self.findings)])
+            heading += "baseline written; "
+        heading += "these have changed:" if self.findings else "no changes"
+        return "\n".join([heading, *(f"  {finding}" for finding in self.findings)])
 
 
-def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept: bool = False) -> Check:
+def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, accept: bool = False) -> Check:
     """Compare the tables and keys of a corpus with a baseline.
 
     A key is checked if it was declared (``corpus.keys.add``) or learned; inferred keys are not. It holds if at least
@@ -68,21 +68,20 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = BOUND, accept:
     if not 0 <= bound <= 1:
         raise InvalidArgument(f"bound must be a share from 0 to 1; got {bound!r}")
     path = Path(baseline)
-    told = _told(corpus)
+    keys = _keys_to_check(corpus)
     is_first = accept or not path.exists()
     now = {
         "tables": {profile.id: _shape(profile.rows, profile.columns) for profile in corpus.profiles},
-        "keys": {str(key): _held(corpus, key) for key in told},
+        "keys": {str(key): _match_of(corpus, key) for key in keys},
     }
-    hidden = fact_store(corpus).hidden.hidden
     then = now if is_first else _read(path)
-    findings = [*_changes(then["tables"], now["tables"], bound, hidden), *_broken(then["keys"], now["keys"], bound)]
+    findings = [*_changes(then["tables"], now["tables"], bound), *_broken(then["keys"], now["keys"], bound)]
     if is_first:
         path.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return Check(tuple(findings), len(corpus), len(told), is_first)
+    return Check(tuple(findings), len(corpus), len(keys), is_first)
 
 
-def _told(corpus: Corpus) -> list[ToldKey]:
+def _keys_to_check(corpus: Corpus) -> list[ToldKey]:
     """The keys that a user declared or that statements used, once each, also of tables that are gone."""
     known = fact_store(corpus).facts
     return list({key.sides: key for key in (*known.ran, *known.keys)}.values())
@@ -94,10 +93,10 @@ def _shape(rows: int | None, columns: tuple[ColumnProfile, ...]) -> dict[str, An
         distinct = column.distinct / filled if column.distinct is not None and filled else None
         return {"type": column.family, "null": column.null_share, "distinct": distinct}
 
-    return {"rows": rows, "columns": {column.name: shares(column) for column in columns if not column.hidden}}
+    return {"rows": rows, "columns": {column.name: shares(column) for column in columns}}
 
 
-def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
+def _match_of(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
     """The share of rows with a key that find their partner, and how often a row is repeated; or the problem."""
     for table, columns in ((key.left_table, key.left_columns), (key.right_table, key.right_columns)):
         if table not in corpus:
@@ -116,8 +115,6 @@ def _held(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
             plan = plan_tables(corpus, ends, anchor=ends[0], given=[pair], stack_unions=False)
             _, report = run_plan(plan, corpus, how="left", on_fanout="allow", on_loss="allow", on_ambiguous="allow",
                                  columns=[])  # fmt: skip
-    except HiddenColumn as error:
-        return {"problem": f"it cannot be checked: {error}"}
     except JoinError as error:
         return {"problem": str(error).splitlines()[0]}
     (step,) = report.steps
@@ -138,44 +135,44 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
             }
             for id, table in read["tables"].items()
         }
-        return {"tables": tables, "keys": {key: dict(held) for key, held in read["keys"].items()}}
+        return {"tables": tables, "keys": {key: dict(match) for key, match in read["keys"].items()}}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgument(f"{path} was not written by `tagframe check`: {error!r}") from error
 
 
-def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float, hidden: Set[Column]) -> list[str]:
-    found = []
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
+    changes = []
     for table, old in then.items():
         if table not in now:
-            found.append(f"table {table} is gone")
+            changes.append(f"table {table} is gone")
             continue
         rows, before = now[table]["rows"], old["rows"]
         if rows is not None and before is not None and abs(rows - before) > bound * before:
-            found.append(f"{table} has {rows:,} rows; before, {before:,}")
+            changes.append(f"{table} has {rows:,} rows; before, {before:,}")
         for column, was in old["columns"].items():
-            held = now[table]["columns"].get(column)
-            if held is None and (table, column) in hidden:
+            column_now = now[table]["columns"].get(column)
+            if column_now is None:
+                changes.append(f"column {table}.{column} is gone")
                 continue
-            if held is None:
-                found.append(f"column {table}.{column} is gone")
-                continue
-            if held["type"] != was["type"]:
-                found.append(f"{table}.{column} holds {held['type']} values; before, {was['type']} values")
+            if column_now["type"] != was["type"]:
+                changes.append(f"{table}.{column} holds {column_now['type']} values; before, {was['type']} values")
             for share, called in (("null", "empty"), ("distinct", "distinct")):
-                if None not in (held[share], was[share]) and abs(held[share] - was[share]) > bound:
-                    found.append(f"{held[share]:.0%} of {table}.{column} are {called}; before, {was[share]:.0%}")
-    return found
+                if None not in (column_now[share], was[share]) and abs(column_now[share] - was[share]) > bound:
+                    changes.append(
+                        f"{column_now[share]:.0%} of {table}.{column} are {called}; before, {was[share]:.0%}"
+                    )
+    return changes
 
 
 def _broken(then: Mapping[str, Any], now: Mapping[str, Any], bound: float) -> list[str]:
-    found = []
-    for key, held in now.items():
-        was = then.get(key, held)
-        if "problem" in held:
-            found.append(f"the key {key} does not hold: {held['problem']}")
-        elif held["matched"] == 0 or held["matched"] < was.get("matched", 0) - bound:
-            before = f"; before, {was['matched']:.0%}" if was is not held and "matched" in was else ""
-            found.append(f"{held['matched']:.0%} of the rows have a partner by the key {key}{before}")
-        elif held["fan_out"] > 1 >= was.get("fan_out", held["fan_out"]):
-            found.append(f"the key {key} repeats rows: one becomes {held['fan_out']:.2f} on average; before, 1")
-    return found
+    changes = []
+    for key, match in now.items():
+        was = then.get(key, match)
+        if "problem" in match:
+            changes.append(f"the key {key} does not hold: {match['problem']}")
+        elif match["matched"] == 0 or match["matched"] < was.get("matched", 0) - bound:
+            before = f"; before, {was['matched']:.0%}" if was is not match and "matched" in was else ""
+            changes.append(f"{match['matched']:.0%} of the rows have a partner by the key {key}{before}")
+        elif match["fan_out"] > 1 >= was.get("fan_out", match["fan_out"]):
+            changes.append(f"the key {key} repeats rows: one becomes {match['fan_out']:.2f} on average; before, 1")
+    return changes

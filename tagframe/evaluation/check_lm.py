@@ -36,7 +36,7 @@ _FORMS: dict[str, Callable[..., pd.DataFrame]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
         what: its name.
@@ -57,7 +57,7 @@ class LMCheck(Public):
 
     Attributes:
         model: its name.
-        findings: what was looked at, in order.
+        findings: the results of the checks, in order.
         settings: the line to paste; "" if the model does not answer.
         requests: that were sent.
     """
@@ -141,14 +141,14 @@ def _server(lm: LM, probed: Probed, way: Way) -> list[Finding]:
     more = "--parallel (llama.cpp) or OLLAMA_NUM_PARALLEL serves more"
     all_served = probed.at_once >= AT_ONCE
     return [
-        Finding("context", "note", "not told", "set context_window=, so that long rows are cut in time")
+        Finding("context", "note", "not reported", "set context_window=, so that long rows are cut in time")
         if window is None
         else Finding("context", "ok", f"{window:,} tokens")
         if window >= SMALL_WINDOW
         else Finding("context", "note", f"{window:,} tokens", few),
-        Finding("structured output", "note", "answers are held to no form", "weak models then miss the form often")
+        Finding("structured output", "note", "answers are free", "weak models then often miss the form")
         if way == "off"
-        else Finding("structured output", "ok", f"answers are held to a {_WAYS[way]}"),
+        else Finding("structured output", "ok", f"the server enforces a {_WAYS[way]}"),
         Finding("logprobs", "ok", "given")
         if probed.logprobs
         else Finding("logprobs", "note", "not given", "confidence= and cascades have less to go by"),

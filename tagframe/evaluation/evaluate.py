@@ -21,7 +21,7 @@ from tagframe.evaluation.match import is_ordered, match
 from tagframe.evaluation.scores import scores_of
 from tagframe.joins.roles import without_roles
 from tagframe.learning.reading import Names, read_statement
-from tagframe.progress import shown
+from tagframe.progress import track
 from tagframe.retrieval import retrieve_tables
 
 _MEANS = {"precision": "P", "recall": "R", "complete": "CR", "exact": "exact", "joins": "joins", "right": "EX"}
@@ -59,11 +59,11 @@ class Evaluation:
         lines = [f"{len(self.questions):,} questions: " + ", ".join(f"{of} {mean}" for of, mean in self.scores.items())]
         for row in self.questions.to_dict("records"):
             missing = [table for table in row["needed"] if table not in row["found"]]
-            said = [f"not found: {', '.join(missing)}"] if missing and not row["problem"] else []
-            said += [row["problem"]] if row["problem"] else []
-            said += ["the rows differ from those of the SQL"] if row["right"] is False else []
-            if said:
-                lines.append(f"  {row['question']}\n    " + "; ".join(said))
+            problems = [f"not found: {', '.join(missing)}"] if missing and not row["problem"] else []
+            problems += [row["problem"]] if row["problem"] else []
+            problems += ["the rows differ from those of the SQL"] if row["right"] is False else []
+            if problems:
+                lines.append(f"  {row['question']}\n    " + "; ".join(problems))
         return "\n".join(lines)
 
 
@@ -100,8 +100,8 @@ def evaluate(
         )
     names = Names(corpus)
     dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
-    asked = shown(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
-    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in asked]))
+    rows = track(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
+    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in rows]))
 
 
 def _judged(
@@ -117,14 +117,14 @@ def _judged(
         judged["needed"] = list(needed.tables)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = retrieve_tables(question, corpus, k=k)
-            judged["found"] = list(found.ids)
-            scores = scores_of(found.ids, needed.tables)
+            retrieved = retrieve_tables(question, corpus, k=k)
+            judged["found"] = list(retrieved.ids)
+            scores = scores_of(retrieved.ids, needed.tables)
             judged.update(
                 precision=scores.precision, recall=scores.recall, complete=scores.complete, exact=scores.exact
             )
             if needed.joins:
-                joins = without_roles(found.joins, corpus)
+                joins = without_roles(retrieved.joins, corpus)
                 seen = {side for key in joins for side in ToldKey.of(vars(key)).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
 Rule: TypeAlias = Literal["spider", "bird"]
 
-_MOST_COLUMNS = 8
+_MAX_COLUMNS = 8
 """With more columns, only the given order is tried: there are too many others."""
 
 
@@ -24,9 +24,10 @@ def is_ordered(sql: str) -> bool:
     >>> is_ordered("SELECT a FROM t ORDER BY a"), is_ordered("SELECT a FROM (SELECT a FROM t ORDER BY a LIMIT 1)")
     (True, False)
     """
-    import sqlglot
+    from tagframe.engines.sql_reader import first_tree
 
-    return sqlglot.parse_one(sql, read="sqlite").args.get("order") is not None
+    tree = first_tree(sql, "sqlite")
+    return tree is not None and tree.args.get("order") is not None
 
 
 def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> bool:
@@ -49,7 +50,7 @@ def match(predicted: Rows, gold: Rows, rule: Rule, *, ordered: bool = False) -> 
     if len(ours) != len(theirs) or {len(row) for row in ours} != {len(row) for row in theirs}:
         return False
     width = len(theirs[0]) if theirs else 0
-    orders = itertools.permutations(range(width)) if width <= _MOST_COLUMNS else [tuple(range(width))]
+    orders = itertools.permutations(range(width)) if width <= _MAX_COLUMNS else [tuple(range(width))]
     counted = Counter(theirs)
     for order in orders:
         arranged = [tuple(row[position] for position in order) for row in ours]

@@ -24,13 +24,13 @@ class Scores(NamedTuple):
     exact: bool
 
 
-def scores_of(found: Collection[str], needed: Collection[str]) -> Scores:
+def scores_of(retrieved: Collection[str], needed: Collection[str]) -> Scores:
     """Compare two sets of tables.
 
     >>> scores_of(["film", "actor"], ["film", "cast"])
     Scores(precision=0.5, recall=0.5, f1=0.5, complete=False, exact=False)
     """
-    ours, theirs = set(found), set(needed)
+    ours, theirs = set(retrieved), set(needed)
     hit = len(ours & theirs)
     precision, recall = hit / max(len(ours), 1), hit / max(len(theirs), 1)
     f1 = 2 * precision * recall / (precision + recall) if hit else 0.0

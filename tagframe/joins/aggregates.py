@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.steps import PlanTable, table_order
 from tagframe.keys.column_names import is_measure
 
@@ -27,7 +27,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
     Raises:
         InvalidArgument: an unknown function, a table that is joined by several keys, the start table of the merge, or
             all tables.
-        TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or the column is hidden.
+        TableNotFound, ColumnNotFound: the plan has no such table or column.
     """
     sources = plan.by_id
     keys = [step.key for step in plan.steps]
@@ -54,7 +54,7 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
 
 def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str] | str) -> PlanTable:
     if functions == FIRST:
-        functions = {one: FIRST for one in source.columns if one not in keys and one not in source.hidden}
+        functions = {one: FIRST for one in source.columns if one not in keys}
         if not functions:
             return replace(source, distinct=True)
     if not isinstance(functions, Mapping) or not functions:
@@ -65,14 +65,12 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
     for column, function in functions.items():
         if column not in source.columns:
             raise ColumnNotFound(f"no column {column!r} in {source.id}: {did_you_mean(str(column), source.columns)}")
-        if column in source.hidden:
-            raise HiddenColumn(f"column {column!r} of {source.id} is hidden: its cells cannot be aggregated")
         if function not in FUNCTIONS:
             raise InvalidArgument(f"no function {function!r} in {did_you_mean(str(function), FUNCTIONS)}")
         if column in keys:
             raise InvalidArgument(f"{source.id} is joined by {column!r}: aggregate another column")
-    kept = {*keys, *functions}
-    columns = tuple(column for column in source.columns if column in kept)
+    needed = {*keys, *functions}
+    columns = tuple(column for column in source.columns if column in needed)
     return replace(
         source, columns=columns, unique=keys[:1] if len(keys) == 1 else (), aggregates=tuple(functions.items())
     )
@@ -80,7 +78,7 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
 
 def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, str]:
     """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row."""
-    columns = [column for column in source.columns if column not in keys and column not in source.hidden]
+    columns = [column for column in source.columns if column not in keys]
     measure = next((column for column in columns if is_measure(column)), None)
     column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
     first = f"aggregate={{{source.called!r}: {FIRST!r}}} for the first row of each"

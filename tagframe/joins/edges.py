@@ -15,20 +15,20 @@ from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import log_odds, probability
 
-_ENOUGH = 6.0
+_MAX_LOG_ODDS = 6.0
 """Log odds beyond this make no difference between keys."""
-_PLAIN_NAME = 4.0
+_NAME_BONUS = 4.0
 """The bonus of a name that fits in full."""
-_DECLARED = 5.0
+_DECLARED_BONUS = 5.0
 """The bonus of a declared key over every inferred one."""
-_NEAR = 4.0
+_MAX_NEAR_GAP = 4.0
 """Keys between two tables are nearly equally likely if their strengths differ by less. Then the question decides, or
 the order of their roles."""
-_SIBLING = 2.0
+_SIBLING_PENALTY = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
-_UNLIKE = 0.4
+_MAX_UNLIKE_CHANCE = 0.4
 """The largest chance of such a pair if the names differ: the head of a department is no teacher of a class."""
-_ROLES_APART = 1.0
+_MIN_ROLE_GAP = 1.0
 """Two references of one table to the same column are equally likely, for pairs with another table's reference, if their
 log odds differ by less."""
 _MAIN_ROLES = frozenset(
@@ -79,14 +79,14 @@ def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> l
         def odds(key: KeyPair, surest: Mapping[str, float] = surest) -> float:
             # The chances of two roles of one table do not say which is meant.
             own = log_odds(key.score)
-            return surest[key.left_table] if own > surest[key.left_table] - _ROLES_APART else own
+            return surest[key.left_table] if own > surest[key.left_table] - _MIN_ROLE_GAP else own
 
         for i, one in enumerate(group):
             for other in group[i + 1 :]:
                 if one.left_table != other.left_table:
-                    score = probability(min(odds(one), odds(other)) - _SIBLING)
+                    score = probability(min(odds(one), odds(other)) - _SIBLING_PENALTY)
                     if sole[one.left_table] == sole[other.left_table] == 1 and not _are_called_alike(one, other):
-                        score = min(score, _UNLIKE)
+                        score = min(score, _MAX_UNLIKE_CHANCE)
                     evidence = Evidence(origin="shared", reason=f"both reference {table}")
                     sides = one.left_table, one.left_columns, other.left_table, other.left_columns
                     found.append(KeyPair(*sides, score, evidence))
@@ -144,20 +144,20 @@ def _strength(key: KeyPair) -> float:
     """
     if key.score < ACCEPTED:
         return log_odds(key.score)  # a key below 50% comes after all likelier ones, whatever its name
-    declared = _DECLARED * (key.evidence.origin in ("declared", "given"))
-    return min(log_odds(key.score), _ENOUGH) + _PLAIN_NAME * key.evidence.name + declared
+    declared = _DECLARED_BONUS * (key.evidence.origin in ("declared", "given"))
+    return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
 
 
 def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:
     surest = max(group, key=lambda key: strengths[key])
     least = min(surest.score, ACCEPTED)
-    return [key for key in group if strengths[key] > strengths[surest] - _NEAR and key.score >= least]
+    return [key for key in group if strengths[key] > strengths[surest] - _MAX_NEAR_GAP and key.score >= least]
 
 
 def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
     surest = max(others, key=lambda other: other.score)
     is_told = any(other.evidence.origin in ("declared", "given") for other in others)
-    return not is_told and log_odds(key.score) > log_odds(surest.score) - _ROLES_APART
+    return not is_told and log_odds(key.score) > log_odds(surest.score) - _MIN_ROLE_GAP
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

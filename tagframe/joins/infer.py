@@ -19,10 +19,10 @@ from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
 from tagframe.joins.components import Components
-from tagframe.joins.moves import placed
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
+from tagframe.joins.steps import PlanTable
 from tagframe.keys.checking import contains_in
 from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
 from tagframe.keys.inference import (
@@ -30,7 +30,6 @@ from tagframe.keys.inference import (
     LARGE,
     by_database,
     composites_of,
-    single_and_composite_keys,
     single_keys,
     with_composites,
     with_told,
@@ -42,13 +41,13 @@ from tagframe.keys.matching import copies_in
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 """From key pairs to extra evidence for some of them, beside their score, in log odds."""
 
-_LONGEST_KEY = 64
+_MAX_KEY_LENGTH = 64
 """Texts that are longer than this on average are not keys."""
-_COUNTED = 0.5
+_MIN_RUN_DENSITY = 0.5
 """Numbers that fill more of their range are counted up."""
-_DOUBTED = 0.4
+_MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
-_FEW_CELLS = 500_000
+_MAX_FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
 
@@ -157,15 +156,15 @@ def plan_tables(
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
         if not gone:
             plan = replace(plan, left_out=tuple(sorted([*left_out, *apart])), unconnected=tuple(sorted(apart)))
-            return placed(plan, corpus)
+            return _with_schemas(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
 
 
 def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
     """How many rows of a small table are exact copies of others, if only these repeat a column's values; else 0."""
-    small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _FEW_CELLS
-    if not small or any(one.hidden for one in table.columns):
+    small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _MAX_FEW_CELLS
+    if not small:
         return 0
     with suppress(CorpusError):
         return copies_in(corpus.read(table.id), [column])
@@ -201,20 +200,13 @@ def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] =
     seen = facts.get("keys between", name, state, lambda text: _restored(text, members))
     if seen is None:
         seen = _seen(corpus, members, around)
-        facts.put("keys between", name, state, _kept(seen, members))
+        facts.put("keys between", name, state, _as_json(seen, members))
     return seen
 
 
 def accepted_keys(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     """The key pairs between tables that are more likely right than wrong, as in a plan, best first."""
     return [key for key in keys_between(corpus, tables).keys if key.score >= ACCEPTED]
-
-
-def keys_without_hidden_cells(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
-    """The key pairs between tables that are more likely right than wrong by what is not hidden, told keys included."""
-    profiles = [corpus.profile(table) for table in tables]
-    found = with_told(with_composites(*single_and_composite_keys(_one_schema(profiles))), profiles)
-    return [key for key in found if key.score >= ACCEPTED]
 
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
@@ -237,8 +229,7 @@ def _seen(corpus: Corpus, members: Sequence[TableProfile], around: Sequence[Tabl
     single, proposed = _inferred(corpus, profiles, around)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
-        known = facts_of(corpus).with_hidden([*profiles, *around])
-        single = single_keys(_one_schema(known), contains=contains_in(corpus))
+        single = single_keys(_one_schema([*profiles, *around]), contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
     composite = composites_of(_one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
@@ -257,7 +248,7 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
         run = integer_run(profile)
         return (
             run is not None
-            and run.density > _COUNTED
+            and run.density > _MIN_RUN_DENSITY
             and profile.distinct == (profile.rows or 0) - (profile.nulls or 0)
         )
 
@@ -267,7 +258,7 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
         if left.database == right.database or not all(counts(*end) for end in ends):
             return key
         reason = f"{key.evidence.reason}, but both databases may number their rows from 1"
-        return replace(key, score=min(key.score, _DOUBTED), evidence=replace(key.evidence, reason=reason))
+        return replace(key, score=min(key.score, _MAX_COUNTED_CHANCE), evidence=replace(key.evidence, reason=reason))
 
     return [doubted(key) for key in keys]
 
@@ -282,15 +273,15 @@ def _inferred(
     """
     databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(facts_of(corpus).with_hidden(members))), []
+        return single_keys(_one_schema(members)), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
     by_id = {profile.id: profile for profile in [*around, *members]}
-    asked = {profile.id for profile in members}
+    wanted = {profile.id for profile in members}
 
     def may_join(key: KeyPair) -> bool:
         left, right = key.left_table, key.right_table
-        return left in by_id and right in by_id and (key.score >= ACCEPTED or left in asked or right in asked)
+        return left in by_id and right in by_id and (key.score >= ACCEPTED or left in wanted or right in wanted)
 
     for database in sorted(databases):
         group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
@@ -331,7 +322,7 @@ def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], 
 
 def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     """The profile with exact counts, if its engine only has estimates and the rows are few."""
-    if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _FEW_CELLS:
+    if not profile.estimated or not profile.rows or profile.rows * len(profile.columns) > _MAX_FEW_CELLS:
         return profile
     names = [column.name for column in profile.columns if _may_be_key(column)]
     rows = corpus.read(profile.id, names)
@@ -339,7 +330,7 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [frame_chunk(rows)])
     counted = {column.name: column for column in found.columns}
     columns = tuple(
-        replace(counted[column.name], position=column.position, description=column.description, hidden=column.hidden)
+        replace(counted[column.name], position=column.position, description=column.description, private=column.private)
         if column.name in counted
         else column
         for column in profile.columns
@@ -348,13 +339,13 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
 
 
 def _may_be_key(column: ColumnProfile) -> bool:
-    """Whether a pass over the column's values is worthwhile; hidden values are never looked at."""
-    if not column.for_models or column.family not in ("integer", "text"):
+    """Whether a pass over the column's values is worthwhile."""
+    if column.family not in ("integer", "text"):
         return False
-    return sum(map(len, column.samples)) <= _LONGEST_KEY * len(column.samples)
+    return sum(map(len, column.samples)) <= _MAX_KEY_LENGTH * len(column.samples)
 
 
-def _kept(seen: Seen, members: Sequence[TableProfile]) -> str:
+def _as_json(seen: Seen, members: Sequence[TableProfile]) -> str:
     """The keys as text, with the counts of tables if they differ from the profile's."""
     counts = {
         profile.id: [profile.rows, {column.name: [column.nulls, column.distinct] for column in profile.columns}]
@@ -368,12 +359,30 @@ def _restored(text: str, members: Sequence[TableProfile]) -> Seen:
     keys, counts = json.loads(text)
 
     def counted(member: TableProfile) -> TableProfile:
-        rows, told = counts[member.id]
+        rows, numbers = counts[member.id]
         columns = [
-            replace(column, rows=rows, nulls=told[column.name][0], distinct=told[column.name][1])
+            replace(column, rows=rows, nulls=numbers[column.name][0], distinct=numbers[column.name][1])
             for column in member.columns
         ]
         return replace(member, rows=rows, columns=tuple(columns))
 
     profiles = [counted(member) if member.id in counts else member for member in members]
     return Seen(profiles, [KeyPair.from_json(key) for key in keys])
+
+
+def _with_schemas(plan: JoinPlan, corpus: Corpus) -> JoinPlan:
+    """The plan with the schema of each table that a statement has to name."""
+    if not any(_schema(part, corpus) for source in plan.sources for part in source.parts or (source,)):
+        return plan
+    return plan.with_sources(lambda source: _in_schema(source, corpus))
+
+
+def _schema(source: PlanTable, corpus: Corpus) -> str:
+    engine = None if source.parts else corpus.engine(source.table)
+    default = None if engine is None else engine.default_schema
+    return "" if default is None or default == source.database else source.database
+
+
+def _in_schema(source: PlanTable, corpus: Corpus) -> PlanTable:
+    parts = tuple(_in_schema(part, corpus) for part in source.parts)
+    return replace(source, parts=parts, schema=_schema(source, corpus))

@@ -38,9 +38,9 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         TableNotFound, ColumnNotFound: there is no such table or column.
     """
     if isinstance(on, Mapping):
-        said = " and ".join(f"{left} = {right}" for left, right in on.items())
+        text = " and ".join(f"{left} = {right}" for left, right in on.items())
         raise InvalidArgument(
-            f"on= must be text, a key pair or a list of these, not a dict: write on={said!r}, with table names"
+            f"on= must be text, a key pair or a list of these, not a dict: write on={text!r}, with table names"
         )
     items = [on] if isinstance(on, str | KeyPair) else list(on)
     if not items or not all(isinstance(item, str | KeyPair) for item in items):
@@ -77,8 +77,8 @@ def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     lefts, rights = (in_their_roles([part[side] for part in parts], tables) for side in (0, 2))
     signs: list[Sign] = [part[1] for part in parts]  # type: ignore[misc]
     if all(sign == "=" for sign in signs):
-        said = " and ".join(f"{left} = {right}" for left, right in zip(lefts, rights, strict=True))
-        return KeyPair(*column_pairs(said, tables), 1.0, _GIVEN)
+        text = " and ".join(f"{left} = {right}" for left, right in zip(lefts, rights, strict=True))
+        return KeyPair(*column_pairs(text, tables), 1.0, _GIVEN)
     compared = [*zip(lefts, signs, rights, strict=True)]
     if any(left == right and sign != "=" for left, sign, right in compared):
         raise InvalidArgument(f"{text!r} does not say which table's row comes first: write the tables too")
@@ -117,10 +117,10 @@ def as_of_key(key: KeyPair) -> KeyPair:
     moments = [{one[side] for one in others} for side in (0, 2)]
     is_interval = len(others) == 2 and {others[0][1][0], others[1][1][0]} == {"<", ">"} and 1 in map(len, moments)
     if len(others) > 1 and not is_interval:
-        said = " and ".join(" ".join(one) for one in others)
+        given = " and ".join(" ".join(one) for one in others)
         raise InvalidArgument(
             f'beside equal columns, a join takes one comparison, such as "b.date <= a.date", or one interval, such as '
-            f'"a.date between b.start and b.end"; got {said}'
+            f'"a.date between b.start and b.end"; got {given}'
         )
     left, signs, right = zip(*equal, *others, strict=True)
     return replace(key, left_columns=left, right_columns=right, signs=signs if others else ())
@@ -132,13 +132,13 @@ def text_of(key: KeyPair, tables: Sequence[NamedTable]) -> str:
     names = Counter(table.name.casefold() for table in own.values())
     named = {table.id: table for table in tables}
 
-    def shown(id: str, column: str) -> str:
+    def in_full(id: str, column: str) -> str:
         table = named[id].table or named[id]
         role = f" as {named[id].name}" if named[id].table else ""
         return f"{table.name if names[table.name.casefold()] == 1 else table.id}.{column}{role}"
 
     return " and ".join(
-        f"{shown(key.left_table, mine)} {sign} {shown(key.right_table, theirs)}"
+        f"{in_full(key.left_table, mine)} {sign} {in_full(key.right_table, theirs)}"
         for mine, sign, theirs in key.comparisons
     )
 
@@ -250,17 +250,17 @@ def in_their_roles(sides: Sequence[str], tables: Sequence[NamedTable]) -> list[s
 
 def _in_role(side: str, tables: Sequence[NamedTable]) -> tuple[NamedTable, str] | None:
     """The table in its role and the column of a side such as ``b.y as role``; None if it names no role."""
-    said = _AS.fullmatch(side)
-    if said is None:
+    parts = _AS.fullmatch(side)
+    if parts is None:
         return None
     with suppress(TableNotFound, ColumnNotFound):  # the name of a table or a column may contain the word
         columns_called(side, tables)
         return None
     own = {(table.table or table).id: table.table or table for table in tables}
-    table, column = find_column(said[1].strip(), [*own.values()])
-    role = said[2].strip()
+    table, column = find_column(parts[1].strip(), [*own.values()])
+    role = parts[2].strip()
     if len(role) > 1 and role[0] == role[-1] and role[0] in _QUOTES:
         role = role[1:-1].strip()
     if not role:
-        raise InvalidArgument(f"{side!r} names no role: write one, as in {said[1].strip()} as buyer")
+        raise InvalidArgument(f"{side!r} names no role: write one, as in {parts[1].strip()} as buyer")
     return own[table].as_role(role), column

@@ -10,11 +10,10 @@ from typing import Any
 
 from tagframe.corpus.references import Column, NamedTable, find_table
 from tagframe.display import Public
-from tagframe.errors import ColumnNotFound, HiddenColumn, InvalidArgument, TableNotFound, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
-from tagframe.joins.moves import PlannedMove, planned_moves
-from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order, withholding
+from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
 from tagframe.keys.key_pair import KeyPair
 
 
@@ -56,7 +55,7 @@ class JoinPlan(Public):
         backwards = sum(step.base == step.key.right_table for step in steps)
         score = sum(step.score for step in steps) / len(steps) if steps else 1.0
         tables = [start, *(step.table for step in steps)]
-        plan = cls(start, tuple(steps), withholding([sources[table] for table in tables], steps), score)
+        plan = cls(start, tuple(steps), tuple(sources[table] for table in tables), score)
         growing = sum(step.grows for step in steps)
         return (growing, backwards, sources[start].bridge, -(sources[start].rows or 0), order[start]), plan
 
@@ -82,11 +81,6 @@ class JoinPlan(Public):
             TableNotFound: the plan has no such table, or two of that name.
         """
         return self.by_id[find_table(table, self.named).id]
-
-    @property
-    def moves(self) -> list[PlannedMove]:
-        """The rows that are moved if the tables are in several engines; see :mod:`tagframe.joins.moves`."""
-        return planned_moves(self.sources, self.steps)
 
     @property
     def by_id(self) -> dict[str, PlanTable]:
@@ -115,7 +109,7 @@ class JoinPlan(Public):
         return [frozenset(group) for group in sets]
 
     def column_names(self) -> dict[Column, str]:
-        """The name in the merged frame of each (table id, column); hidden ones have none.
+        """The name in the merged frame of each (table id, column).
 
         Columns that the plan makes equal share one name: that of the table that is joined first. A name stays as it is
         if only one column has it, and otherwise becomes ``table.column``. Columns of a table in a role are always
@@ -126,13 +120,12 @@ class JoinPlan(Public):
         for step in self.steps:
             for mine, theirs in step.equal_columns:
                 stands_for.setdefault((step.table, theirs), stands_for.get((step.base, mine), (step.base, mine)))
-        every = [(table, column) for table in self.tables for column in by_id[table].columns]
-        order = [(table, column) for table, column in every if column not in by_id[table].hidden]
-        kept = [key for key in order if key not in stands_for]
+        order = [(table, column) for table in self.tables for column in by_id[table].columns]
+        own = [key for key in order if key not in stands_for]
         tables = Counter(source.called for source in self.sources)
-        seen = Counter(column for _, column in kept)
+        seen = Counter(column for _, column in own)
         names: dict[Column, str] = {}
-        for table, column in kept:
+        for table, column in own:
             source = by_id[table]
             owner = (
                 source.called if tables[source.called] == 1 and f"{source.called}.{column}" not in seen else source.id
@@ -147,7 +140,7 @@ class JoinPlan(Public):
         """By name in the merged frame: the column, of the table that is joined first; None for all columns.
 
         Raises:
-            ColumnNotFound, HiddenColumn: as :meth:`find_column`.
+            ColumnNotFound: as :meth:`find_column`.
         """
         names = self.column_names()
         first: dict[str, Column] = {}
@@ -163,24 +156,20 @@ class JoinPlan(Public):
 
         Raises:
             ColumnNotFound: no such column, or several that the plan does not make equal.
-            HiddenColumn: the user has hidden it.
         """
         names = self.column_names()
-        for key, shown in names.items():
-            if shown == name:
+        for key, merged in names.items():
+            if merged == name:
                 return key
         found: list[Column] = []
-        withheld: list[Column] = []
         for own in (False, True):  # the own name of a table with roles means all of them, if it is not there by itself
             for source in self.sources:
                 tables = (source.name, source.table) if own else (source.called, source.id)
                 for column in source.columns:
                     if name in (column, *(f"{table}.{column}" for table in tables)):
-                        (withheld if column in source.hidden else found).append((source.id, column))
-            if found or withheld:
+                        found.append((source.id, column))
+            if found:
                 break
-        if withheld and not found:
-            raise HiddenColumn(f"column {name!r} {self._why_withheld(*withheld[0])}")
         if len({names[key] for key in found}) == 1:
             return found[0]
         if found:
@@ -192,19 +181,6 @@ class JoinPlan(Public):
             known = [column for source in self.sources for column in source.columns]
         known += names.values()
         raise ColumnNotFound(f"no column {name!r} in the plan's tables: {did_you_mean(name, dict.fromkeys(known))}")
-
-    def _why_withheld(self, table: str, column: str) -> str:
-        """Why no result has a column, and no test is of it."""
-        if column in self.by_id[table].hidden_by_user:
-            return f"is hidden ({table}.{column}): tables may join on it, and no result has it"
-        ends = ((end, name) for step in self.steps for mine, _, theirs in step.comparisons
-                for end, name in ((step.base, mine), (step.table, theirs)))  # fmt: skip
-        joined = (f"{end}.{name}" for end, name in ends if name in self.by_id[end].hidden_by_user)
-        hidden = ", ".join(dict.fromkeys(joined))
-        return (
-            f"is in no result that joins on what is hidden ({hidden}), as {table}.{column} tells which cells that has. "
-            "Hide both columns of the key, and the result has the others of its table"
-        )
 
     def sql(
         self,
@@ -225,8 +201,7 @@ class JoinPlan(Public):
             limit: the largest number of rows.
             dialect: the SQL dialect, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 
-        If the tables are in several engines, no engine can run the statement. Then comments before it say which rows
-        are moved.
+        If the tables are in several engines, no engine can run the statement.
 
         Raises:
             InvalidArgument: sqlglot does not know the dialect, or the dialect cannot express the plan: MySQL has no
@@ -234,8 +209,7 @@ class JoinPlan(Public):
         """
         from tagframe.joins.statement import statement_text
 
-        moves = "".join(f"-- {move}\n" for move in self.moves)
-        return moves + statement_text(self, columns, how, limit, where, dialect)
+        return statement_text(self, columns, how, limit, where, dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.
@@ -269,7 +243,7 @@ class JoinPlan(Public):
         Raises:
             InvalidArgument: an unknown function, a table that is joined by several keys, the start table of the merge,
                 or all tables.
-            TableNotFound, ColumnNotFound, HiddenColumn: the plan has no such table or column, or the column is hidden.
+            TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
         return aggregated(self, aggregate)
 
@@ -280,13 +254,14 @@ class JoinPlan(Public):
     def _on(self, keys: Sequence[KeyPair], start: str) -> JoinPlan:
         return JoinPlan.along(keys, self.by_id, table_order(self.sources), start)[1]
 
-    def with_sources(self, told: Callable[[PlanTable], PlanTable]) -> JoinPlan:
-        """The plan and its alternatives, with ``told`` applied to each of their tables."""
+    def with_sources(self, change: Callable[[PlanTable], PlanTable]) -> JoinPlan:
+        """The plan and its alternatives, with ``change`` applied to each of their tables."""
         alternatives, ambiguous = (
-            [plan.with_sources(told) for plan in ways] for ways in (self.alternatives, self.ambiguous)
+            [plan.with_sources(change) for plan in ways] for ways in (self.alternatives, self.ambiguous)
         )
-        sources = withholding([*map(told, self.sources)], self.steps)
-        return replace(self, sources=sources, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous))
+        return replace(
+            self, sources=tuple(map(change, self.sources)), alternatives=tuple(alternatives), ambiguous=tuple(ambiguous)
+        )
 
     def to_json(self) -> str:
         """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""

@@ -23,7 +23,7 @@ from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
-from tagframe.joins.steps import Order, PlanTable, known_by, known_by_parts, table_order
+from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -33,23 +33,23 @@ from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 from tagframe.keys.unions import infer_unions
 
-_ALTERNATIVES = 5
+_MAX_ALTERNATIVES = 5
 MIN_CHANCE = 0.02
 """If nothing better connects the tables, a key pair with at least this chance does. The databases that keys are fitted
 on lose no plan up to 0.3; of all the databases of Spider, BIRD and Spider's training set, this loses 0.1% at most."""
-_LEAST = 0.001
+_MIN_CHOSEN_CHANCE = 0.001
 """Below this chance there is nothing to choose by, whatever the caller allows."""
-_ACCIDENT = 0.1
+_MAX_ACCIDENT = 0.1
 """A pair of columns without a common name or key word is never a step if its values match by accident more often than
 this, relative to those of a key. Example: rain and wind."""
-_HOP = 6.0
+_HOP_COST = 6.0
 """The cost, in log odds, of each hop between a key and the start table of the plan. So a direct key from the start
 table comes before an indirect way, unless it is much less sure."""
-_TIE = 0.05
+_MAX_TIE_GAP = 0.05
 """Plans are equally likely if their log odds differ by less."""
-_OFFERED = 0.05
+_MIN_OFFERED_CHANCE = 0.05
 """A less likely pair is not an alternative to a likely one."""
-_WANTED = 100.0
+_FIXED_STRENGTH = 100.0
 """A key that the plan must have is stronger than any other."""
 
 
@@ -75,7 +75,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
     hops = {table: len(way) - 1 for table, way in ways_from(start, neighbours).items()}
     far = len(hops)
     return [
-        replace(edge, strength=edge.strength - _HOP * min(hops.get(table, far) for table in edge.ends))
+        replace(edge, strength=edge.strength - _HOP_COST * min(hops.get(table, far) for table in edge.ends))
         for edge in edges
     ]
 
@@ -132,13 +132,10 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
     plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role)
-    hidden = tuple(column.name for column in table.columns if column.hidden)
-    unprompted = tuple(column.name for column in table.columns if column.unprompted)
-    plain = replace(plain, hidden=hidden, hidden_by_user=hidden, unprompted=unprompted, known_by=known_by(table))
     if stack is None:
         return plain
     parts = tuple(_plan_table(part, False) for part in stack.parts)
-    return replace(plain, parts=parts, origin=stack.origin, known_by=known_by_parts(plain.columns, parts))
+    return replace(plain, parts=parts, origin=stack.origin)
 
 
 def _others(
@@ -147,26 +144,26 @@ def _others(
     edges: Sequence[Edge],
     sources: Mapping[str, PlanTable],
     order: Order,
-    kept: Collection[KeyPair],
+    fixed: Collection[KeyPair],
 ) -> tuple[list[JoinPlan], list[JoinPlan]]:
     """Plans that differ from the best in one edge and join on other columns, best first; and the equally likely ones.
 
-    ``kept`` are keys that all of them have.
+    ``fixed`` are keys that all of them have.
     """
     found = []
     for gone in tree:
-        if gone.key in kept:
+        if gone.key in fixed:
             continue
         rest = [edge for edge in tree if edge is not gone]
         parts = Components(sources)
         for edge in rest:
             parts.join(*edge.ends)
         for edge in edges:
-            if edge.key.score < _OFFERED and gone.key.score >= ACCEPTED:
+            if edge.key.score < _MIN_OFFERED_CHANCE and gone.key.score >= ACCEPTED:
                 continue
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
                 loss = gone.strength - edge.strength
-                is_tie = loss < _TIE or _are_rivals(gone.key, edge.key)
+                is_tie = loss < _MAX_TIE_GAP or _are_rivals(gone.key, edge.key)
                 ranks = loss, edge.role, gone.key.score, _spelling(edge.key, order)
                 found.append((ranks, [*rest, edge], is_tie))
     found.sort(key=lambda entry: entry[0])
@@ -174,7 +171,7 @@ def _others(
     as_sure: list[JoinPlan] = []
     seen = {frozenset(best.classes())}
     for _, chosen, is_tie in found:
-        if len(others) == _ALTERNATIVES:
+        if len(others) == _MAX_ALTERNATIVES:
             break
         _, plan = JoinPlan.along([edge.key for edge in chosen], sources, order, best.start)
         if frozenset(plan.classes()) not in seen:
@@ -251,8 +248,8 @@ def _is_evidence(key: KeyPair) -> bool:
     if found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs)):
         return False
     if mean_unlike(mine, theirs):
-        return found.chance <= _ACCIDENT and found.contained == found.uniqueness == 1.0
-    return found.chance <= _ACCIDENT or bool(column_name(mine).key_word or column_name(theirs).key_word)
+        return found.chance <= _MAX_ACCIDENT and found.contained == found.uniqueness == 1.0
+    return found.chance <= _MAX_ACCIDENT or bool(column_name(mine).key_word or column_name(theirs).key_word)
 
 
 def _not_connected(
@@ -263,7 +260,7 @@ def _not_connected(
     roles: InRoles,
     copies: Copies | None,
 ) -> NotConnected:
-    shown = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
+    groups = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
         for group in infer_unions([profile for profile in profiles if profile.id not in roles.tables])
@@ -271,7 +268,7 @@ def _not_connected(
     near = nearest_pairs(profiles, {table: parts.root(table) for table in parts.parent}, keys)
     if not near:
         return NotConnected(
-            f"no key pairs connect the tables: {shown}; no evidence links them{unions}. Pass a key, "
+            f"no key pairs connect the tables: {groups}; no evidence links them{unions}. Pass a key, "
             f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}',
             parts.groups(),
         )
@@ -280,22 +277,22 @@ def _not_connected(
         role, table = roles.role(profile.id), NamedTable.of(profile)
         names.append(replace(table, id=roles.tables[profile.id]).as_role(role) if role else table)
     by_id = {profile.id: profile for profile in profiles}
-    told = [
+    reasons = [
         ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id, copies)]))
         for key in near
     ]
-    pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, told, strict=True))
+    pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, reasons, strict=True))
     return NotConnected(
-        f"no key pairs connect the tables: {shown}. Nearest: {pairs}. An inferred key needs a chance "
+        f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
         f"of min_chance={floor:g} to join tables{unions}. If a pair is right, pass it: "
         f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}',
         parts.groups(),
     )
 
 
-_SHOWN = 3
+_MAX_NEAREST = 3
 _ALIKE = "both have the name"
-_MOST_COLUMNS = 400
+_MAX_COMPARED_COLUMNS = 400
 """For a message, pairwise comparison stops at this many columns."""
 
 
@@ -319,11 +316,11 @@ def nearest_pairs(
 
     inferred = infer_key_pairs(profiles, declared=False, min_score=0.0, across_sources=True)
     found = [key for key in dict.fromkeys([*_called_alike(profiles), *known, *inferred]) if is_across(key)]
-    if not found and sum(len(profile.columns) for profile in profiles) <= _MOST_COLUMNS:
+    if not found and sum(len(profile.columns) for profile in profiles) <= _MAX_COMPARED_COLUMNS:
         found = [key for key in _alike(profiles) if is_across(key)]
     return sorted(
         found, key=lambda key: (key.evidence.reason[: len(_ALIKE)] != _ALIKE, -key.score, key.left, key.right)
-    )[:_SHOWN]
+    )[:_MAX_NEAREST]
 
 
 def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
@@ -351,8 +348,8 @@ def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
     columns = [(profile, column) for profile in profiles for column in profile.columns]
     pairs = [pair for pair in combinations(range(len(columns)), 2) if columns[pair[0]][0] is not columns[pair[1]][0]]
     lefts, rights = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    held, _ = overlaps([column.sketch for _, column in columns], lefts, rights)
-    for (one, other), shared in zip(pairs, held.listed(), strict=True):
+    contained, _ = overlaps([column.sketch for _, column in columns], lefts, rights)
+    for (one, other), shared in zip(pairs, contained.listed(), strict=True):
         (left, mine), (right, theirs) = columns[one], columns[other]
         share = shared.share if shared is not None and mine.family == theirs.family else 0.0
         is_named_alike = mine.name.casefold() == theirs.name.casefold()
@@ -364,17 +361,10 @@ def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
 
 
 def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> str:
-    """That the referenced column repeats values, which no key does, and why; "" if it does not, or is hidden."""
+    """That the referenced column repeats values, which no key does, and why; "" if it does not."""
     table = profiles[key.right_table]
     found = next((column for column in table.columns if column.name == key.right_columns[0]), None)
-    if (
-        found is None
-        or not found.for_models
-        or not found.distinct
-        or found.rows is None
-        or found.nulls is None
-        or len(key.right_columns) > 1
-    ):
+    if found is None or not found.distinct or found.rows is None or found.nulls is None or len(key.right_columns) > 1:
         return ""
     filled = found.rows - found.nulls
     if found.distinct >= filled:
@@ -408,7 +398,7 @@ Copies = Callable[[TableProfile, str], int]
 def _chance(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidArgument(f"min_chance= must be a number from 0 to 1; got {value!r}")
-    return max(float(value), _LEAST)
+    return max(float(value), _MIN_CHOSEN_CHANCE)
 
 
 def plan_joins(
@@ -472,7 +462,7 @@ def plan_joins(
         doubtful = {stack_of.get(id, id) for id in doubtful} - sure
         profiles = [profile for profile in profiles if profile.id not in stack_of]
         profiles += [stack.profile for stack in stacks.values()]
-    kept, roles = frozenset(given), InRoles(profiles, given, anchor)
+    fixed, roles = frozenset(given), InRoles(profiles, given, anchor)
     if roles.tables:
         own = roles.keys(keys)
         keys = best_of(chain.from_iterable(own.values()))
@@ -499,7 +489,7 @@ def plan_joins(
         shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         edges = edges_of([key for key in best_of(inside) if key.score >= least], available, hints)
-        return [replace(edge, strength=_WANTED) if edge.key in kept else edge for edge in edges]
+        return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 
     least = max(floor, ACCEPTED)
     parts = _tree(tables, edges_among(tables, least), order)[1]
@@ -537,6 +527,6 @@ def plan_joins(
     needless = {table for start, tables in beside.items() if start not in doubtful for table in tables}
     plans = [entry for entry in plans if (start := entry[1].start) not in needless and start not in beside[start]]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
-    alternatives, ambiguous = _others(best, tree, wanted, sources, order, kept)
+    alternatives, ambiguous = _others(best, tree, wanted, sources, order, fixed)
     is_anchored = anchor is not None
     return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous), is_anchored=is_anchored)

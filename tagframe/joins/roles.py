@@ -27,7 +27,7 @@ Roles = Literal["all"] | Callable[[Sequence[KeyPair]], Collection[KeyPair]] | No
 """Which roles of a table are joined besides the one that a plan chooses: all of them, those of the keys that a function
 chooses (for example by a question), or none."""
 
-_NEAR = 4.0
+_MAX_NEAR_GAP = 4.0
 """Keys to the same columns are roles if their chances differ by less, in log odds."""
 _FIRST = frozenset({"id", "fk", "pk"})
 """Key words that may stand first: ``id_buyer``."""
@@ -111,14 +111,14 @@ class InRoles:
         there = joined_tables([*by_id], given)
         if anchor is not None and anchor not in there:
             raise InvalidArgument(
-                f"the merge starts from {anchor}, which is joined only as {self._said(anchor)}: start from the table "
-                "whose columns refer to it"
+                f"the merge starts from {anchor}, which is joined only as {self._roles_text(anchor)}: start from the "
+                "table whose columns refer to it"
             )
         self._gone = by_id.keys() - {*there}
         _check_connected(given, there, self)
         self.profiles = [by_id[id] if id in by_id else replace(by_id[self.tables[id]], id=id) for id in there]
 
-    def _said(self, table: str) -> str:
+    def _roles_text(self, table: str) -> str:
         return " and ".join(self.role(role) for role in self._of[table])
 
     def role(self, id: str) -> str:
@@ -245,7 +245,7 @@ def _groups(keys: Sequence[KeyPair]) -> list[list[KeyPair]]:
     groups = []
     for group in found.values():
         surest = max(log_odds(key.score) for key in group)
-        near = [key for key in group if log_odds(key.score) > surest - _NEAR]
+        near = [key for key in group if log_odds(key.score) > surest - _MAX_NEAR_GAP]
         groups.append(sorted(near, key=lambda key: key.left_columns))
     roles = [group for group in groups if len(group) > 1]
     return sorted(roles, key=lambda group: (-max(key.score for key in group), group[0].left, group[0].right))

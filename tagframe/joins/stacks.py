@@ -17,7 +17,7 @@ ORIGIN = "source_table"
 """The column of a stack with the id of each row's table."""
 FOLDER = "source_folder"
 """The same for tables of one name: their folders, workbooks or databases, such as ``2023`` and ``2024``."""
-_SHOWN = 4
+_MAX_NAMED_DATABASES = 4
 """The id of a stack has the names of up to so many databases."""
 
 
@@ -44,8 +44,8 @@ class Stack:
             table = without_role(end, ids)
             if table in ids:
                 spelt = tuple(columns[name.casefold()] for name in getattr(key, f"{side}_columns"))
-                told = {f"{side}_table": self.profile.id + end.removeprefix(table), f"{side}_columns": spelt}
-                key = replace(key, **told)
+                side_of_stack = {f"{side}_table": self.profile.id + end.removeprefix(table), f"{side}_columns": spelt}
+                key = replace(key, **side_of_stack)
         return key
 
     def is_split_as(self, other: Stack) -> bool:
@@ -68,7 +68,7 @@ def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list
         database, name = parts[0].database, _shared_name([part.name for part in parts])
         is_of_folders = len({part.name.casefold() for part in parts}) == 1
         if is_of_folders:
-            database = "+".join(part.database for part in parts) if len(parts) <= _SHOWN else "*"
+            database = "+".join(part.database for part in parts) if len(parts) <= _MAX_NAMED_DATABASES else "*"
         if f"{database}.{name}" in taken:
             name = "+".join(part.name for part in parts)
         origin = FOLDER if is_of_folders else ORIGIN
@@ -158,6 +158,5 @@ def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
         distinct = len(np.unique(np.concatenate([sketch.hashes for sketch in sketches])))
     families = {part.family for part in parts} - {"empty"}
     family = families.pop() if len(families) == 1 else "real" if families else "empty"
-    hidden, unprompted = any(part.hidden for part in parts), any(part.unprompted for part in parts)
     first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)
-    return replace(first, hidden=hidden, unprompted=unprompted)
+    return replace(first, private=any(part.private for part in parts))

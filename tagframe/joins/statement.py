@@ -25,21 +25,6 @@ if TYPE_CHECKING:
 _JOINS = {"inner": "", "left": "left", "right": "right", "outer": "full outer"}
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {"<=": exp.LTE, ">=": exp.GTE, "<": exp.LT, ">": exp.GT}
 _PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal, uuid.UUID)
-_MOST_KEPT = 256
-_kept: dict[Any, Any] = {}
-
-
-def kept(known_as: Any, make: Callable[[], Any]) -> Any:
-    """The cached result for a key, or a new one; the last ones are kept.
-
-    Writing a statement takes a millisecond, which matters for a merge of a hundred rows.
-    """
-    found = _kept.get(known_as)
-    if found is None:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.clear()
-        found = _kept[known_as] = make()
-    return found
 
 
 def statement_text(
@@ -93,10 +78,7 @@ def rendered(query: exp.Expr, dialect: str) -> str:
 
 
 def one_row_a_key(
-    source: PlanTable,
-    table: exp.Expr,
-    made: Callable[[str, str], exp.Expr],
-    as_key: Callable[[exp.Expr], exp.Expr] = lambda key: key,
+    source: PlanTable, table: exp.Expr, made: Callable[[str, str], exp.Expr], key: Callable[[str], exp.Expr]
 ) -> exp.Select:
     """A query over a table that gives one row per key, with aggregates of its other columns.
 
@@ -104,13 +86,12 @@ def one_row_a_key(
         source: the table, with its aggregates.
         table: the expression in FROM.
         made: gives the expression of an aggregate from a column and a function.
-        as_key: gives the expression that a key is grouped by.
+        key: gives the expression of a key column, as keys are compared.
     """
-    keys = [exp.column(_name(column)) for column in source.keys]
-    shown = [exp.alias_(as_key(key.copy()), key.name, quoted=True) for key in keys]
-    shown += [exp.alias_(made(column, function), column, quoted=True) for column, function in source.aggregates]
-    query = exp.select(*shown).from_(table).where(*(key.is_(exp.null()).not_() for key in keys))
-    return query.group_by(*(as_key(key.copy()) for key in keys))
+    selected = [exp.alias_(key(column), column, quoted=True) for column in source.keys]
+    selected += [exp.alias_(made(column, function), column, quoted=True) for column, function in source.aggregates]
+    query = exp.select(*selected).from_(table).where(*(key(column).is_(exp.null()).not_() for column in source.keys))
+    return query.group_by(*map(key, source.keys))
 
 
 def made_of(value: exp.Expr, function: str) -> exp.Expr:
@@ -139,8 +120,8 @@ class Tables(Protocol):
     def join_type(self, how: How) -> str:
         """The kind of join, by sqlglot's name."""
 
-    def as_key(self, column: exp.Expr) -> exp.Expr:
-        """The expression by which a key is compared with another one."""
+    def key(self, table: str, column: str) -> exp.Expr:
+        """A column in the form in which keys are compared."""
 
 
 class Joined:
@@ -163,10 +144,14 @@ class Joined:
         """A column of a table."""
         return exp.column(_name(column), table=_name(self.tables.alias(table)))
 
-    def value(self, key: Column) -> exp.Expr:
-        """A column of the joined rows; in a right or outer join, the first value of its equal columns."""
+    def value(self, key: Column, made: Callable[[str, str], exp.Expr] | None = None) -> exp.Expr:
+        """A column of the joined rows; in a right or outer join, the first value of its equal columns.
+
+        ``made`` gives the expression of a column; None for the column itself.
+        """
+        made = made or self.column
         same = self._sharing[self.names[key]] if self.how in ("right", "outer") else ()
-        equal, own = [self.column(*one) for one in same if one != key], self.column(*key)
+        equal, own = [made(*one) for one in same if one != key], made(*key)
         return exp.Coalesce(this=own, expressions=equal) if equal else own
 
     def named(self, key: Column, name: str) -> exp.Expr:
@@ -175,15 +160,13 @@ class Joined:
         is_named = isinstance(column, exp.Column) and name == key[1]
         return column if is_named else exp.alias_(column, name, quoted=True, copy=False)
 
-    def equal(self, step: JoinStep, *, brought: str = "") -> exp.Expr:
-        """The condition that the keys of a step are equal; ``brought`` names its table if not by its alias."""
-        found = [
-            self.tables.as_key(self.column(step.base, mine)).eq(
-                exp.column(_name(theirs), table=_name(brought)) if brought else self.column(step.table, theirs)
-            )
+    def equal(self, step: JoinStep) -> exp.Expr:
+        """The condition that the keys of a step are equal."""
+        pairs = [
+            self.tables.key(step.base, mine).eq(self.tables.key(step.table, theirs))
             for mine, theirs in step.equal_columns
         ]
-        return exp.and_(*found, *(self._interval(step) if step.key.signs else ()), copy=False)
+        return exp.and_(*pairs, *(self._interval(step) if step.key.signs else ()), copy=False)
 
     def _interval(self, step: JoinStep) -> Iterator[exp.Expr]:
         """The condition that a moment is within an interval; a missing end is open."""
@@ -197,7 +180,7 @@ class Joined:
 
     def select(
         self,
-        shown: Sequence[exp.Expr],
+        selected: Sequence[exp.Expr],
         steps: Sequence[JoinStep],
         *,
         start: exp.Expr | None = None,
@@ -206,12 +189,12 @@ class Joined:
         """A query over the joined rows.
 
         Args:
-            shown: the expressions that it selects.
+            selected: the expressions that it selects.
             steps: of the plan, from the first one on.
             start: replaces the start table, if only a part of it is wanted.
             join_type: replaces the kind of join of the plan.
         """
-        query = exp.select(*(shown or [exp.Literal.number(1)]), copy=False)
+        query = exp.select(*(selected or [exp.Literal.number(1)]), copy=False)
         query = query.from_(self.tables.item(self.plan.start) if start is None else start, copy=False)
         word = self.tables.join_type(self.how) if join_type is None else join_type
         for step in steps:
@@ -232,9 +215,8 @@ class _NamedTables:
         source, alias = self._by_id[table], self.alias(table)
         if source.aggregates:
             whole = self._item(replace(source, aggregates=()), alias)
-            return one_row_a_key(
-                source, whole, lambda column, function: made_of(exp.column(_name(column)), function)
-            ).subquery(_name(alias))
+            made = lambda column, function: made_of(exp.column(_name(column)), function)  # noqa: E731
+            return one_row_a_key(source, whole, made, lambda key: exp.column(_name(key))).subquery(_name(alias))
         return self._item(source, alias)
 
     def _item(self, source: PlanTable, alias: str) -> exp.Expr:
@@ -248,8 +230,8 @@ class _NamedTables:
 
     def _part(self, stack: PlanTable, part: PlanTable, origin: str) -> exp.Select:
         columns = [exp.column(_name(column)) for column in stack.columns if column != stack.origin]
-        said = exp.alias_(exp.Literal.string(origin), stack.origin, quoted=True)
-        return exp.select(*columns, said).from_(self._in_full(part))
+        origin_cell = exp.alias_(exp.Literal.string(origin), stack.origin, quoted=True)
+        return exp.select(*columns, origin_cell).from_(self._in_full(part))
 
     def alias(self, table: str) -> str:
         """Its name or role, or its id."""
@@ -260,9 +242,9 @@ class _NamedTables:
         """The kind of join in SQL."""
         return _JOINS[how]
 
-    def as_key(self, column: exp.Expr) -> exp.Expr:
+    def key(self, table: str, column: str) -> exp.Expr:
         """The column itself."""
-        return column
+        return exp.column(_name(column), table=_name(self.alias(table)))
 
     def _in_full(self, source: PlanTable) -> exp.Table:
         schema = source.schema or (source.database if self._many else "")

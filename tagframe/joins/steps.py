@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import Column, column_id, in_role
+from tagframe.corpus.references import column_id, in_role
 from tagframe.joins.components import ways_from
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.key_pair import KeyPair, Sign
@@ -18,9 +18,7 @@ Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"
 How = Literal["inner", "left", "right", "outer"]
 
 
-_NAMES = ("columns", "unique", "hidden", "unprompted", "hidden_by_user", "known_by")
-_NEARLY = 0.9
-"""The share of a column's cells that are in one row each, from which on a cell of it says which row is meant."""
+_NAMES = ("columns", "unique")
 
 
 @dataclass(frozen=True)
@@ -36,16 +34,9 @@ class PlanTable:
         bridge: whether it was added only to connect the others.
         parts: the tables of a stack; empty for a single table.
         origin: the column of a stack that says which part a row is from.
-        hidden: columns that are in no result: those that the user hid, and those that would tell their cells in this
-            plan (:func:`tagframe.joins.steps.withholding`).
-        unprompted: columns that are in results, but that models do not read and that are not written down.
-        place: the kind of the table's engine, if the tables of the plan are in several engines; else "".
-        row_bytes: the size of a row in bytes, roughly; 0 if ``place`` is "".
         aggregates: (column, function) for a table with one row per key (:mod:`tagframe.joins.aggregates`); ``columns``
             then has only the keys and these.
-        hidden_by_user: those of ``hidden`` that the user hid.
         distinct: whether rows that are exact copies of others count once.
-        known_by: columns with nearly no repeated cells, so that a cell identifies a row.
         role: the role in which the table is joined ("buyer"), or ""; its ``id`` is then ``database.table as role``.
         schema: the schema that a statement has to name; "" if it finds the table without.
     """
@@ -59,13 +50,7 @@ class PlanTable:
     bridge: bool = False
     parts: tuple[PlanTable, ...] = ()
     origin: str = ""
-    hidden: tuple[str, ...] = ()
-    unprompted: tuple[str, ...] = ()
-    place: str = ""
-    row_bytes: float = 0.0
     aggregates: tuple[tuple[str, str], ...] = ()
-    hidden_by_user: tuple[str, ...] = ()
-    known_by: tuple[str, ...] = ()
     distinct: bool = False
     role: str = ""
     schema: str = ""
@@ -91,11 +76,6 @@ class PlanTable:
         """The cell of ``origin`` for each part: its id; for tables of one name, its database."""
         of_one_name = len({part.name.casefold() for part in self.parts}) == 1
         return tuple(part.database if of_one_name else part.id for part in self.parts)
-
-    @property
-    def withheld(self) -> frozenset[str]:
-        """Columns whose cells no message shows."""
-        return frozenset((*self.hidden, *self.unprompted))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that :meth:`from_json` reads."""
@@ -182,26 +162,6 @@ class JoinStep:
         return " and ".join(parts)
 
 
-def known_by(table: TableProfile) -> tuple[str, ...]:
-    """The columns of a table of which nearly each cell is in one row."""
-    return tuple(
-        column.name
-        for column in table.columns
-        if table.primary_key == (column.name,)
-        or (
-            column.rows is not None
-            and column.distinct
-            and column.distinct >= _NEARLY * (column.rows - (column.nulls or 0))
-        )
-    )
-
-
-def known_by_parts(columns: Sequence[str], parts: Sequence[PlanTable]) -> tuple[str, ...]:
-    """Those columns of a stack by which rows of one of its parts are known."""
-    known = {name.casefold() for part in parts for name in part.known_by}
-    return tuple(column for column in columns if column.casefold() in known)
-
-
 Order = Mapping[str, Any]
 """By table id: a sort key for ties between tables, made from the words of their names without a schema's prefix."""
 
@@ -272,40 +232,3 @@ def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]
     for one, other in (ends for tables in between for ends in permutations(tables)):
         neighbours[one].append(other)
     return [between[frozenset(ends)] for ends in pairwise(ways_from(start, neighbours)[end])]
-
-
-def withholding(sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> tuple[PlanTable, ...]:
-    """The tables of a plan, with the columns that its result leaves out."""
-    secret = {(source.id, column) for source in sources for column in source.hidden_by_user}
-    if not secret:
-        return tuple(replace(source, hidden=()) if source.hidden else source for source in sources)
-    telling = told_by(secret, sources, steps)
-    kept = {source.id: tuple(name for name in source.columns if (source.id, name) in telling) for source in sources}
-    return tuple(replace(source, hidden=kept[source.id]) for source in sources)
-
-
-def told_by(secret: Collection[Column], sources: Sequence[PlanTable], steps: Sequence[JoinStep]) -> set[Column]:
-    """The secret columns, and the columns whose cells reveal theirs in the rows of a plan.
-
-    A column that is joined to a hidden one by equality has its cells. If that column identifies the rows of its table,
-    as days identify the rows of a calendar, every other identifying column of the table reveals the cells, too. So does
-    each column that is equal to one of these, and so on. A column that the user hid reveals nothing by itself, because
-    nobody reads it.
-
-    Args:
-        secret: table id and column.
-        sources, steps: of the plan.
-    """
-    by_id = {source.id: source for source in sources}
-    pairs = [((step.base, mine), (step.table, theirs)) for step in steps for mine, _, theirs in step.comparisons]
-    telling, grows = {*secret}, True
-    while grows:
-        before = len(telling)
-        for one, other in [*pairs, *((other, one) for one, other in pairs)]:
-            if one in telling and other not in telling:
-                telling.add(other)
-                table, column = other
-                if column in by_id[table].known_by:
-                    telling.update((table, name) for name in by_id[table].known_by)
-        grows = len(telling) > before
-    return telling

@@ -85,16 +85,23 @@ def _sorted(codes: Positions, ranks: Positions, width: int) -> tuple[Positions, 
 def _nearest(mine: Positions, theirs: Positions, at: Positions, of: Positions, sign: Sign, most: int) -> _Found:
     width = most + 1
     rows, joint = _sorted(theirs, of, width)
-    asked = mine * width + at
-    if sign in (">=", ">"):
-        index = np.searchsorted(joint, asked, side="right" if sign == ">=" else "left") - 1
-    else:
-        index = np.searchsorted(joint, asked, side="left" if sign == "<=" else "right")
-    there = (index >= 0) & (index < len(joint)) & (mine >= 0) & (at >= 0)
-    nearest = joint[np.where(there, index, 0)] if len(joint) else np.full(len(index), -1, dtype=np.int64)
-    there &= nearest // width == mine
+    known = np.unique(joint)
+    there = np.flatnonzero((mine >= 0) & (at >= 0))
+    there = there[np.argsort(at[there], kind="stable")]
+    right = pd.DataFrame({"at": known % width, "code": known // width, "position": np.arange(len(known))})
+    found = pd.merge_asof(
+        pd.DataFrame({"at": at[there], "code": mine[there]}),
+        right.sort_values("at", kind="stable"),
+        on="at",
+        by="code",
+        direction="backward" if sign[0] == ">" else "forward",
+        allow_exact_matches=len(sign) == 2,
+    )["position"].to_numpy(dtype=np.float64, na_value=np.nan)
+    matched = there[~np.isnan(found)]
+    nearest = np.full(len(mine), -1, dtype=np.int64)
+    nearest[matched] = known[found[~np.isnan(found)].astype(np.int64)]
     starts = np.searchsorted(joint, nearest, side="left")
-    counts = np.where(there, np.searchsorted(joint, nearest, side="right") - starts, 0)
+    counts = np.where(nearest >= 0, np.searchsorted(joint, nearest, side="right") - starts, 0)
     return starts.astype(np.int64), counts.astype(np.int64), rows
 
 

@@ -43,7 +43,7 @@ def candidate_pairs(
         targets: positions of the columns that may be referenced.
         mentions: of the columns' tables.
     """
-    found: dict[int, set[int]] = defaultdict(set)
+    partners: dict[int, set[int]] = defaultdict(set)
     settled = {left for left, column in enumerate(columns) if _is_settled(column, mentions)}
     ways = (
         _by_name(columns, targets, mentions),
@@ -51,8 +51,10 @@ def candidate_pairs(
         _by_runs(columns, targets, settled),
     )
     for left, rights in chain(*ways):
-        found[left].update(rights)
-    return {left: np.array(sorted(rights - {left}), dtype=np.int64) for left, rights in sorted(found.items()) if rights}
+        partners[left].update(rights)
+    return {
+        left: np.array(sorted(rights - {left}), dtype=np.int64) for left, rights in sorted(partners.items()) if rights
+    }
 
 
 def _is_settled(column: Column, mentions: Mentions) -> bool:

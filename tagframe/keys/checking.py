@@ -46,16 +46,16 @@ def contains_in(corpus: Corpus) -> Contains:
                 here, there = session_of(engine, [mine], opened), session_of(other_engine, [theirs], opened)
             if here is None or there is None:
                 return None
-            kind = here.key_kind(mine, column)
-            if kind != there.key_kind(theirs, other_column) or kind not in ("integer", "text"):
+            kind = here.cells(mine, column).key
+            if kind != there.cells(theirs, other_column).key or kind not in ("integer", "text"):
                 return None
-            return _found(here, there, (mine, column), (theirs, other_column), kind)
+            return _overlap(here, there, (mine, column), (theirs, other_column), kind)
         return None
 
     return contains
 
 
-def _found(
+def _overlap(
     here: SampledValues, there: SampledValues, mine: tuple[str, str], theirs: tuple[str, str], kind: str
 ) -> Overlap | None:
     if here is there:
@@ -76,16 +76,16 @@ def checked(candidates: Sequence[Candidate], contains: Contains, weights: KeyWei
     """The candidates, with values looked up where profiles say nothing; without those that turn out wrong."""
     open_ones = [candidate for candidate in candidates if candidate.contained is None and _is_open(candidate)]
     doubtful = {id(one) for one in sorted(open_ones, key=lambda one: -one.logit)[:MOST_CHECKS]}
-    found = []
+    candidates_with_values = []
     for candidate in candidates:
         if id(candidate) in doubtful:
             left, right = candidate.left, candidate.right
-            held = contains(left.owner.id, left.profile.name, right.owner.id, right.profile.name)
-            if held is not None and held.share < SHARE:
+            overlap = contains(left.owner.id, left.profile.name, right.owner.id, right.profile.name)
+            if overlap is not None and overlap.share < SHARE:
                 continue
-            candidate = candidate if held is None else _with_values(candidate, held, weights)
-        found.append(candidate)
-    return found
+            candidate = candidate if overlap is None else _with_values(candidate, overlap, weights)
+        candidates_with_values.append(candidate)
+    return candidates_with_values
 
 
 def _is_open(candidate: Candidate) -> bool:
@@ -94,9 +94,9 @@ def _is_open(candidate: Candidate) -> bool:
     return bool(candidate.right.owner.rows) and (sketch is None or sketch.sampled)
 
 
-def _with_values(candidate: Candidate, held: Overlap, weights: KeyWeights) -> Candidate:
+def _with_values(candidate: Candidate, overlap: Overlap, weights: KeyWeights) -> Candidate:
     left, right = Facts.of([candidate.left]), Facts.of([candidate.right])
-    contained, covered = Overlaps.of([held]), Overlaps.of([candidate.covered])
+    contained, covered = Overlaps.of([overlap]), Overlaps.of([candidate.covered])
     ratio = log_ratio(left, right, contained)
     of_values = value_terms(left, right, np.array([candidate.match.score]), contained, covered, ratio)
     names = len(weights.of_names)
@@ -104,4 +104,4 @@ def _with_values(candidate: Candidate, held: Overlap, weights: KeyWeights) -> Ca
     gained = weighted_sum(of_values, weights.of_values) - weighted_sum(before, weights.of_values)
     terms = np.concatenate([candidate.terms[:names], *of_values])
     logit = candidate.logit + float(gained[0])
-    return replace(candidate, contained=held, ratio=float(ratio[0]), terms=terms, logit=logit)
+    return replace(candidate, contained=overlap, ratio=float(ratio[0]), terms=terms, logit=logit)

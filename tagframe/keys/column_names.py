@@ -141,13 +141,13 @@ def words(name: str) -> tuple[str, ...]:
     >>> words("homeTeam_API_id2"), words("custkey"), words("Straßen_id")
     (('home', 'team', 'api', 'id', '2'), ('cust', 'key'), ('straßen', 'id'))
     """
-    found: list[str] = []
+    pieces: list[str] = []
     for word in identifier_words(name):
         joined = _JOINED_KEY.match(word) if len(word) >= 6 and word not in _NOT_JOINED else None
-        found += (singular(joined[1]), joined[2]) if joined else (singular(word),)
-    if len(found) > 1 and _POST & {*found}:
-        found = [word for word in found if word != "code" and word not in _CODES]  # an attribute of an address
-    return tuple(found)
+        pieces += (singular(joined[1]), joined[2]) if joined else (singular(word),)
+    if len(pieces) > 1 and _POST & {*pieces}:
+        pieces = [word for word in pieces if word != "code" and word not in _CODES]  # an attribute of an address
+    return tuple(pieces)
 
 
 def common_prefix(columns: Sequence[str], least: int = 3) -> str:
@@ -235,8 +235,8 @@ def table_entity(name: str) -> tuple[str, ...]:
     """
     # "t_customer", "a_team": some schemas put one letter before every name.
     parts = words(name[2:] if len(name) > 3 and name[1] == "_" and name[0].isalpha() else name)
-    kept = tuple(word for word in parts if word not in _TABLE_WORDS and not word.isdigit())
-    return kept or parts
+    entity = tuple(word for word in parts if word not in _TABLE_WORDS and not word.isdigit())
+    return entity or parts
 
 
 def _ends(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
@@ -317,15 +317,15 @@ def heads(entity: tuple[str, ...]) -> list[str]:
     >>> heads(("home", "team")), heads(("member", "in", "charge")), heads(("groom",))
     (['team'], ['charge', 'member'], ['groom', 'human', 'individual', 'party', 'person'])
     """
-    found = [entity[-1]]
+    names = [entity[-1]]
     cut = _cut(entity)
     if cut:
-        found.append(entity[cut - 1])
+        names.append(entity[cut - 1])
     if entity[-1] in _PERSONS | _WORKS_AS:
-        found += sorted(_ANYONE | (_WORKERS if entity[-1] in _WORKS_AS else frozenset()))
+        names += sorted(_ANYONE | (_WORKERS if entity[-1] in _WORKS_AS else frozenset()))
     if entity[-1] in _BUYERS:
-        found += sorted(_CUSTOMERS)
-    return found
+        names += sorted(_CUSTOMERS)
+    return names
 
 
 def _cut(entity: tuple[str, ...]) -> int:
@@ -433,11 +433,11 @@ def match(column: str, table: str, other_column: str, other_table: str, home: fl
         return _within(column, table, name, other)
     home = own(other_column, other_table) if home is None else home
     means = about(column, other_table)
-    shown = " ".join(name.words)
+    called = " ".join(name.words)
     options = [NO_MATCH]
     if name.words == other.words or (name.entity and name.entity == other.entity and (name.key_word or other.key_word)):
         if not name.entity:
-            options.append(NameMatch(0.15, f"both are called {shown}", "same"))
+            options.append(NameMatch(0.15, f"both are called {called}", "same"))
         elif name.generic and not name.key_word:
             options.append(NameMatch(0.45 if means >= 0.8 else 0.2, "the same common name", "same", direct=True))
         elif name.key_word and other.key_word and name.words[len(name.entity) :] != other.words[len(other.entity) :]:
@@ -446,26 +446,26 @@ def match(column: str, table: str, other_column: str, other_table: str, home: fl
         else:
             options.append(NameMatch(1.0 if home >= 0.75 else 0.7, "the same name", "same", direct=True))
     elif not other.generic and len(other.words) > 1 and _ends(name.words, other.words):
-        options.append(NameMatch(0.95, f"{shown} is a role of {other_column}", "role", direct=True))
+        options.append(NameMatch(0.95, f"{called} is a role of {other_column}", "role", direct=True))
     elif not other.generic and other.key_word and _ends(name.entity, other.entity):
-        options.append(NameMatch(0.85 if name.key_word else 0.6, f"{shown} is a role of {other_column}", "role"))
+        options.append(NameMatch(0.85 if name.key_word else 0.6, f"{called} is a role of {other_column}", "role"))
     elif len(other.words) == 1 and not other.generic and name.words and _is_role_of_word(name.words, other.words[0]):
-        options.append(NameMatch(0.6, f"{shown} is a role of {other_column}", "role"))
+        options.append(NameMatch(0.6, f"{called} is a role of {other_column}", "role"))
     elif name.key_word and name.entity and not name.generic and _ends(other.words, name.words):
-        options.append(NameMatch(0.6, f"{other_column} is a role of {shown}", "role"))
+        options.append(NameMatch(0.6, f"{other_column} is a role of {called}", "role"))
     listed = not name.key_word and is_plural(column)  # "tags" of a post are many tags, not the key of one
     if means and not listed and home >= 0.55 and (other.key_word or other.entity == name.entity):
         exact = bool(name.key_word) and not other.entity and name.words[len(name.entity) :] == other.words
         score = means if exact else means * (0.95 if name.key_word else 0.75)
-        options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing", direct=exact))
+        options.append(NameMatch(score, f"{called} names {other_table}.{other_column}", "thing", direct=exact))
     elif means >= 0.8 and not listed and not name.key_word and (calls(other_column, other_table) or not home):
         score = means * (0.75 if calls(other_column, other_table) else 0.5)
-        options.append(NameMatch(score, f"{shown} names {other_table}.{other_column}", "thing"))
+        options.append(NameMatch(score, f"{called} names {other_table}.{other_column}", "thing"))
     elif not name.key_word and not listed and calls(other_column, other_table) and _hints_at(name.entity, other_table):
-        options.append(NameMatch(0.35, f"{shown} is one of {other_table}, by {other_column}", "thing"))
+        options.append(NameMatch(0.35, f"{called} is one of {other_table}, by {other_column}", "thing"))
     if name.words[-1:] and name.words[-1] in _TITLES and calls(other_column, other_table):
         named = 0.8 * about("_".join(name.words[:-1]), other_table)
-        options.append(NameMatch(named, f"{shown} is the name of {other_table}", "thing", direct=True))
+        options.append(NameMatch(named, f"{called} is the name of {other_table}", "thing", direct=True))
     return max(options, key=lambda option: option.score)
 
 
@@ -544,15 +544,15 @@ def version_column(column: str) -> Literal["start", "end", "number", "current"] 
     >>> [version_column(name) for name in ("valid_from", "ValidTo", "version_no", "is_current", "date")]
     ['start', 'end', 'number', 'current', None]
     """
-    found = {*words(column)}
-    if found & _SINCE and found & _BOUNDS:
-        return "end" if found & {"to", "until", "thru", "through", "end"} else "start"
-    if "version" in found and found <= {"version", *KEY_WORDS}:
+    own_words = {*words(column)}
+    if own_words & _SINCE and own_words & _BOUNDS:
+        return "end" if own_words & {"to", "until", "thru", "through", "end"} else "start"
+    if "version" in own_words and own_words <= {"version", *KEY_WORDS}:
         return "number"
     if (
-        found & _NOW
-        and found <= {*_NOW, "is", "flag", "version", "row", "record", "ind", "indicator"}
-        and len(found) > 1
+        own_words & _NOW
+        and own_words <= {*_NOW, "is", "flag", "version", "row", "record", "ind", "indicator"}
+        and len(own_words) > 1
     ):
         return "current"
     return None

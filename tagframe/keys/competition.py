@@ -11,32 +11,33 @@ from tagframe.keys.key_columns import Column
 from tagframe.keys.scoring import UNLINKED, Candidate
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
-_TELLING = 5.0
-_AT_MOST = -0.2
+_MIN_TELLING_RATIO = 5.0
 """The evidence of values (log likelihood ratio) that lifts the likeliest pair of an unlinked table above 50%. Unrelated
 tables have a likeliest pair, too, and most ids are contained in others by accident."""
-_SAID = 0.55
+_MAX_DOUBTED_LOGIT = -0.2
+"""Without this evidence, the log odds of such a pair end here."""
+_MIN_NAME_SCORE = 0.55
 """If names fit this well, the values need no evidence of their own: it is enough that all are found."""
-_NEARLY = -1.5
+_MIN_REFERENCE_LOGIT = -1.5
 """References by name that are this likely support each other, even if each lacks a little evidence."""
-_PLAINLY = 0.75
+_MIN_PLAIN_NAME_SCORE = 0.75
 """From this score on, a column's name means a table, and a name that does not is no other role of it."""
-_WHOLE = 0.95
-_MANY = 10
+_MIN_CONTAINED_SHARE = 0.95
+_MIN_DISTINCT = 10
 """With at least this many values, a column is judged by its values although its name says nothing."""
-_SURROGATE = "sk"
+_SURROGATE_WORD = "sk"
 """The word that marks a column as a surrogate key."""
-_OWN = 0.55
+_MIN_OWN_NAME_SCORE = 0.55
 """From this score on, a column's name is that of its own table's key."""
-_AS_LIKELY = 4.0
+_MAX_LOGIT_GAP = 4.0
 """If one of two columns numbers the rows of their table, both are possible if their log odds differ by less."""
-_HARDLY = 0.05
+_SHARE_TOLERANCE = 0.05
 """Differences below this in the contained share of the left's values do not count."""
-_GAPS = 0.5
+_MAX_GAPPED_DENSITY = 0.5
 """Numbers that fill less of their range are not counted up."""
-_SELDOM = 2.3
+_MIN_SUBSET_RATIO = 2.3
 """Values that match by accident one time in ten, relative to those of a key."""
-_CLEAR = 1.0
+_MIN_CLEAR_MARGIN = 1.0
 """The likeliest pair of an unlinked table is raised if no other table's pair comes this near in log odds."""
 
 
@@ -61,16 +62,16 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
         for other in group[1:]:
             if not _is_rival(other, group[0]):
                 other.logit = min(other.logit, 0.0) - 2.0
-    kept = [candidate for group in by_left.values() for candidate in group]
-    _adopt_orphans(kept)
+    competed = [candidate for group in by_left.values() for candidate in group]
+    _adopt_orphans(competed)
     if not across:
-        _link_the_unlinked(kept)
+        _link_the_unlinked(competed)
     for group in roles:
         _level(group)
     for candidate in doubted:
-        candidate.logit = min(candidate.logit, _AT_MOST)
+        candidate.logit = min(candidate.logit, _MAX_DOUBTED_LOGIT)
     best: dict[frozenset[tuple[str, str]], Candidate] = {}
-    for candidate in kept:
+    for candidate in competed:
         both = frozenset((candidate.left.key, candidate.right.key))
         if both not in best or _reads(candidate) > _reads(best[both]):
             best[both] = candidate
@@ -79,7 +80,9 @@ def compete(candidates: Sequence[Candidate], *, across: bool = False) -> list[Ca
 
 def _doubt_shared_names(group: Sequence[Candidate]) -> None:
     """Lower several targets that have the column's name and are no table's own key: all may refer to another one."""
-    shared = [c for c in group if c.match.kind == "same" and c.right.own < _OWN and c.right.unique is None]
+    shared = [
+        c for c in group if c.match.kind == "same" and c.right.own < _MIN_OWN_NAME_SCORE and c.right.unique is None
+    ]
     if len(shared) > 1:
         for candidate in shared:
             candidate.logit = min(candidate.logit, 0.0) - 2.0
@@ -101,7 +104,7 @@ def _share_roles(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     for candidate in candidates:
         role = candidate.left.owner.id, candidate.right.key
         best = best_of[role]
-        elsewhere = surest[candidate.left.key] > candidate.logit + _CLEAR
+        elsewhere = surest[candidate.left.key] > candidate.logit + _MIN_CLEAR_MARGIN
         if candidate is not best and not elsewhere and _are_roles(candidate, best):
             candidate.logit = best.logit
             groups.setdefault(role, [best]).append(candidate)
@@ -114,7 +117,7 @@ def _level(group: Sequence[Candidate]) -> None:
     surest = max(candidate.logit for candidate in group)
     for candidate in group:
         candidate.logit = surest
-        if candidate.match.score < best.match.score < _SAID:
+        if candidate.match.score < best.match.score < _MIN_NAME_SCORE:
             rule = f"fits as {' '.join(best.left.name.words)} does"
             candidate.match = names.NameMatch(best.match.score, rule, best.match.kind)
 
@@ -122,20 +125,26 @@ def _level(group: Sequence[Candidate]) -> None:
 def _are_roles(other: Candidate, best: Candidate) -> bool:
     """Whether two columns fit the same key alike, so that a reader could not say which of the two is the key."""
     mine, theirs = other.left, best.left
-    held, most = other.contained, best.contained
-    if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (held and most):
+    contained, most = other.contained, best.contained
+    if mine.owner.id == best.right.owner.id or mine.profile.family != theirs.profile.family or not (contained and most):
         return False
     if (mine.unique == 1.0) != (theirs.unique == 1.0):
         return False  # one of the two numbers the rows of its table
-    if held.share < min(_WHOLE, most.share - _HARDLY) or _names_no_thing(mine) or _names_no_thing(theirs):
+    if (
+        contained.share < min(_MIN_CONTAINED_SHARE, most.share - _SHARE_TOLERANCE)
+        or _names_no_thing(mine)
+        or _names_no_thing(theirs)
+    ):
         return False
-    if other.ratio is not None and other.ratio >= _TELLING:
+    if other.ratio is not None and other.ratio >= _MIN_TELLING_RATIO:
         return True  # values that are not found by accident
     if names.is_role(mine.spelt):
         return True
     # Small numbers are found everywhere, so the names must be of one kind, and as many rows must be referenced.
     as_many = 2 * (mine.profile.distinct or 0) >= (theirs.profile.distinct or 0)
-    is_named = best.match.score >= _SAID or names.about(theirs.spelt, best.right.owner.name) >= _PLAINLY
+    is_named = (
+        best.match.score >= _MIN_NAME_SCORE or names.about(theirs.spelt, best.right.owner.name) >= _MIN_PLAIN_NAME_SCORE
+    )
     named = not is_named or other.match.score >= FAINT_NAME
     return as_many and named and (mine.name.key_word > 0) == (theirs.name.key_word > 0)
 
@@ -172,7 +181,7 @@ def _see_through_surrogates(candidates: Sequence[Candidate]) -> list[Candidate]:
             continue
         # Rows may be missing on either side: what a row number contains of them is only chance.
         met = max((c.contained.share for c in group if c.contained and c.right.is_counted), default=1.0)
-        least = min(_WHOLE, met - _HARDLY)
+        least = min(_MIN_CONTAINED_SHARE, met - _SHARE_TOLERANCE)
         whole = [c for c in group if c.contained is None or c.contained.share >= least]
         named = [c for c in whole if _points_to(c)]
         counted = [c for c in group if c.right.is_counted and c not in named]
@@ -208,7 +217,7 @@ def _may_be_the_key(candidate: Candidate) -> bool:
     right = candidate.right
     if candidate.contained is None:
         return False
-    if right.name.key_word and right.own >= _OWN:
+    if right.name.key_word and right.own >= _MIN_OWN_NAME_SCORE:
         return True
     # The first column beside the row number is not a measure, whatever its name.
     says_which = right.profile.position <= 1 or not names.is_measure(right.spelt)
@@ -217,18 +226,18 @@ def _may_be_the_key(candidate: Candidate) -> bool:
 
 def _is_surrogate_of_others(candidate: Candidate) -> bool:
     """Whether the name marks the right column as a surrogate key, but not the left one as a reference to one."""
-    return _SURROGATE in candidate.right.name.words and _SURROGATE not in candidate.left.name.words
+    return _SURROGATE_WORD in candidate.right.name.words and _SURROGATE_WORD not in candidate.left.name.words
 
 
 def _is_whole_of_left(candidate: Candidate) -> bool:
-    return candidate.contained is None or candidate.contained.share >= _WHOLE
+    return candidate.contained is None or candidate.contained.share >= _MIN_CONTAINED_SHARE
 
 
 def _is_rival(other: Candidate, best: Candidate) -> bool:
     """Whether a column may also refer to another column of the same table, if one of the two numbers the rows."""
     return (
         other.right.owner.id == best.right.owner.id
-        and other.logit > max(0.0, best.logit - _AS_LIKELY)
+        and other.logit > max(0.0, best.logit - _MAX_LOGIT_GAP)
         and (other.right.is_counted or best.right.is_counted)
         and not _points_to(best)
         and other.contained is not None
@@ -245,13 +254,13 @@ def _prefer_referenced(candidates: Iterable[Candidate]) -> None:
     """Raise pairs to columns that others clearly reference, for columns that could mean several."""
     referenced: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for candidate in candidates:
-        if candidate.logit > _NEARLY and candidate.match.direct:
+        if candidate.logit > _MIN_REFERENCE_LOGIT and candidate.match.direct:
             referenced[candidate.right.key].add(candidate.left.key)
     for candidate in candidates:
         numbers_rows = candidate.left.is_surrogate and not candidate.left.name.entity  # such as "id" in every table
         right = candidate.right
         is_first = right.unique is None and right.profile.position == 0
-        is_key = right.own >= _OWN or ((right.unique == 1.0 or is_first) and not right.is_beside_key)
+        is_key = right.own >= _MIN_OWN_NAME_SCORE or ((right.unique == 1.0 or is_first) and not right.is_beside_key)
         if candidate.match.score and not numbers_rows and is_key:
             candidate.popular = len(referenced[candidate.right.key] - {candidate.left.key})
             candidate.logit += 1.2 * math.log1p(candidate.popular)
@@ -314,16 +323,17 @@ def _link_the_unlinked(candidates: Sequence[Candidate]) -> None:
         rivals = [
             c.logit for c in group if {c.left.owner.id, c.right.owner.id} != {best.left.owner.id, best.right.owner.id}
         ]
-        if best.logit - max(rivals, default=-99.0) >= _CLEAR:
+        if best.logit - max(rivals, default=-99.0) >= _MIN_CLEAR_MARGIN:
             # Two roles of one thing ("f1", "f2" of "follows") are equally likely.
-            near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _CLEAR]
+            near = [c for c in group if c.right.key == best.right.key and c.logit > best.logit - _MIN_CLEAR_MARGIN]
             chosen.update({(c.left.key, c.right.key): c for c in near if _is_whole(c)})
     for candidate in chosen.values():
         if _is_subset(candidate):
             candidate.logit += UNLINKED
-        tells = candidate.match.score >= _SAID or (candidate.ratio is not None and candidate.ratio >= _TELLING)
-        told_apart = tells and _may_be_opaque(candidate)
-        candidate.logit = min(candidate.logit + UNLINKED, math.inf if told_apart else max(candidate.logit, _AT_MOST))
+        is_found = candidate.ratio is not None and candidate.ratio >= _MIN_TELLING_RATIO
+        is_likely = (is_found or candidate.match.score >= _MIN_NAME_SCORE) and _may_be_opaque(candidate)
+        highest = math.inf if is_likely else max(candidate.logit, _MAX_DOUBTED_LOGIT)
+        candidate.logit = min(candidate.logit + UNLINKED, highest)
 
 
 def _may_be_opaque(candidate: Candidate) -> bool:
@@ -335,7 +345,7 @@ def _may_be_opaque(candidate: Candidate) -> bool:
         return True
     if names.mean_unlike(left.spelt, right.spelt):
         return False
-    many = (left.profile.distinct or 0) >= _MANY
+    many = (left.profile.distinct or 0) >= _MIN_DISTINCT
     if left.profile.family == right.profile.family == "text":
         return many
     if names.is_measure(left.spelt):
@@ -350,14 +360,14 @@ def _is_subset(candidate: Candidate) -> bool:
     runs = candidate.left.run, candidate.right.run
     return (
         candidate.left.is_surrogate
-        and all(run is not None and run.density < _GAPS for run in runs)
+        and all(run is not None and run.density < _MAX_GAPPED_DENSITY for run in runs)
         and candidate.ratio is not None
-        and candidate.ratio >= _SELDOM
+        and candidate.ratio >= _MIN_SUBSET_RATIO
         and candidate.right.is_surrogate
     )
 
 
 def _is_whole(candidate: Candidate) -> bool:
     # The row number of a table may refer to another table if its name fits: supplier addresses among addresses.
-    is_other = not candidate.left.is_surrogate or candidate.match.score >= _SAID or _is_subset(candidate)
+    is_other = not candidate.left.is_surrogate or candidate.match.score >= _MIN_NAME_SCORE or _is_subset(candidate)
     return bool(candidate.contained and candidate.right.unique == 1.0 and is_other and _is_whole_of_left(candidate))

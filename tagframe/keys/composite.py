@@ -67,19 +67,19 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
         left, right = shared[0].left.owner, shared[0].right.owner
         if (left.id, right.id) not in linked:
             are_few = max(left.rows or 0, right.rows or 0) <= MOST_ROWS
-            found = _first_key(shared, read if are_few else None)
+            composite = _first_key(shared, read if are_few else None)
             other = best.get(frozenset((left.id, right.id)))
             # If two tables have the same key, the one whose rows are all found references the other.
-            if found is not None and (
-                other is None or (found.evidence.contained or 0.0) > (other.evidence.contained or 0.0)
+            if composite is not None and (
+                other is None or (composite.evidence.contained or 0.0) > (other.evidence.contained or 0.0)
             ):
-                best[found.tables] = found
+                best[composite.tables] = composite
     yield from best.values()
 
 
 def _suffices(pair: KeyPair) -> bool:
-    found = pair.evidence
-    return found.uniqueness in (None, 1.0) and (found.contained is None or found.contained >= CONTAINED)
+    evidence = pair.evidence
+    return evidence.uniqueness in (None, 1.0) and (evidence.contained is None or evidence.contained >= CONTAINED)
 
 
 def _is_named_key(column: Column) -> bool:
@@ -127,8 +127,8 @@ def _may_take_part(pair: _Shared) -> bool:
 
 
 def _holds_values(pair: _Shared) -> bool:
-    found = overlap(pair.left.profile.sketch, pair.right.profile.sketch)
-    return found is None or found.share >= max(SHARE, CONTAINED)
+    shared = overlap(pair.left.profile.sketch, pair.right.profile.sketch)
+    return shared is None or shared.share >= max(SHARE, CONTAINED)
 
 
 def _begins_table(shared: Sequence[_Shared]) -> bool:
@@ -151,9 +151,9 @@ def _first_key(shared: Sequence[_Shared], read: Read | None) -> KeyPair | None:
             whole = rows - max(pair.right.profile.nulls or 0 for pair in chosen)
             if prod(pair.right.profile.distinct or 1 for pair in chosen) < whole:
                 continue  # so many rows cannot all differ
-            found = _proposed(chosen) if read is None else _verified(chosen, read)
-            if found is not None:
-                return found
+            key = _proposed(chosen) if read is None else _verified(chosen, read)
+            if key is not None:
+                return key
     return None
 
 

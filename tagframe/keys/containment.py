@@ -85,11 +85,11 @@ class Overlaps:
     error: Floats
 
     @classmethod
-    def of(cls, found: Sequence[Overlap | None]) -> Overlaps:
+    def of(cls, overlaps: Sequence[Overlap | None]) -> Overlaps:
         """Overlaps as arrays; None for those that are not known."""
-        numbers = [(one.share, float(one.seen), one.error) if one else (0.0, 0.0, 0.0) for one in found]
+        numbers = [(one.share, float(one.seen), one.error) if one else (0.0, 0.0, 0.0) for one in overlaps]
         share, seen, error = np.array(numbers).reshape(-1, 3).T
-        return cls(np.array([one is not None for one in found], dtype=bool), share, seen, error)
+        return cls(np.array([one is not None for one in overlaps], dtype=bool), share, seen, error)
 
     def at(self, positions: npt.NDArray[Any]) -> Overlaps:
         """Those of some of the pairs."""
@@ -160,8 +160,8 @@ def overlaps(
 def _sums(flags: npt.NDArray[np.bool_], counts: npt.NDArray[Any], stops: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """The number of flags in each of several runs, of which each has a length and a stop."""
     sums = np.concatenate([[0], np.cumsum(flags)])
-    found: npt.NDArray[np.int64] = sums[stops] - sums[stops - counts]
-    return found
+    totals: npt.NDArray[np.int64] = sums[stops] - sums[stops - counts]
+    return totals
 
 
 def _drawn(hits: Floats, misses: Floats) -> Floats:
@@ -213,7 +213,7 @@ def _reaches_the_end(values: Floats, end: Floats, low: Floats, high: Floats, end
     return ratio
 
 
-def log_ratio(left: Facts, right: Facts, found: Overlaps, ends_there: Floats | float = 0.0) -> Floats:
+def log_ratio(left: Facts, right: Facts, overlaps: Overlaps, ends_there: Floats | float = 0.0) -> Floats:
     """Log likelihood ratio of n overlaps: above 0 it is evidence that the left column references the right one.
 
     Args:
@@ -224,8 +224,8 @@ def log_ratio(left: Facts, right: Facts, found: Overlaps, ends_there: Floats | f
     Returns:
         Shape (n,), within ± :data:`MOST`; of no meaning where an overlap is not known.
     """
-    seen = np.minimum(found.seen, _VALUES)
-    hits, misses = seen * found.share, seen * (1 - found.share)
+    seen = np.minimum(overlaps.seen, _VALUES)
+    hits, misses = seen * overlaps.share, seen * (1 - overlaps.share)
     with np.errstate(invalid="ignore", divide="ignore"):  # columns without a run of integers have no numbers
         is_run = ~np.isnan(left.low)
         runs = is_run & ~np.isnan(right.low)

@@ -140,7 +140,7 @@ class Conventions:
             for position, table in enumerate(self._tables)
         ]
         for spelt, read in zip(self._spelt, readings, strict=True):
-            spelt.update({name: found for name, found in read.items() if found is not None})
+            spelt.update({name: spelling for name, spelling in read.items() if spelling is not None})
 
     def _writes_words_together(self) -> bool:
         """Whether names are written without separators, as in ``billtoaddressid``."""
@@ -181,29 +181,29 @@ class Conventions:
             return self._of_whole_record(position, column, name)
         key = "_".join(name.words[len(name.entity) :]) or "id"
         inside = (*self._things[position], *name.entity)
-        meant = self._only("".join(inside), besides=position) if "".join(name.entity) not in self._called else None
-        if meant is not None and not names.is_plural(spelt) and self._may_hold_keys_of(column, meant):
-            return self._reference(meant, key)
+        target = self._only("".join(inside), besides=position) if "".join(name.entity) not in self._called else None
+        if target is not None and not names.is_plural(spelt) and self._may_hold_keys_of(column, target):
+            return self._reference(target, key)
         ordinal = _ORDINAL.match(spelt)
         if ordinal is not None:
-            meant = self._side(position, ordinal[1], int(ordinal[2]))
-            if meant is not None:
-                return self._reference(meant, key)
-        meant = self._actor(position, spelt)
-        if meant is not None and self._may_hold_keys_of(column, meant):
-            return f"{spelt}_{self._reference(meant, key)}"
+            target = self._side(position, ordinal[1], int(ordinal[2]))
+            if target is not None:
+                return self._reference(target, key)
+        target = self._actor(position, spelt)
+        if target is not None and self._may_hold_keys_of(column, target):
+            return f"{spelt}_{self._reference(target, key)}"
         if not name.key_word:
             return None
-        meant = self._subtype(position, spelt)
-        if meant is not None:
-            return self._reference(meant, key)
+        target = self._subtype(position, spelt)
+        if target is not None:
+            return self._reference(target, key)
         if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
             spelt = "_".join((name.entity[-1], *name.entity[:-1], key))
             return self._in_its_part(position, names.column_name(spelt).entity, key) or spelt
         if position not in self._keys.get(spelt, ()) and (part := self._in_its_part(position, name.entity, key)):
             return part
-        if position not in self._keys.get(spelt, ()) and (meant := self._beside(position, name.entity)) is not None:
-            return self._reference(meant, key)
+        if position not in self._keys.get(spelt, ()) and (target := self._beside(position, name.entity)) is not None:
+            return self._reference(target, key)
         if set(name.entity) <= _REDIRECTS:
             begins = [
                 at
@@ -215,10 +215,10 @@ class Conventions:
             return None
         if position in self._keys.get(spelt, ()):
             return self._reference(position, key) if self._is_called_as_another(position, spelt) else None
-        meant = self._abbreviated(name.entity[-1])
-        if meant is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[meant].values()]:
+        target = self._abbreviated(name.entity[-1])
+        if target is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[target].values()]:
             return None  # its own key is abbreviated, too
-        return "_".join((*name.entity[:-1], *self._things[meant], key))
+        return "_".join((*name.entity[:-1], *self._things[target], key))
 
     def _refer_to_the_original(self, position: int) -> None:
         """Let a table with the earlier states of another one's rows refer to it, and nothing refer to that table."""
@@ -244,7 +244,7 @@ class Conventions:
         if len(holders) != 1 or holders[0] == position:
             return None
         mine = "".join(self._things[position])
-        found = [
+        subtypes = [
             at
             for at in self._first.get(spelt, ())
             if at not in (position, holders[0])
@@ -252,7 +252,7 @@ class Conventions:
             and (mine.startswith(thing) or mine.endswith(thing))
             and not any(at in self._keys.get(other, ()) for other in self._spelt[at].values())
         ]
-        return max(found, key=lambda at: (len("".join(self._things[at])), -at)) if found else None
+        return max(subtypes, key=lambda at: (len("".join(self._things[at])), -at)) if subtypes else None
 
     def _in_its_part(self, position: int, entity: tuple[str, ...], key: str) -> str | None:
         """The name with the word that begins the names of all tables of a part of the schema: ``group_id`` of
@@ -261,16 +261,16 @@ class Conventions:
             part = self._things[position][:1]
             if "".join(entity[start:]) in self._called or (start and names.is_short_for(entity[start - 1], part[0])):
                 return None
-            meant = self._only("".join((*part, *entity[start:])), besides=position)
-            if meant is not None:
-                return "_".join((*entity[:start], self._reference(meant, key)))
+            target = self._only("".join((*part, *entity[start:])), besides=position)
+            if target is not None:
+                return "_".join((*entity[:start], self._reference(target, key)))
         return None
 
     def _beside(self, position: int, entity: tuple[str, ...]) -> int | None:
         """Of several tables that a column may mean equally, the one whose name begins as that of the column's table:
         ``category_id`` of ``uom_unit`` is a ``uom_category``."""
-        meant = self._mentions.of("_".join((*entity, "id")))
-        tied = [at for at, sure in meant if sure == meant[0][1] and at != position]
+        target = self._mentions.of("_".join((*entity, "id")))
+        tied = [at for at, sure in target if sure == target[0][1] and at != position]
         mine = self._things[position][:1]
         near = [at for at in tied if self._things[at][:1] == mine and len(self._things[at]) > 1]
         return near[0] if len(tied) > 1 and len(near) == 1 else None
@@ -283,19 +283,19 @@ class Conventions:
 
     def _keys_by_name(self) -> dict[str, list[int]]:
         """The tables whose own key has a name."""
-        found: dict[str, list[int]] = defaultdict(list)
+        positions: dict[str, list[int]] = defaultdict(list)
         for position, table in enumerate(self._tables):
             for spelt in self._spelt[position].values():
                 if names.own(spelt, table.name) >= 0.75:
-                    found[spelt].append(position)
-        return found
+                    positions[spelt].append(position)
+        return positions
 
     def _of_whole_record(self, position: int, column: ColumnProfile, name: names.Name) -> str | None:
         thing = self._things[position]
         if column.position or not name.key_word or thing[-1] not in _SAME_RECORD:
             return None
-        meant = self._only("".join(thing[:-1]), besides=position)
-        return None if meant is None else self._reference(meant, "_".join(name.words))
+        target = self._only("".join(thing[:-1]), besides=position)
+        return None if target is None else self._reference(target, "_".join(name.words))
 
     def _reference(self, table: int, key: str) -> str:
         return "_".join((*self._things[table], key))
@@ -305,8 +305,8 @@ class Conventions:
         return len(mine) > len(thing) and mine[: len(thing)] == thing
 
     def _only(self, called: str, *, besides: int) -> int | None:
-        found = [position for position in self._called.get(called, ()) if position != besides]
-        return found[0] if len(found) == 1 else None
+        positions = [position for position in self._called.get(called, ()) if position != besides]
+        return positions[0] if len(positions) == 1 else None
 
     def _may_hold_keys_of(self, column: ColumnProfile, table: int) -> bool:
         """Whether the table has a key by its name, of the column's type family."""
@@ -352,14 +352,14 @@ class Conventions:
     def _abbreviated(self, word: str) -> int | None:
         """The one table whose name the letters abbreviate: all of its words, or its last one."""
         if word not in self._short:
-            found: dict[int, int] = {}
+            abbreviated: dict[int, int] = {}
             for position in self._by_start[word[:1]]:
                 thing = self._things[position]
                 if len(thing) > 1 and _abbreviates(word, thing):
-                    found[position] = 2
+                    abbreviated[position] = 2
                 elif len(word) >= _SHORTEST and names.is_short_for(word, thing[-1]):
-                    found[position] = 1
-            best = [position for position, fit in found.items() if fit == max(found.values())]
+                    abbreviated[position] = 1
+            best = [position for position, fit in abbreviated.items() if fit == max(abbreviated.values())]
             self._short[word] = best[0] if len(best) == 1 else None
         return self._short[word]
 
@@ -370,8 +370,8 @@ class Conventions:
             for column in table.columns:
                 spelt = self._spelt[position][column.name]
                 name = names.column_name(spelt)
-                meant = self._only("".join(name.entity), besides=position) if name.entity else None
-                if meant is not None and not names.is_plural(spelt) and self._may_hold_keys_of(column, meant):
+                target = self._only("".join(name.entity), besides=position) if name.entity else None
+                if target is not None and not names.is_plural(spelt) and self._may_hold_keys_of(column, target):
                     counts[name.key_word == 0] += 1
         return counts[True] >= _HABIT and counts[True] > 2 * counts[False]
 
@@ -385,32 +385,32 @@ class Conventions:
         if spelt in names.SELF_ROLES:
             return f"{spelt}_id"
         for start in range(len(name.entity)):
-            meant = self._only("".join(name.entity[start:]), besides=position)
-            if meant is not None:
-                return f"{spelt}_id" if self._may_hold_keys_of(column, meant) else None
+            target = self._only("".join(name.entity[start:]), besides=position)
+            if target is not None:
+                return f"{spelt}_id" if self._may_hold_keys_of(column, target) else None
         return None
 
     def _own_keys(self, position: int) -> dict[str, float]:
         table = self._tables[position]
-        found = {column.name: names.own(self._spelt[position][column.name], table.name) for column in table.columns}
-        for column, sure in found.items():
+        scores = {column.name: names.own(self._spelt[position][column.name], table.name) for column in table.columns}
+        for column, sure in scores.items():
             name = names.column_name(self._spelt[position][column])
             if name.entity and sure < 1.0 and self._only("".join(name.entity), besides=position) is not None:
-                found[column] = min(sure, 0.5)  # the key of the table that is called so
-        best = max(found.values(), default=0.0)
+                scores[column] = min(sure, 0.5)  # the key of the table that is called so
+        best = max(scores.values(), default=0.0)
         first = table.columns[0].name if table.columns else ""
         if best < 0.55 and first:
             spelt, thing = self._spelt[position][first], self._things[position]
             name = names.column_name(spelt)
             others = any(sure >= 0.75 for at, sure in self._mentions.of(spelt) if at != position)
             if name.key_word and name.entity and name.entity == thing[: len(name.entity)] and not others:
-                found[first] = 0.75  # the order's id of an order header
-        for column, sure in found.items():
+                scores[first] = 0.75  # the order's id of an order header
+        for column, sure in scores.items():
             entity = names.column_name(self._spelt[position][column]).entity
             short = sure == 0.75 and len(entity) == 1 and entity[0] not in self._things[position]
             if short and best > sure:
-                found[column] = 0.0  # "gid" of gardens that have an "id"
-        return found
+                scores[column] = 0.0  # "gid" of gardens that have an "id"
+        return scores
 
 
 def _abbreviates(letters: str, words: Sequence[str]) -> bool:

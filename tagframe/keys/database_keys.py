@@ -62,7 +62,7 @@ class DatabaseKeys:
         """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
         kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is None:
-            kept = single_and_composite_keys(self._facts.with_hidden(sketches_at_hand(self._tables)))
+            kept = single_and_composite_keys(sketches_at_hand(self._tables))
             plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))
             self._facts.put("keys", self._name, self.state, plain)
         return kept
@@ -223,7 +223,7 @@ def _inferred(tables: Sequence[TableProfile], declared: bool, facts: ComputedSto
         for key in database_keys(tuple(group), declared, facts).pairs
         if key.score >= ACCEPTED and key.left_table != key.right_table
     }
-    weights, tables = _weights(len(groups)), facts.with_hidden(sketches_at_hand(tables))
+    weights, tables = _weights(len(groups)), sketches_at_hand(tables)
     floor = log_odds(ACCEPTED, weights.surest)
     found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights, across=True)
     sizes = Counter(table.database for table in tables)

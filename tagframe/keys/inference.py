@@ -21,7 +21,7 @@ from tagframe.keys.checking import Contains, checked
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
-from tagframe.keys.key_columns import Column, columns_of, unjoined_columns
+from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
@@ -113,8 +113,8 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
 
     def is_part(key: KeyPair) -> bool:
         ends = frozenset(((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])))
-        found = key.evidence
-        is_key = found.uniqueness == 1.0 and (found.contained is None or found.contained >= CONTAINED)
+        evidence = key.evidence
+        is_key = evidence.uniqueness == 1.0 and (evidence.contained is None or evidence.contained >= CONTAINED)
         return ends in parts and not is_key
 
     return [*(key for key in single if not is_part(key)), *composite]
@@ -123,13 +123,13 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
 def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
     """The keys that the sources declare, or with ``given`` those that the user gave."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
-    found = []
+    pairs = []
     for table in tables:
         for key in table.foreign_keys:
             sides = _sides(table, key, by_name) if key.given == given else None
             if sides is not None:
-                found.append(KeyPair(*sides, 1.0, _TOLD[key.given + key.ran]) if not key.by else _modelled(sides, key))
-    return found
+                pairs.append(KeyPair(*sides, 1.0, _GIVEN[key.given + key.ran]) if not key.by else _modelled(sides, key))
+    return pairs
 
 
 def _modelled(sides: tuple[str, tuple[str, ...], str, tuple[str, ...]], key: ForeignKey) -> KeyPair:
@@ -151,7 +151,7 @@ def share_of_rows(share: float) -> str:
     return f"{math.floor(share * 1000 + 1e-9) / 10:g}%"
 
 
-_TOLD = (
+_GIVEN = (
     Evidence(origin="declared", name=1.0, reason="declared by the source"),
     Evidence(origin="given", name=1.0, reason="given by the user"),
     _RAN := Evidence(origin="given", name=1.0, reason="joined this way by past statements"),
@@ -194,20 +194,9 @@ def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
 
 
 def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The pairs without those that the user forbade, and without those on columns that no table joins on."""
+    """The pairs without those that the user forbade."""
     forbidden = _forbidden(tables)
-    unjoined = {(table.id, column) for table in tables for column in unjoined_columns(table)}
-    return [
-        pair
-        for pair in pairs
-        if pair not in forbidden
-        and not (
-            unjoined
-            and unjoined
-            & {*((pair.left_table, name) for name in pair.left_columns),
-               *((pair.right_table, name) for name in pair.right_columns)}
-        )
-    ]  # fmt: skip
+    return [pair for pair in pairs if pair not in forbidden]
 
 
 def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:
@@ -286,18 +275,18 @@ def single_keys(
     weights = default_weights() if weights is None else weights
     tables = sorted(profiles, key=lambda table: table.id)
     groups = by_database(tables)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for group, columns in zip(groups, known or columns_by_database(tables), strict=True):
         floor = log_odds(least_score(group), weights.surest)
         here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
-        found += [candidate for candidate in here if candidate.logit >= floor]
+        candidates += [candidate for candidate in here if candidate.logit >= floor]
     if across_sources and len(groups) > 1:
-        parents = {candidate.left.key for candidate in found if candidate.logit > 0}
+        parents = {candidate.left.key for candidate in candidates if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)
         every = columns_of(tables)
         between = candidates_of(tables, every, floor=floor, weights=weights, contains=contains, across=True)
-        found += [candidate for candidate in between if candidate.left.key not in parents]
-    return [key_pair(candidate, weights.surest) for candidate in found]
+        candidates += [candidate for candidate in between if candidate.left.key not in parents]
+    return [key_pair(candidate, weights.surest) for candidate in candidates]
 
 
 def composites_of(
@@ -324,10 +313,10 @@ def composites_of(
 
 def by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
     """The tables of each database."""
-    found: dict[str, list[TableProfile]] = defaultdict(list)
+    tables_of: dict[str, list[TableProfile]] = defaultdict(list)
     for table in tables:
-        found[table.database].append(table)
-    return list(found.values())
+        tables_of[table.database].append(table)
+    return list(tables_of.values())
 
 
 def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
@@ -338,17 +327,17 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
     halved. If a user or a semantic model tells a key of a column, inferred pairs of that column with copies of its
     target get a small chance. Best first.
     """
-    told = [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]
-    ran = {pair.tables for pair in told if pair.evidence is _RAN}
-    found = {pair: _never_run(pair) if pair.tables in ran else pair for pair in _checked(pairs, tables)}
-    for pair in told:
-        known = found.pop(pair, None) or found.pop(pair.reversed(), None)
+    given = [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]
+    ran = {pair.tables for pair in given if pair.evidence is _RAN}
+    inferred = {pair: _never_run(pair) if pair.tables in ran else pair for pair in _checked(pairs, tables)}
+    for pair in given:
+        known = inferred.pop(pair, None) or inferred.pop(pair.reversed(), None)
         if known is not None:
             reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
             pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
-        found[pair] = pair
-    targets = dict(map(_ends, (pair for pair in told if pair.evidence not in (_TOLD[0], _RAN))))
-    allowed = _allowed(_without_detours(found.values(), targets), tables)
+        inferred[pair] = pair
+    targets = dict(map(_ends, (pair for pair in given if pair.evidence not in (_GIVEN[0], _RAN))))
+    allowed = _allowed(_without_detours(inferred.values(), targets), tables)
     return sorted(allowed, key=lambda p: (-p.score, p.left_table, p.left_columns, p.right_table, p.right_columns))
 
 

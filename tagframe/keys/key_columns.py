@@ -197,14 +197,8 @@ def _uniqueness(profile: ColumnProfile) -> float | None:
     return None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
 
 
-def unjoined_columns(table: TableProfile) -> list[str]:
-    """The columns that nothing joins on."""
-    # Of a table whose columns were not read yet nothing was told.
-    return [] if table.stored is not None else [column.name for column in table.columns if column.unjoined]
-
-
 def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
-    """All columns that can take part in keys: not those of bytes, and those that nothing joins on."""
+    """All columns that can take part in keys: not those of bytes."""
     found = []
     members: dict[str, list[TableProfile]] = defaultdict(list)
     places = []
@@ -217,7 +211,7 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
         spellings = conventions.spelt(place)
         versioned = _versioned_keys(table, spellings)
         for profile in table.columns:
-            if profile.family == "blob" or profile.unjoined:
+            if profile.family == "blob":
                 continue
             spelt = spellings[profile.name]
             unique = _uniqueness(profile)

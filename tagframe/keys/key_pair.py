@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tagframe.corpus.references import column_id
-from tagframe.display import Shown
+from tagframe.display import Displayable
 
 Origin = Literal["inferred", "declared", "given", "shared", "model"]
 Sign = Literal["=", "<=", ">=", "<", ">"]
@@ -52,7 +52,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, repr=False)
-class KeyPair(Shown):
+class KeyPair(Displayable):
     """A column (or several) of one table that references another table.
 
     Two key pairs are equal if their columns are equal, whatever their scores.

@@ -82,17 +82,17 @@ def _grouped(left_codes: Positions, right_codes: Positions, nulls: npt.NDArray[n
     """Rows with the same code match; a code of -1 matches nothing."""
     size = int(max(left_codes.max(initial=-1), right_codes.max(initial=-1))) + 1
     coerced = np.zeros(len(left_codes), dtype=bool)
-    kept = np.flatnonzero(right_codes >= 0)
+    matchable = np.flatnonzero(right_codes >= 0)
     # Code -1 reads the position added at the end, which has no rows.
     row_of = np.full(size + 1, -1, dtype=np.int64)
-    row_of[right_codes[kept]] = kept
-    if np.count_nonzero(row_of >= 0) == len(kept):
+    row_of[right_codes[matchable]] = matchable
+    if np.count_nonzero(row_of >= 0) == len(matchable):
         starts = row_of[left_codes]
         return Matches(starts, (starts >= 0).view(np.int8), None, nulls, coerced)
-    order = np.argsort(right_codes[kept], kind="stable")
-    counts_of = np.bincount(right_codes[kept], minlength=size + 1).astype(np.int64)
+    order = np.argsort(right_codes[matchable], kind="stable")
+    counts_of = np.bincount(right_codes[matchable], minlength=size + 1).astype(np.int64)
     starts_of = np.concatenate([[0], np.cumsum(counts_of)[:-1]]).astype(np.int64)
-    return Matches(starts_of[left_codes], counts_of[left_codes], kept[order], nulls, coerced)
+    return Matches(starts_of[left_codes], counts_of[left_codes], matchable[order], nulls, coerced)
 
 
 def _match_integers(left: pd.Series, right: pd.Series) -> Matches | None:
@@ -246,8 +246,8 @@ def _are_decimals(left: pd.Index, right: pd.Index) -> bool:
     kinds = []
     for keys in (left, right):
         texts = [text for text in keys.tolist() if text.strip()]
-        found = [_DECIMAL.fullmatch(text) for text in texts]
-        decimals = [one[1] for one in found if one is not None]
+        matches = [_DECIMAL.fullmatch(text) for text in texts]
+        decimals = [one[1] for one in matches if one is not None]
         if len(decimals) < len(texts) or not texts:
             return False
         is_padded = len({*map(len, decimals)}) == 1 and decimals[0] != ""
@@ -274,8 +274,8 @@ def _canonical_partners(
     else:
         often = Counter(theirs)
         first = {text: code for text, code in first.items() if often[text] == 1}
-    found = [-1 if text is None else first.get(text, -1) for text in mine]
-    return np.array(found, dtype=np.int64), right_codes
+    partners = [-1 if text is None else first.get(text, -1) for text in mine]
+    return np.array(partners, dtype=np.int64), right_codes
 
 
 def _combined(

@@ -105,8 +105,8 @@ class Fits:
         """A number for each pair of texts, counted once for each distinct pair."""
         count = len(self._texts)
         distinct, which = np.unique(ones * count + others, return_inverse=True)
-        found = [of(self._texts[code // count], self._texts[code % count]) for code in distinct.tolist()]
-        numbers: Floats = np.array(found, dtype=np.float64)[which]
+        values = [of(self._texts[code // count], self._texts[code % count]) for code in distinct.tolist()]
+        numbers: Floats = np.array(values, dtype=np.float64)[which]
         return numbers
 
 
@@ -125,8 +125,8 @@ class _Ends:
     def end_in(self, ones: Positions, others: Positions) -> _Flags:
         """Whether the words of each one end in those of the other, which has some."""
         length = self._length[others]
-        found: _Flags = (length > 0) & (self._end[ones, length] == self.whole[others])
-        return found
+        ends: _Flags = (length > 0) & (self._end[ones, length] == self.whole[others])
+        return ends
 
 
 def _ends_in(last: tuple[str, ...], word: tuple[str, ...]) -> bool:
@@ -216,13 +216,13 @@ def score_all(
     scorer = _Scorer(columns, mentions, across=across, weights=weights)
     lefts = np.repeat(np.array([*pairs]), [len(rights) for rights in pairs.values()])
     lefts, rights = scorer.possible(lefts, np.concatenate([*pairs.values()]))
-    found = scorer.scored(lefts, rights, floor)
+    scored = scorer.scored(lefts, rights, floor)
     if across:
-        return found
+        return scored
     # Unlinked tables may gain by competition, so their fainter pairs count.
-    linked = {side.table for candidate in found if candidate.logit > 0 for side in (candidate.left, candidate.right)}
+    linked = {side.table for candidate in scored if candidate.logit > 0 for side in (candidate.left, candidate.right)}
     unlinked = {column.table for column in columns} - linked
-    rest = [candidate for candidate in found if not {candidate.left.table, candidate.right.table} & unlinked]
+    rest = [candidate for candidate in scored if not {candidate.left.table, candidate.right.table} & unlinked]
     tables = scorer.facts.table
     again = np.isin(tables[lefts], [*unlinked]) | np.isin(tables[rights], [*unlinked])
     return [*rest, *scorer.scored(lefts[again], rights[again], floor - UNLINKED)]
@@ -240,8 +240,8 @@ class _Scorer:
         ends: Counter[int] = Counter(column.run.high for column in columns if column.run)
         self._ends = np.array([(ends[c.run.high] - 1) / ends.total() if c.run else 0.0 for c in columns])
         # At most two of the first three tables that a name means are those of the pair.
-        meant = [[*mentions.of(column.spelt)[:3], (-1, 0.0), (-1, 0.0), (-1, 0.0)][:3] for column in columns]
-        self._meant, self._sure = (np.array([[one[part] for one in each] for each in meant]) for part in (0, 1))
+        mentioned = [[*mentions.of(column.spelt)[:3], (-1, 0.0), (-1, 0.0), (-1, 0.0)][:3] for column in columns]
+        self._meant, self._sure = (np.array([[one[part] for one in each] for each in mentioned]) for part in (0, 1))
 
     def possible(self, lefts: Positions, rights: Positions) -> tuple[Positions, Positions]:
         """The pairs without those of the wrong databases and those with saved indexes.
@@ -250,9 +250,9 @@ class _Scorer:
         """
         index = np.array([column.counts_rows for column in self._columns])
         database = self.facts.database
-        kept = ((database[lefts] != database[rights]) == self._across) & ~index[lefts]
-        kept &= ~index[rights] | self._fits.same_words(lefts, rights)
-        return lefts[kept], rights[kept]
+        is_possible = ((database[lefts] != database[rights]) == self._across) & ~index[lefts]
+        is_possible &= ~index[rights] | self._fits.same_words(lefts, rights)
+        return lefts[is_possible], rights[is_possible]
 
     def scored(self, lefts: Positions, rights: Positions, floor: float) -> list[Candidate]:
         """The pairs that may have these log odds at least."""
@@ -265,24 +265,24 @@ class _Scorer:
         facts, weights, across = self.facts, self._weights, self._across
         about, matches = self._fits.of(lefts, rights)
         score = np.array([match.score for match in matches])
-        kept = np.flatnonzero((score > 0) | (facts.table[lefts] != facts.table[rights]))
-        lefts, rights, about, score = lefts[kept], rights[kept], about[kept], score[kept]
-        matches = [matches[at] for at in kept]
+        chosen = np.flatnonzero((score > 0) | (facts.table[lefts] != facts.table[rights]))
+        lefts, rights, about, score = lefts[chosen], rights[chosen], about[chosen], score[chosen]
+        matches = [matches[at] for at in chosen]
         left, right = facts.at(lefts), facts.at(rights)
-        meant = self._meant[lefts]
-        elsewhere = (meant != left.table[:, None]) & (meant != right.table[:, None])
+        mentioned = self._meant[lefts]
+        elsewhere = (mentioned != left.table[:, None]) & (mentioned != right.table[:, None])
         named_elsewhere = np.where(elsewhere, self._sure[lefts], 0.0).max(axis=1, initial=0.0)
         of_names = name_terms(left, right, matches, about, named_elsewhere, across=across)
         logit = weighted_sum(of_names, weights.of_names)
         counted = right.low <= 10
         most = np.where(counted, weights.most_of_values(_MOST_OF_COUNTED), weights.most_of_values(MOST))
-        kept = np.flatnonzero(logit + most + _MOST_COMPANY * (score > 0) >= floor)
-        contained, covered = self._contained(lefts[kept], rights[kept])
+        chosen = np.flatnonzero(logit + most + _MOST_COMPANY * (score > 0) >= floor)
+        contained, covered = self._contained(lefts[chosen], rights[chosen])
         stays = np.where(contained.known, contained.share >= SHARE, not across)
-        stays &= ~(contained.known & counted[kept] & self._coded[lefts[kept]])
-        stays &= contained.known | self._convince_alone(lefts[kept], rights[kept], score[kept])
-        kept, contained, covered = kept[stays], contained.at(stays), covered.at(stays)
-        lefts, rights, left, right = lefts[kept], rights[kept], left.at(kept), right.at(kept)
+        stays &= ~(contained.known & counted[chosen] & self._coded[lefts[chosen]])
+        stays &= contained.known | self._convince_alone(lefts[chosen], rights[chosen], score[chosen])
+        chosen, contained, covered = chosen[stays], contained.at(stays), covered.at(stays)
+        lefts, rights, left, right = lefts[chosen], rights[chosen], left.at(chosen), right.at(chosen)
         ratio = log_ratio(left, right, contained, self._ends[lefts])
         texts = np.flatnonzero(contained.known & (ratio > 0) & (left.family == "text") & (right.family == "text"))
         ratio[texts] = [
@@ -290,30 +290,31 @@ class _Scorer:
             for at in texts
         ]  # "a" is no "A"
         if across:
-            ratio[counted[kept]] = np.minimum(ratio[counted[kept]], 0.0)  # every database counts from 1
-        of_values = value_terms(left, right, score[kept], contained, covered, ratio)
-        logit = logit[kept] + weighted_sum(of_values, weights.of_values)
-        terms = np.column_stack([*(term[kept] for term in of_names), *of_values])
+            ratio[counted[chosen]] = np.minimum(ratio[counted[chosen]], 0.0)  # every database counts from 1
+        of_values = value_terms(left, right, score[chosen], contained, covered, ratio)
+        logit = logit[chosen] + weighted_sum(of_values, weights.of_values)
+        terms = np.column_stack([*(term[chosen] for term in of_names), *of_values])
         shares = contained.listed(), covered.listed()
-        rows = zip(lefts, rights, kept, *shares, ratio.tolist(), logit.tolist(), terms, strict=True)
+        rows = zip(lefts, rights, chosen, *shares, ratio.tolist(), logit.tolist(), terms, strict=True)
         for one, other, at, held, back, of_ratio, odds, each in rows:
             by_values = None if held is None else of_ratio
             yield Candidate(self._columns[one], self._columns[other], matches[at], held, back, by_values, odds, each)
 
     def _contained(self, lefts: Positions, rights: Positions) -> tuple[Overlaps, Overlaps]:
         """The share of the left columns' values that the right ones hold, and the reverse."""
-        found, covered = overlaps(self._sketches, lefts, rights)
+        contained, covered = overlaps(self._sketches, lefts, rights)
         left, right = self.facts.at(lefts), self.facts.at(rights)
         # Without values there is no overlap to measure.
         empty = ~(right.distinct > 0) & np.array([sketch is not None for sketch in self._sketches])[rights]
         # A run without gaps holds every integer between its ends: no sketch is needed.
         whole = (right.density == 1.0) & (right.low <= left.low) & (left.high <= right.high)
-        whole &= ~(found.known & (found.error == 0))
+        whole &= ~(contained.known & (contained.error == 0))
         seen = np.where(left.distinct > 0, left.distinct, 1.0)
         parts = (
-            np.where(whole, full, part) for full, part in ((1.0, found.share), (seen, found.seen), (0.0, found.error))
+            np.where(whole, full, part)
+            for full, part in ((1.0, contained.share), (seen, contained.seen), (0.0, contained.error))
         )
-        return Overlaps((found.known | whole) & ~empty, *parts), covered
+        return Overlaps((contained.known | whole) & ~empty, *parts), covered
 
     def _convince_alone(self, lefts: Positions, rights: Positions, score: Floats) -> npt.NDArray[np.bool_]:
         """Whether names are enough without values: with a key word, or if they are clearly those of a thing.
@@ -357,5 +358,5 @@ def _has_codes(column: Column) -> bool:
 
     A single one may be a typing error.
     """
-    found = [text for text in column.profile.samples if text and text.isalnum()]
-    return sum(not text.isalpha() and not text.isdigit() for text in found) > 1
+    codes = [text for text in column.profile.samples if text and text.isalnum()]
+    return sum(not text.isalpha() and not text.isdigit() for text in codes) > 1

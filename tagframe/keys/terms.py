@@ -110,13 +110,13 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
     if match.score < score and left.owner.id != right.owner.id and is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
         if names.about(left.spelt, right.owner.name) >= (1.0 if right.unique is None else 0.75) and not listed:
-            shown = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
-            match = names.NameMatch(score, shown, "thing")
+            rule = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
+            match = names.NameMatch(score, rule, "thing")
     if is_calendar(left, right, match):
         match = replace(match, score=0.5, rule="the same day or time, unique there", kind="same")
     elif match.score < _UNNAMED and _may_number_what_has_no_name(left, right):
-        shown = f"{' '.join(left.name.words)} may be the {right.spelt} of a table without a name"
-        match = names.NameMatch(_UNNAMED, shown, "thing")
+        rule = f"{' '.join(left.name.words)} may be the {right.spelt} of a table without a name"
+        match = names.NameMatch(_UNNAMED, rule, "thing")
     elif match.kind == "same" and right.unique == 1.0 and {*right.name.words[-1:]} & names.PLACES:
         match = replace(match, score=max(match.score, _PLACE), rule="the same place, unique there")
     elif _is_shared_attribute(left, right, match):

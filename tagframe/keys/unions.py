@@ -80,7 +80,7 @@ def infer_unions(
     by_shape: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for profile in sorted(profiles, key=lambda profile: profile.id):
         by_shape[profile.place or profile.database, profile.shape].append(profile)
-    found = []
+    unions = []
     for tables in by_shape.values():
         if len(tables) < 2 or len(tables[0].columns) < 2:
             continue
@@ -103,8 +103,8 @@ def infer_unions(
             if len(free) > 1:
                 taken |= {table.id for table, _ in free}
                 ids, parts = tuple(table.id for table, _ in free), tuple(part for _, part in free)
-                found.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
-    return sorted(found, key=lambda group: group.tables)
+                unions.append(UnionGroup(ids, tuple(column.name for column in free[0][0].columns), parts))
+    return sorted(unions, key=lambda group: group.tables)
 
 
 def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:

@@ -18,13 +18,13 @@ from tagframe.corpus.corpus import fact_store, statements_of
 from tagframe.corpus.facts import FactKey, Facts
 from tagframe.corpus.references import ToldKey
 from tagframe.corpus.statements import Statement, spoken
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
 from tagframe.learning.reading import Names, read_statement
 from tagframe.learning.sources import Run, runs_of
 from tagframe.learning.texts import statements_in, without_literals
-from tagframe.progress import shown
+from tagframe.progress import track
 
 MANY = 20
 """With at least this many statements over two tables, a join of only one of them is checked against the values."""
@@ -36,7 +36,7 @@ _LISTED = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Learned(Shown):
+class Learned(Displayable):
     """The result of :func:`learn`.
 
     Attributes:
@@ -119,7 +119,7 @@ def _read(
     names = Names(corpus)
     found: dict[object, Statement] = {}
     left_out: list[tuple[str, str]] = []
-    for run in shown(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
+    for run in track(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
         try:
             if run.unread:
                 raise UnreadStatement(run.unread)

@@ -6,20 +6,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import takewhile
 from pathlib import PurePath
 from typing import TypeVar
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import ToldKey
 from tagframe.corpus.statements import Statement
-from tagframe.errors import UnreadStatement
+from tagframe.engines.sql_reader import KnownTable, ReadStatement, SourceColumn, bare, parse
+from tagframe.errors import UnreadStatement, UnsafeSQL
 from tagframe.keys.column_names import own
 
 _PARAMETERS = exp.Placeholder, exp.Parameter
@@ -27,7 +26,6 @@ _LITERALS = (
     exp.Literal, exp.National, exp.RawString, exp.UnicodeString, exp.ByteString, exp.HexString, exp.BitString,
     exp.Heredoc, exp.JSONPath, *_PARAMETERS,
 )  # fmt: skip
-_SOURCES = (exp.Table, exp.Subquery)
 _FILES = (".parquet", ".csv", ".json")
 _BEFORE = re.compile(
     r"\s*(?:EXPLAIN|PREPARE|DECLARE)\b.*?(?=\b(?:SELECT|INSERT|CREATE|WITH\s+(?:RECURSIVE\s+)?[\w\"]+\s+AS)\b)",
@@ -43,14 +41,8 @@ _PARAMETER = re.compile(r"%(?:\(\w+\))?s|\?(?![?|&])")
 """Placeholders of Python's drivers and others, which a dialect may read as operators."""
 _LONGEST = 100_000
 """The longest statement that is read, in characters: a program wrote a longer one, and it says little."""
-_DEEP = 20
-"""The depth of nested queries through which a column is followed."""
 
 Node = TypeVar("Node", bound=exp.Expr)
-Instance = tuple[int, str]
-"""A table in a query block: the block, and the alias there."""
-Found = tuple[str, str, Instance]
-"""A column: its table's id, its name, and the table of the block."""
 
 
 class Names:
@@ -70,7 +62,7 @@ class Names:
                 self._in_schema.add(id)
             for name in (id, profile.name, source, source.rpartition(".")[2]):
                 self._ids[name.casefold()].add(id)
-        self._columns: dict[str, dict[str, str]] = {}
+        self._known: dict[str, KnownTable] = {}
 
     def tables(self, named: Iterable[exp.Table], database: str = "") -> dict[str, str]:
         """The id of each table, by its name in the statement; tables with the same name are chosen from one database.
@@ -103,12 +95,12 @@ class Names:
     def __contains__(self, name: str) -> bool:
         return name in self._ids
 
-    def column(self, table: str, name: str) -> str | None:
-        """The column in its table's spelling."""
-        if table not in self._columns:
-            columns = self.profiles[table].columns
-            self._columns[table] = {column.name.casefold(): column.name for column in columns}
-        return self._columns[table].get(name.casefold())
+    def known(self, id: str) -> KnownTable:
+        """A table as the reader of statements knows it."""
+        if id not in self._known:
+            columns = {column.name.casefold(): column.name for column in self.profiles[id].columns}
+            self._known[id] = KnownTable(id, columns)
+        return self._known[id]
 
 
 def read_statement(
@@ -213,11 +205,11 @@ def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
     why = ""
     for text, dialect in [*((sql, dialect) for dialect in dialects), (_PARAMETER.sub(":p", sql), dialects[0])]:
         try:
-            found = sqlglot.parse(text, dialect=dialect)
-        except (SqlglotError, RecursionError, ValueError) as error:
+            found = parse(text, dialect)
+        except (SqlglotError, UnsafeSQL, RecursionError, ValueError) as error:
             why = why or str(error).splitlines()[0][:200].split(". Line ")[0]
             continue
-        whole = [tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)]
+        whole = [tree for tree in found if not isinstance(tree, exp.Semicolon)]
         if len(whole) == 1:
             return whole[0], dialect
         why = why or f"it has {len(whole)} statements"
@@ -231,7 +223,6 @@ class _Read:
     query: exp.Expr
     names: Names
     database: str
-    _blocks: dict[int, dict[str, exp.Expr]] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> list[exp.Expr]:
@@ -243,13 +234,14 @@ class _Read:
         return (node for node in self.nodes if isinstance(node, kinds))
 
     @cached_property
+    def statement(self) -> ReadStatement:
+        """What it reads and joins."""
+        return ReadStatement(self.query, table_of=self._known)
+
+    @cached_property
     def mentioned(self) -> list[exp.Table]:
         """The tables that it reads, each as often as it appears; without those of its own WITH."""
-        return [
-            table
-            for table in self.all_of(exp.Table)
-            if table.name and not isinstance(table.this, exp.Func) and self._defined(table) is None
-        ]
+        return [one for one in self.statement.mentioned() if one.name and not isinstance(one.this, exp.Func)]
 
     @cached_property
     def tables(self) -> dict[str, str]:
@@ -260,120 +252,26 @@ class _Read:
         """The id of the table in the corpus; None if the query does not read it."""
         return self.tables.get(".".join(part.name.casefold() for part in table.parts))
 
-    @staticmethod
-    def _defined(table: exp.Table) -> exp.Expr | None:
-        """The query that defines a table of a WITH; None for other tables."""
-        if table.db:
-            return None
-        node: exp.Expr | None = table
-        inside: list[exp.Expr] = []
-        while node is not None:
-            clause = node.args.get("with_")
-            for entry in [] if clause is None else clause.expressions:
-                is_itself = any(entry is one for one in inside) and not entry.parent.args.get("recursive")
-                if entry.alias.casefold() == table.name.casefold() and not is_itself:
-                    return entry.this  # type: ignore[no-any-return]
-            inside.append(node)
-            node = node.parent
-        return None
+    def _known(self, table: exp.Table) -> KnownTable | None:
+        id = self.id_of(table)
+        return None if id is None else self.names.known(id)
 
-    def _sources(self, select: exp.Expr) -> dict[str, exp.Expr]:
-        """The sources of a block in the order of their joins, by their aliases in the block."""
-        if (known := self._blocks.get(id(select))) is not None:
-            return known
-        found = self._blocks[id(select)] = dict[str, exp.Expr]()
-        clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
-        waiting = [clause.this for clause in clauses if clause is not None]
-        while waiting:
-            source = waiting.pop(0)
-            inside = [join.this for join in source.args.get("joins") or []]
-            if isinstance(source, exp.Subquery) and not source.alias and isinstance(source.this, _SOURCES):
-                inside.insert(0, source.this)  # joins in brackets, as PostgreSQL writes them
-            elif isinstance(source, _SOURCES):
-                found[source.alias_or_name.casefold()] = source
-            waiting[:0] = inside
-        return found
-
-    def _of_source(self, source: exp.Expr, block: exp.Expr, alias: str, name: str, deep: int) -> Found | None:
-        """The table column behind a name in a source."""
-        if isinstance(source, exp.Table):
-            inner = self._defined(source)
-            if inner is None:
-                table = self.id_of(source)
-                column = None if table is None else self.names.column(table, name)
-                return None if table is None or column is None else (table, column, (id(block), alias))
-        else:
-            inner = source.this
-        while isinstance(inner, exp.SetOperation | exp.Subquery):
-            inner = inner.this
-        if not isinstance(inner, exp.Select) or deep > _DEEP:
-            return None
-        for shown in inner.expressions:
-            if isinstance(shown, exp.Star):
-                return self._found(exp.column(name), inner, deep + 1)
-            if shown.alias_or_name.casefold() == name.casefold():
-                held = _bare(shown.this if isinstance(shown, exp.Alias) else shown)
-                return None if held is None else self._found(held, inner, deep + 1)
-        return None
-
-    def _found(self, column: exp.Column, block: exp.Expr | None, deep: int = 0) -> Found | None:
-        """The table column that is meant in a block, or in a surrounding one."""
-        alias, name = column.table.casefold(), column.name
-        while block is not None:
-            sources = self._sources(block)
-            if alias and alias in sources:
-                return self._of_source(sources[alias], block, alias, name, deep)
-            if not alias:
-                held = [self._of_source(source, block, called, name, deep) for called, source in sources.items()]
-                held = [one for one in held if one is not None]
-                if held:
-                    return held[0] if len(held) == 1 else None
-            block = block.parent_select
-        return None
-
-    def _equalities(self) -> Iterator[tuple[Found | None, Found | None]]:
+    def _equal(self) -> Iterator[tuple[SourceColumn | None, SourceColumn | None]]:
         """The columns that are equal in every row of a block."""
-        for node in self.all_of(exp.Where, exp.Having, exp.Join):
-            block = node.parent_select
-            if block is None:
-                continue
-            condition = node.args.get("on") if isinstance(node, exp.Join) else node.this
-            waiting = [] if condition is None else [condition]
-            while waiting:
-                one = waiting.pop()
-                if isinstance(one, exp.And | exp.Paren):
-                    waiting += [part for part in (one.args.get("expression"), one.this) if part is not None]
-                elif isinstance(one, exp.EQ):
-                    left, right = _bare(one.this), _bare(one.expression)
-                    if left is not None and right is not None:
-                        yield self._found(left, block), self._found(right, block)
-                elif isinstance(one, exp.In) and (inner := one.args.get("query")) is not None:
-                    select = inner.this if isinstance(inner, exp.Subquery) else inner
-                    shown = select.expressions if isinstance(select, exp.Select) else []
-                    left, right = _bare(one.this), _bare(shown[0].unalias()) if len(shown) == 1 else None
-                    if left is not None and right is not None:
-                        yield self._found(left, block), self._found(right, select)
-            if isinstance(node, exp.Join):
-                yield from self._shared(node, block)
-
-    def _shared(self, join: exp.Join, block: exp.Expr) -> Iterator[tuple[Found | None, Found | None]]:
-        """The columns with the same name of a join with USING, or of a natural join."""
-        sources = self._sources(block)
-        before = dict(takewhile(lambda one: one[1] is not join.this, sources.items()))
-        names = [name.name for name in join.args.get("using") or []]
-        if join.method == "NATURAL" and isinstance(join.this, exp.Table) and (table := self.id_of(join.this)):
-            names = [column.name for column in self.names.profiles[table].columns]
-        alias = join.this.alias_or_name.casefold()
-        for name in names:
-            held = [self._of_source(one, block, called, name, 0) for called, one in before.items()]
-            yield next(filter(None, held), None), self._of_source(join.this, block, alias, name, 0)
+        source = self.statement.source
+        for (left, right), (block, other), is_required in self.statement.equalities:
+            if is_required:
+                ends = bare(left, keeps_distinct=True), bare(right, keeps_distinct=True)
+                yield source(ends[0], block, follows=True), source(ends[1], other, follows=True)
+        for join, block in self.statement.joins:
+            yield from self.statement.shared(join, block, follows=True)
 
     def joins(self) -> list[ToldKey]:
         """The keys on which two tables are joined; a key may have several columns."""
-        pairs: dict[frozenset[Instance], dict[frozenset[tuple[str, str]], None]] = defaultdict(dict)
-        for left, right in self._equalities():
-            if left is not None and right is not None and left[2] != right[2] and left[:2] != right[:2]:
-                pairs[frozenset((left[2], right[2]))][frozenset((left[:2], right[:2]))] = None
+        pairs: dict[frozenset[object], dict[frozenset[tuple[str, str]], None]] = defaultdict(dict)
+        for left, right in self._equal():
+            if left is not None and right is not None and left[2:] != right[2:] and left[:2] != right[:2]:
+                pairs[frozenset((left[2:], right[2:]))][frozenset((left[:2], right[:2]))] = None
         found: dict[object, ToldKey] = {}
         for equal in pairs.values():
             ends = {tuple(sorted(table for table, _ in pair)) for pair in equal}
@@ -439,10 +337,3 @@ class _Read:
         for node in self.all_of(exp.In, exp.Values, exp.Tuple):
             if node.expressions and all(one == node.expressions[0] for one in node.expressions):
                 node.set("expressions", node.expressions[:1])
-
-
-def _bare(node: exp.Expr) -> exp.Column | None:
-    """The column of an expression that is a column, or a cast of it that keeps its values distinct."""
-    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and not node.to.is_type("date", "time")):
-        node = node.this
-    return node if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star) else None

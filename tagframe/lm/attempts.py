@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
 SERVER_IS_DOWN = (ConnectionFailed, RequestTimedOut, ServerFailed)
-HOPELESS = 64
-"""A run stops when this many requests time out before any is answered, for as long as an outage is waited for. It also
-stops when this many rows in a row fail after all their retries."""
-ROOM_UNDER_A_BUDGET = 4096
+MAX_FAILURES_IN_A_ROW = 64
+"""A run stops when this many requests time out before any is answered, for as long as an outage may last. It also stops
+when this many rows in a row fail after all their retries."""
+MAX_TOKENS_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
-LONG_ANSWER = 16_384
+LONG_ANSWER_TOKENS = 16_384
 """Tokens assumed for an answer without a limit: about the most that today's models write in one answer."""
-WIDEST_WINDOW = 2**21
+MAX_WINDOW_TOKENS = 2**21
 """The most tokens of a request to a model whose context window is unknown: the widest window of today's models."""
-ROOM_FOR_REASONING = 8192
+REASONING_TOKENS = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
 SECONDS_TO_REFUSE = 0.1
-"""How long the first request with a form is waited for by others to a server of which nothing is known."""
+"""How long other requests wait for the first one with a form, if nothing is known of the server."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 
 
@@ -59,10 +59,10 @@ class Route:
     Attributes:
         lm: the model, with its patience.
         rates: requests and tokens a minute, or None.
-        store: where accepted answers are kept, or None.
+        store: where accepted answers are stored, or None.
         source: the id of this endpoint and model in that store.
         window: the tokens that the model reads and writes in one request; None where that is not known.
-        is_told: whether prompts and answers are in traces.
+        is_traced: whether prompts and answers are in traces.
     """
 
     lm: LM
@@ -74,7 +74,7 @@ class Route:
     store: ResponseStore | None
     source: int
     window: int | None
-    is_told: bool
+    is_traced: bool
 
 
 @dataclass(slots=True)
@@ -115,9 +115,9 @@ class Attempts:
         self._answered = False
         self._timeouts = 0
         self._began = time.monotonic()
-        # Of a server that was found to be down: the first request looks whether it is back, and the others wait for it.
-        self._looked = asyncio.Event() if route.state.down is not None else None
-        self._looks = False
+        # If the server was down: the first request checks whether it is back, and the others wait for it.
+        self._checked = asyncio.Event() if route.state.down is not None else None
+        self._checking = False
 
     async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
         """The reply to a prompt, after as many attempts as the policy allows.
@@ -137,8 +137,8 @@ class Attempts:
             may_be_logprobs = error.status in (400, 403, 422) and "logprob" in str(error).lower()
             if meter.parameters.logprobs == "optional" and sent.logprobs and may_be_logprobs:
                 state.gives_logprobs = False
-            elif way != "off" and _refuses_form(error, known=state.held):
-                way, refused = "off", not state.held
+            elif way != "off" and _refuses_form(error, known=state.keeps_form):
+                way, refused = "off", not state.keeps_form
                 if refused:
                     state.structured = "off"
                 elif meter.parameters.form is not None:
@@ -158,19 +158,19 @@ class Attempts:
                 self._learn_way("off")
         finally:
             self._end_probe(probes)
-        reply = self._as_asked(reply, meter, way)
+        reply = self._in_form(reply, meter, way)
         if not reply.unfinished:
             return reply
         state, known = self._route.state, self._route.state.reasoning
-        state.reasoning = ROOM_FOR_REASONING
+        state.reasoning = REASONING_TOKENS
         roomier = self._parameters(meter, way)
         if roomier.limit == sent.limit:  # it had that room, or its limit is the user's word or the server's
             state.reasoning = known
             return reply
         if self._route.store is not None and self._route.store.writable:
-            self._route.store.put_reasoning(self._route.source, ROOM_FOR_REASONING)
+            self._route.store.put_reasoning(self._route.source, REASONING_TOKENS)
         meter.retried += 1
-        return self._as_asked(await self._patiently(prompt, meter, roomier), meter, way)
+        return self._in_form(await self._patiently(prompt, meter, roomier), meter, way)
 
     @property
     def stopped(self) -> bool:
@@ -180,7 +180,7 @@ class Attempts:
     def stop(self, cause: LMError) -> None:
         """Stop sending: every further request would fail in the same way."""
         if isinstance(cause, SERVER_IS_DOWN) and self._stopped is None:
-            self._route.state.is_down(cause, time.monotonic() - self._began if self._looked is not None else 0.0)
+            self._route.state.is_down(cause, time.monotonic() - self._began if self._checked is not None else 0.0)
         self._stopped = self._stopped or cause
         self._stopping.set()
 
@@ -218,14 +218,14 @@ class Attempts:
             self._route.state.probing = None
 
     def _learn_way(self, way: Way) -> None:
-        self._route.state.held = self._route.state.held and way == self._route.state.structured
+        self._route.state.keeps_form = self._route.state.keeps_form and way == self._route.state.structured
         self._route.state.structured = way
         store = self._route.store
         if store is not None and store.writable:
             store.put_structured(self._route.source, way)
 
-    def _as_asked(self, reply: Reply, meter: Meter, way: Way) -> Reply:
-        """The reply with the text that the prompt asks for, if its form was asked of the server; learns if it obeys."""
+    def _in_form(self, reply: Reply, meter: Meter, way: Way) -> Reply:
+        """The reply with the text that the prompt asks for, if the server was asked for a form; learns if it obeys."""
         form = meter.parameters.form
         if form is None or way == "off" or reply.truncated:
             return reply
@@ -238,7 +238,7 @@ class Attempts:
             self._learn_way(learned)
         if text is None:
             return reply
-        self._route.state.held = True
+        self._route.state.keeps_form = True
         return replace(reply, text=text)
 
     def _parameters(self, meter: Meter, way: Way = "off") -> Parameters:
@@ -254,37 +254,37 @@ class Attempts:
             return own  # the user's word
         if own.max_tokens is None:
             bounded = self._route.budget is not None and self._route.budget.bounds_answers
-            return replace(own, max_tokens=ROOM_UNDER_A_BUDGET) if bounded else own
+            return replace(own, max_tokens=MAX_TOKENS_UNDER_A_BUDGET) if bounded else own
         room = self._route.state.reasoning
         return replace(own, max_tokens=own.max_tokens + room) if room else own
 
-    async def _looks_first(self) -> bool:
-        """Whether this request is the one that looks whether a server is back that was down; others wait for it.
+    async def _checks_first(self) -> bool:
+        """Whether this request checks whether a server is back that was down; the others wait for it.
 
         Raises:
-            RunStopped: it is not back, or was asked a moment ago.
+            RunStopped: it is not back, or a request found it down a moment ago.
         """
         state = self._route.state
-        if self._looked is None or self._looked.is_set():
+        if self._checked is None or self._checked.is_set():
             return False
-        if self._looks:
-            await self._looked.wait()
+        if self._checking:
+            await self._checked.wait()
         elif state.rests and state.down is not None:
             self._stopped = self._stopped or state.down
         if self._stopped is not None:
-            self._looked.set()
+            self._checked.set()
             raise _not_sent(self._stopped)
-        looks, self._looks = not self._looks, True
-        return looks
+        checks, self._checking = not self._checking, True
+        return checks
 
     async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
-        looks = await self._looks_first()
+        checks = await self._checks_first()
         try:
             return await self._attempt(prompt, meter, parameters)
         except LMRequestFailed as error:
-            if looks and isinstance(error, SERVER_IS_DOWN):
+            if checks and isinstance(error, SERVER_IS_DOWN):
                 self.stop(error)
-            if looks or not error.retryable:
+            if checks or not error.retryable:
                 raise
 
             async def again() -> Reply:
@@ -302,8 +302,8 @@ class Attempts:
                     self.stop(last)
                 raise
         finally:
-            if looks and self._looked is not None:
-                self._looked.set()
+            if checks and self._checked is not None:
+                self._checked.set()
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -341,7 +341,7 @@ class Attempts:
             if route.rates is not None:
                 await route.rates.take(expected, self._sleep)
             sending = await route.state.enter(route.lm.retry.patience, self._sleep, expected)
-            told: Reply | LMRequestFailed | None = None
+            outcome: Reply | LMRequestFailed | None = None
             cost, tokens_out, is_sent = None, 0, False
             try:
                 if self._stopped is not None:
@@ -357,7 +357,7 @@ class Attempts:
                 except TimeoutError as error:
                     where = f"{route.lm.timeout:g} s from {route.transport.endpoint}"
                     raise RequestTimedOut(f"no answer within {where}") from error
-                reply = told = self._believed(reply, prompt, parameters)
+                reply = outcome = self._believed(reply, prompt, parameters)
                 self._answered = self.replied = True
                 cost, tokens_out = self._charge(prompt, reply, meter)
                 lengths.learn(allowed, tokens_out)
@@ -369,7 +369,7 @@ class Attempts:
                     spent = Cost(*map(max, reserved, cost))
                 return reply
             except LMRequestFailed as failed:
-                told = failed
+                outcome = failed
                 lengths.learn(allowed, 0)
                 if self._is_hopeless(failed):
                     self.stop(failed)
@@ -377,27 +377,27 @@ class Attempts:
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.state.leave(sending, told, route.lm, expected)
+                route.state.leave(sending, outcome, route.lm, expected)
                 seconds = time.monotonic() - sending.at
                 meter.seconds += seconds
                 if is_sent:
-                    self._tell(prompt, told, cost, tokens_out, seconds)
+                    self._record(prompt, outcome, cost, tokens_out, seconds)
         finally:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING, window)
 
-    def _tell(
+    def _record(
         self,
         prompt: Prompt,
-        told: Reply | LMRequestFailed | None,
+        outcome: Reply | LMRequestFailed | None,
         cost: Cost | None,
         tokens_out: int,
         seconds: float,
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
-        route, reply = self._route, told if isinstance(told, Reply) else None
-        status = 200 if reply else getattr(told, "status", None)
-        error = None if reply else "CancelledError" if told is None else type(told).__name__
+        route, reply = self._route, outcome if isinstance(outcome, Reply) else None
+        status = 200 if reply else getattr(outcome, "status", None)
+        error = None if reply else "CancelledError" if outcome is None else type(outcome).__name__
         note("lm", DEBUG, "request", model=route.lm.model, status=status, error=error, seconds=seconds)
         if traces.are_wanted():
             traces.request(
@@ -408,7 +408,7 @@ class Attempts:
                 error=error,
                 tokens=None if cost is None else (int(cost.tokens) - tokens_out, tokens_out),
                 dollars=None if cost is None or route.price is None else cost.dollars,
-                messages=prompt.to_dicts() if route.is_told else None,
+                messages=prompt.to_dicts() if route.is_traced else None,
                 answer=reply.text if reply and route.lm.operation == "chat" else None,
             )
 
@@ -420,7 +420,7 @@ class Attempts:
         if isinstance(error, RequestTimedOut):
             self._timeouts += 1
         silent = time.monotonic() - self._began
-        return not self._answered and self._timeouts >= HOPELESS and silent > self._route.lm.retry.outage
+        return not self._answered and self._timeouts >= MAX_FAILURES_IN_A_ROW and silent > self._route.lm.retry.outage
 
     async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
@@ -444,17 +444,17 @@ class Attempts:
         if not budget.bounds_answers:
             return None
         tokens_in = most_tokens(prompt)
-        dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER)
-        long = Cost(1, tokens_in + LONG_ANSWER, dollars or 0.0)
+        dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER_TOKENS)
+        long = Cost(1, tokens_in + LONG_ANSWER_TOKENS, dollars or 0.0)
         return Window(self._route.state, lambda: self._route.state.lengths.seen, long)
 
     def _believed(self, reply: Reply, prompt: Prompt, parameters: Parameters) -> Reply:
         """The reply without the server's counts where they are impossible: one would spend this budget and the next."""
         counts = reply.tokens_in or 0, reply.tokens_out or 0
-        window = self._route.window or WIDEST_WINDOW
+        window = self._route.window or MAX_WINDOW_TOKENS
         if max(counts) <= window:
             return reply
-        most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER, _allowed(parameters))
+        most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER_TOKENS, _allowed(parameters))
         if counts[0] <= most[0] and counts[1] <= most[1]:
             return reply
         self.miscounted = min(max(counts), 10**18)
@@ -490,7 +490,7 @@ def _allowed(parameters: Parameters) -> int:
 
 
 def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
-    """Whether an error may be a refusal of the fields for a form; of a server that has taken them, if it says so."""
+    """Whether an error may refuse the fields for a form; if the server has taken such fields, it must name them."""
     if error.status not in (400, 415, 422, 500, 501) or isinstance(error, ContextTooLong) or error.stops_run:
         return False
     return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))

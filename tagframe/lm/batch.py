@@ -22,8 +22,8 @@ BY_HAND = "by hand"
 """The recorder of answers that name none."""
 BATCH_MODEL = "gpt-4o-mini"
 """The model named in exported requests by default: OpenAI's format requires one."""
-_QUESTION_LETTERS = 60
-_RUN = 8
+_MAX_QUESTION_LETTERS = 60
+_MIN_REPEATED_LINES = 8
 """Repeated runs of fewer lines than this are printed in full again."""
 
 
@@ -72,13 +72,13 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
     with closing(_existing(store)) as opened:
         missing = opened.missing()
     descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    shown: dict[tuple[str, ...], tuple[str, int]] = {}
+    printed: dict[tuple[str, ...], tuple[str, int]] = {}
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         for key, noted, _ in missing:
             body, label = unlabelled(noted)
             custom_id = _custom_id(key, label)
             if pretty:
-                file.write(_readable(custom_id, label, body, shown))
+                file.write(_readable(custom_id, label, body, printed))
                 continue
             line = {
                 "custom_id": custom_id,
@@ -92,44 +92,50 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
 
 def _custom_id(key: bytes, label: Label) -> str:
     """The id that a provider returns with the answer: short, and with a small set of characters."""
-    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_QUESTION_LETTERS]
+    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_MAX_QUESTION_LETTERS]
     return "/".join(part for part in (label.stage, question, key.hex()) if part)
 
 
 def _readable(
-    custom_id: str, label: Label, body: Mapping[str, Any], shown: dict[tuple[str, ...], tuple[str, int]]
+    custom_id: str, label: Label, body: Mapping[str, Any], printed: dict[tuple[str, ...], tuple[str, int]]
 ) -> str:
-    told = [f"=== {custom_id}", *(["question: " + label.question] if label.question else [])]
-    said = "\n".join(f"--- {message['role']}\n{message['content']}" for message in body["messages"])
-    return "\n".join([*told, *_shown_once(said.split("\n"), custom_id, shown)]) + "\n\n"
+    heading = [f"=== {custom_id}", *(["question: " + label.question] if label.question else [])]
+    messages = "\n".join(f"--- {message['role']}\n{message['content']}" for message in body["messages"])
+    return "\n".join([*heading, *_without_repeats(messages.split("\n"), custom_id, printed)]) + "\n\n"
 
 
-def _shown_once(lines: Sequence[str], custom_id: str, shown: dict[tuple[str, ...], tuple[str, int]]) -> list[str]:
+def _without_repeats(
+    lines: Sequence[str], custom_id: str, printed: dict[tuple[str, ...], tuple[str, int]]
+) -> list[str]:
     """The lines of a request; a run of lines from an earlier request is replaced by one line.
 
     Args:
         lines: all of them.
         custom_id: of the request.
-        shown: for each run of :data:`_RUN` lines printed in full, its request and first index; new ones are added.
+        printed: for each run of :data:`_MIN_REPEATED_LINES` lines printed in full, its request and first index; new
+            ones are added.
     """
-    told, fresh, at = [], [True] * len(lines), 0
+    text, fresh, at = [], [True] * len(lines), 0
     while at < len(lines):
-        end, found = at, shown.get(tuple(lines[at : at + _RUN]))
-        while found is not None and shown.get(tuple(lines[end : end + _RUN])) == (found[0], found[1] + end - at):
+        end, earlier = at, printed.get(tuple(lines[at : at + _MIN_REPEATED_LINES]))
+        while earlier is not None and printed.get(tuple(lines[end : end + _MIN_REPEATED_LINES])) == (
+            earlier[0],
+            earlier[1] + end - at,
+        ):
             end += 1
-        if found is None:
-            told.append(lines[at])
+        if earlier is None:
+            text.append(lines[at])
             at += 1
             continue
-        run = lines[at : end - 1 + _RUN]
-        # The first of the key's 64 digits tell it apart.
-        told.append(f"[{len(run)} lines as in {found[0][:-56]}: {run[0][:60]!r} to {run[-1][:60]!r}]")
+        run = lines[at : end - 1 + _MIN_REPEATED_LINES]
+        # The first of the key's 64 digits identify it.
+        text.append(f"[{len(run)} lines as in {earlier[0][:-56]}: {run[0][:60]!r} to {run[-1][:60]!r}]")
         fresh[at : at + len(run)] = [False] * len(run)
         at += len(run)
-    for start in range(len(lines) - _RUN + 1):
-        if all(fresh[start : start + _RUN]):
-            shown.setdefault(tuple(lines[start : start + _RUN]), (custom_id, start))
-    return told
+    for start in range(len(lines) - _MIN_REPEATED_LINES + 1):
+        if all(fresh[start : start + _MIN_REPEATED_LINES]):
+            printed.setdefault(tuple(lines[start : start + _MIN_REPEATED_LINES]), (custom_id, start))
+    return text
 
 
 def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:

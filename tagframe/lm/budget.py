@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tagframe.config import Dollars
-from tagframe.display import Shown, rows_html
+from tagframe.display import Displayable, rows_html
 from tagframe.errors import BudgetExceeded, InvalidArgument
 from tagframe.lm.pricing import Price
 
@@ -42,7 +42,7 @@ NOTHING = Cost(0, 0, 0.0)
 NOTHING_BUT_A_CALL = Cost(1, 0, 0.0)
 
 
-class Budget(Shown):
+class Budget(Displayable):
     """A limit on calls, tokens or dollars, shared by all calls that are made under it.
 
     Before a request is sent, its highest possible cost is reserved: one call, a token for each byte of the prompt (an

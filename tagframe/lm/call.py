@@ -249,7 +249,7 @@ class Call:
 
 
 def _repeated(completion: Completion[T]) -> Completion[T]:
-    if not completion.usage.prompts:  # nothing was asked: it was looked up, or kept from a pack
+    if not completion.usage.prompts:  # nothing was sent: the answer came from the store, or from a pack
         return replace(completion, origin="duplicate")
     usage = DUPLICATE if completion.ok else FAILED_DUPLICATE
     return replace(completion, usage=usage, origin="duplicate")

@@ -1,9 +1,9 @@
-"""What each process that shares a store is asking now, so that no other asks it too.
+"""Claims on requests: of the processes that share a store, one sends a request, and the others wait for its answer.
 
-A claim is a row of the store: a process and the keys of the requests that it sends next. It holds for as long as its
-owner lives. On the same machine that is told by the process id and the time at which the process started; elsewhere,
-and where an owner hangs, by a count that the owner raises every few seconds: one that has not changed for
-:data:`LEASE` seconds of the observer's own clock is of an owner that is gone. No wall clock is compared.
+A claim is a row of the store: a process and the keys of the requests that it sends next. It is valid while its owner
+lives. On the same machine, an owner lives while there is a process with its id and its start time. Elsewhere, and if an
+owner hangs, a count decides that the owner raises every few seconds: if it has not changed for :data:`LEASE_SECONDS`
+of the observer's own clock, the owner is gone. No wall clocks are compared.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 
 from tagframe.lm.writer import Writer
 
-BEAT = 5.0
-"""Seconds after which an owner says that it lives."""
-LEASE = 30.0
-"""Seconds after which an owner that has not said so is gone."""
-_KEY = 32
+BEAT_SECONDS = 5.0
+"""Seconds between two signs of life of an owner."""
+LEASE_SECONDS = 30.0
+"""Seconds without a sign of life after which an owner is gone."""
+_KEY_BYTES = 32
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class Claims:
 
         def work(connection: sqlite3.Connection) -> Taken:
             connection.executemany("DELETE FROM claims WHERE id = ?", [(claim.id,) for claim in ended])
-            others = self.held(connection, source, sweep=True)
+            others = self.claimed_by_others(connection, source, sweep=True)
             chosen: dict[bytes, None] = {}
             elsewhere = []
             for key in keys:
@@ -84,22 +84,22 @@ class Claims:
         return self._writer.do_now(work)
 
     def shrink(self, claim: Claim) -> None:
-        """Say that only what is left of a claim is still claimed: now, or soon."""
+        """Reduce a claim to the requests that have not ended: now, or soon."""
         self._writer.write_now_or_soon(
             [("UPDATE claims SET requests = ? WHERE id = ?", (b"".join(claim.left), claim.id))]
         )
 
     def drop(self, claims: Iterable[Claim]) -> None:
-        """Claim these no longer: now, or soon."""
+        """Give claims up: now, or soon."""
         if writes := [("DELETE FROM claims WHERE id = ?", (claim.id,)) for claim in claims]:
             self._writer.write_now_or_soon(writes)
 
     def beat(self) -> None:
-        """Say that this process lives, soon."""
+        """Give a sign of life of this process, soon."""
         self._writer.write([("UPDATE claims SET beat = beat + 1 WHERE owner = ?", (_owner(),))])
 
-    def held(self, connection: sqlite3.Connection, source: int, sweep: bool = False) -> set[bytes]:
-        """The requests that other processes have claimed which live; ``sweep`` drops the claims of others."""
+    def claimed_by_others(self, connection: sqlite3.Connection, source: int, sweep: bool = False) -> set[bytes]:
+        """The requests that other living processes have claimed; ``sweep`` deletes the claims of dead ones."""
         rows = connection.execute(
             "SELECT id, owner, beat, source, requests FROM claims WHERE owner != ?", (_owner(),)
         ).fetchall()
@@ -109,7 +109,7 @@ class Claims:
                 if sweep:
                     connection.execute("DELETE FROM claims WHERE id = ?", (row,))
             elif of == source:
-                keys.update(requests[start : start + _KEY] for start in range(0, len(requests), _KEY))
+                keys.update(requests[start : start + _KEY_BYTES] for start in range(0, len(requests), _KEY_BYTES))
         return keys
 
     def _is_gone(self, owner: str, beat: int) -> bool:
@@ -120,7 +120,7 @@ class Claims:
         now = time.monotonic()
         if self._beats.get(owner, (None, 0.0))[0] != beat:
             self._beats[owner] = (beat, now)
-        return now - self._beats[owner][1] > LEASE
+        return now - self._beats[owner][1] > LEASE_SECONDS
 
 
 def _host() -> str:
@@ -131,7 +131,7 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, "" where this system does not say; None where there is no such process, or it has ended.
+    """The start time of a process; "" if this system does not give it, None if the process has ended or does not exist.
 
     (A process that was killed, and that its parent has not waited for, is still listed: as a zombie.)
     """

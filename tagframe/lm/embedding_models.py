@@ -27,12 +27,12 @@ from tagframe.lm.replay import REPLAY, open_replayed
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.transport import Reply, Transport
 
-BATCH = 512
+MAX_BATCH_TEXTS = 512
 """The most texts in a request; if a server refuses that many, the number is halved from then on."""
-BATCH_BYTES = 100_000
+MAX_BATCH_BYTES = 100_000
 """UTF-8 bytes of a request's texts, about 30,000 tokens, unless one text alone has more."""
 _REFUSED = (400, 413, 422)
-_AT_ONCE = 64
+_CONCURRENCY = 64
 """After this many requests, the vectors are stored before more are sent."""
 
 _quoted: ContextVar[list[Quote] | None] = ContextVar("quoted", default=None)
@@ -103,7 +103,7 @@ class EmbeddingModel:
         if not set(prompts or ()) <= set(get_args(_Kind)):
             raise InvalidArgument(f"prompts are for the kinds {get_args(_Kind)}; got {prompts!r}")
         self._lm = _AskedForVectors(model, api_base=api_base, api_key=api_key, **options)
-        self.model, self._batch, self._size = model, BATCH, 0
+        self.model, self._batch, self._size = model, MAX_BATCH_TEXTS, 0
         self._parameters = Parameters(extra={"embedding": model})
         endpoint = self._lm.transport.endpoint
         self._prompts = dict(prompts or {})
@@ -142,8 +142,8 @@ class EmbeddingModel:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(f"texts must be a list of texts; got {texts!r:.200}")
         prompt = self._prompts.get(kind, "")
-        asked = [_sendable(prompt + text) if text.strip() else "" for text in texts]
-        distinct = list(dict.fromkeys(text for text in asked if text))
+        prompted = [_sendable(prompt + text) if text.strip() else "" for text in texts]
+        distinct = list(dict.fromkeys(text for text in prompted if text))
         lm = current().lm
         replayed = lm.removeprefix(REPLAY) if isinstance(lm, str) and lm.startswith(REPLAY) else None
         store = self._lm.open_store() if replayed is None else open_replayed(replayed)
@@ -164,7 +164,7 @@ class EmbeddingModel:
             raise InvalidArgument(f"{self.name} gives vectors of several lengths: {sorted(sizes)}")
         self._size = min(sizes, default=0)
         nothing = np.zeros(self.dimension, dtype=np.float32)
-        rows = [vectors.get(text, nothing) for text in asked]
+        rows = [vectors.get(text, nothing) for text in prompted]
         return np.stack(rows) if rows else np.empty((0, len(nothing)), dtype=np.float32)
 
     def expect(self, texts: Sequence[str]) -> None:
@@ -193,18 +193,20 @@ class EmbeddingModel:
         lm = self._lm.using(store=None, progress=False)
         vectors: dict[str, npt.NDArray[np.float32]] = {}
         work = [(text, text) for text in texts]  # a text, and what of it is sent
-        at_once = _AT_ONCE
+        at_once = _CONCURRENCY
         while work:
-            batches, at_once = _batches(work, self._batch)[:at_once], _AT_ONCE
+            batches, at_once = _batches(work, self._batch)[:at_once], _CONCURRENCY
             work = work[sum(map(len, batches)) :]
             prompts = [Prompt(tuple(Message("user", part) for _, part in batch)) for batch in batches]
             failed: Exception | None = None
             for batch, completion in zip(batches, lm.complete(prompts, max_tokens=1, description="embed"), strict=True):
                 (text, sent), *others = batch
                 if completion.text is not None and completion.ok:
-                    found = dict(zip([text for text, _ in batch], _vectors(completion.text, len(batch)), strict=True))
-                    self._keep(store, found, completion.usage.tokens_in // len(batch))
-                    vectors.update(found)
+                    vectors_of = dict(
+                        zip([text for text, _ in batch], _vectors(completion.text, len(batch)), strict=True)
+                    )
+                    self._keep(store, vectors_of, completion.usage.tokens_in // len(batch))
+                    vectors.update(vectors_of)
                 elif _is_too_much(completion.error) and others:
                     self._batch, at_once = max(1, min(self._batch, len(batch) // 2)), 1
                     work += batch
@@ -276,7 +278,7 @@ def _batches(work: Sequence[tuple[str, str]], most: int) -> list[list[tuple[str,
     size = 0
     for pair in work:
         more = len(pair[1].encode())
-        if not batches or len(batches[-1]) >= most or size + more > BATCH_BYTES:
+        if not batches or len(batches[-1]) >= most or size + more > MAX_BATCH_BYTES:
             batches.append([])
             size = 0
         batches[-1].append(pair)

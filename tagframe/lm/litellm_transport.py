@@ -16,7 +16,7 @@ from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, raise_error_in, read_reply, read_vectors
 from tagframe.quiet import quiet
 
-_A_DAY = 86_400.0
+_TIMEOUT_SECONDS = 86_400.0
 _OF_A_CHOICE = ("index", "native_finish_reason", "error")
 _REASONS = ("finish_reason", "stop_reason", "stopReason", "finishReason", "done_reason")
 """Where providers say why an answer ended: OpenAI and most others, Anthropic, Bedrock, Gemini, Ollama."""
@@ -41,15 +41,15 @@ class LiteLLM:
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
-        told = _Told()
+        raw = _RawResponse()
         fields = {"messages": prompt.to_dicts(), **parameters.to_dict()}
         try:
-            response = await self._call("acompletion", logger_fn=told, **fields)
+            response = await self._call("acompletion", logger_fn=raw, **fields)
         except LMRequestFailed:
-            if told.choices:  # what a response of status 200 reports as its error has no status of its own
-                raise_error_in(told.body, self._secrets())
+            if raw.choices:  # what a response of status 200 reports as its error has no status of its own
+                raise_error_in(raw.body, self._secrets())
             raise
-        body = told.correct(response.model_dump(warnings=False))
+        body = raw.correct(response.model_dump(warnings=False))
         return read_reply(body, _headers(response), tools=parameters.tools, secrets=self._secrets())
 
     async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
@@ -63,7 +63,7 @@ class LiteLLM:
                 model=self.model,
                 api_base=self._api_base,
                 api_key=self._api_key,
-                timeout=_A_DAY,  # the limit is the caller's
+                timeout=_TIMEOUT_SECONDS,  # the limit is the caller's
                 num_retries=0,  # retries are ours, alike for both transports
                 max_retries=0,
                 drop_params=True,
@@ -105,8 +105,8 @@ class LiteLLM:
         return tuple(value for value in (self._api_key, *(os.environ[name] for name in names)) if value)
 
 
-class _Told:
-    """The provider's own response, as litellm tells it to loggers.
+class _RawResponse:
+    """The provider's own response, as litellm gives it to loggers.
 
     litellm numbers choices anew, drops errors beside them, and takes an end that it does not know for "stop".
     """
@@ -119,7 +119,7 @@ class _Told:
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """The response's body; empty where litellm did not tell it."""
+        """The response's body; empty where litellm did not give it."""
         with contextlib.suppress(ValueError, RecursionError):
             body = json.loads(self._response) if isinstance(self._response, str) else None
             return body if isinstance(body, dict) else {}
@@ -135,8 +135,8 @@ class _Told:
         """litellm's completion, with what it leaves out."""
         made = [choice for choice in completion.get("choices") or () if isinstance(choice, dict)]
         candidates = self.body.get("candidates")
-        said = self.choices or (candidates if isinstance(candidates, list) else []) or [self.body]
-        for choice, own in zip(made, said, strict=False):
+        own_choices = self.choices or (candidates if isinstance(candidates, list) else []) or [self.body]
+        for choice, own in zip(made, own_choices, strict=False):
             if not isinstance(own, dict):
                 continue
             choice |= {name: own[name] for name in _OF_A_CHOICE if name in own}
@@ -152,8 +152,8 @@ class _Told:
 def _headers(response: Any) -> dict[str, str]:
     """The provider's own headers; litellm puts a prefix before their names."""
     hidden = getattr(response, "_hidden_params", None) or {}
-    told = hidden.get("additional_headers") or {}
-    return {str(name).lower().removeprefix("llm_provider-"): str(value) for name, value in told.items()}
+    headers = hidden.get("additional_headers") or {}
+    return {str(name).lower().removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

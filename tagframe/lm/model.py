@@ -7,7 +7,7 @@ import copy
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
@@ -200,7 +200,7 @@ class LM:
 
     def structured_by(self) -> Way | None:
         """How the server takes the form of answers, as its answers have shown: "grammar", "json_schema", or "off" if it
-        refuses or ignores it; None until a request with a form has told."""
+        refuses or ignores it; None until a request with a form was answered."""
         return self.route(self.open_store()).state.structured
 
     @property
@@ -266,12 +266,12 @@ class LM:
         state = server_state(endpoint, self.model)
         source = 0
         if store is not None and store.writable:
-            kept, store = store, None
-            with warned(kept, "written"):
-                source = kept.source(endpoint, self.model, self.model)
-                state.reasoning = state.reasoning or kept.reasoning(source)
-                state.structured = state.structured or kept.structured(source)
-                store = kept
+            writable, store = store, None
+            with warned(writable, "written"):
+                source = writable.source(endpoint, self.model, self.model)
+                state.reasoning = state.reasoning or writable.reasoning(source)
+                state.structured = state.structured or writable.structured(source)
+                store = writable
         settings = self.settings()
         return Route(
             lm=self,
@@ -283,7 +283,7 @@ class LM:
             store=store,
             source=source,
             window=self.context_window,
-            is_told=settings.trace_contents,
+            is_traced=settings.trace_contents,
         )
 
 
@@ -312,4 +312,5 @@ def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
     if isinstance(lm, str):
         made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
         return made.using(**own) if own else made
-    return lm.using(**own) if own else lm
+    model = cast(LM, lm)
+    return model.using(**own) if own else model

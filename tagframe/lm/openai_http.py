@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open."""
 KEEPALIVE_SECONDS = 15.0
-MAX_RESPONSE = 8 * 1024**2
+MAX_RESPONSE_BYTES = 8 * 1024**2
 """The most bytes read of a response (two million tokens), since 64 responses may arrive at once."""
 LOGPROBS_TIMES = 4
 """The factor for responses with log probabilities, which take some 800 bytes a token: 40,000 tokens."""
@@ -88,7 +88,7 @@ class OpenAIHTTP:
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
-        most = MAX_RESPONSE * (LOGPROBS_TIMES if parameters.logprobs else 1)
+        most = MAX_RESPONSE_BYTES * (LOGPROBS_TIMES if parameters.logprobs else 1)
         body, headers = await self._post("/chat/completions", self.body(prompt, parameters), begins, most)
         return read_reply(body, headers, tools=parameters.tools, secrets=self._secrets)
 
@@ -99,7 +99,7 @@ class OpenAIHTTP:
             LMRequestFailed: as :meth:`send`.
         """
         fields = {"model": self.model, "input": texts, "encoding_format": "float"}
-        body, headers = await self._post("/embeddings", fields, begins, MAX_RESPONSE)
+        body, headers = await self._post("/embeddings", fields, begins, MAX_RESPONSE_BYTES)
         return read_vectors(body, len(texts), headers, self._secrets)
 
     async def models(self) -> Any:
@@ -108,7 +108,7 @@ class OpenAIHTTP:
         Raises:
             LMRequestFailed: as :meth:`send`.
         """
-        body, _ = await self._post("/models", None, lambda: None, MAX_RESPONSE)
+        body, _ = await self._post("/models", None, lambda: None, MAX_RESPONSE_BYTES)
         return body
 
     async def _post(

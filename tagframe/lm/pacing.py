@@ -22,26 +22,26 @@ from tagframe.lm.transport import Reply
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
-UNCOUNTED = 16
+MAX_UNCOUNTED_TOKENS = 16
 """Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
-CUT = 0.5
+CUT_FACTOR = 0.5
 """The factor for the number in flight after a 429 (additive increase, multiplicative decrease, as in TCP)."""
-LONGEST_LOOK = 2.0
-"""The most seconds between two requests that look whether a server is back."""
-QUEUED = 4
+MAX_SECONDS_BETWEEN_CHECKS = 2.0
+"""The most seconds between two requests that check whether a server is back."""
+QUEUED_SLOWDOWN = 4
 """A server has a queue if answers take this many times as long as the quickest of equal work."""
-LESS = 0.9
+MIN_RATE_AT_HALF = 0.9
 """With half the requests in flight, a server that has a queue answers at least this share as many a second."""
-ROUND = 24
+MIN_ANSWERS_A_ROUND = 24
 """The fewest answers by which a server is judged."""
 ROUNDS_WITHOUT_TRIAL = 16
 """After a trial in which it did not."""
 DOWN_AFTER = 8
 """Rows in a row that fail after all their retries, in runs to which a server gave no answer: it is down."""
-REST = 5.0
+SECONDS_OF_REST = 5.0
 """Seconds for which a server that is down is sent nothing, or as long as it took to find that it still is."""
-REMEMBERED = 4096
-"""Times of answers that are kept."""
+MAX_ANSWER_TIMES = 4096
+"""The times of so many answers are stored."""
 
 
 class AdaptiveLimit:
@@ -53,14 +53,14 @@ class AdaptiveLimit:
     The limit is never above the highest concurrency of the calls in progress. Used from one event loop only.
 
     Attributes:
-        away: whether the server answers nothing at present, so that one request at a time looks whether it is back.
+        away: whether the server answers nothing at present, so that one request at a time checks whether it is back.
     """
 
     def __init__(self) -> None:
         self.in_flight = 0
         self.away = False
         self._ceilings: list[int] = []
-        self._limit = math.inf  # what the server takes, as far as a 429 has told
+        self._limit = math.inf  # what the server takes, as far as a 429 has shown
         self._ceiling_at_cut = 0
         self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -140,7 +140,7 @@ class AdaptiveLimit:
         if sent_at > self._last_cut:
             self._ceiling_at_cut = self.ceiling
             before = min(self._limit, float(self.in_flight))
-            self._limit = max(before * CUT, min(before, least))
+            self._limit = max(before * CUT_FACTOR, min(before, least))
             self._last_cut = time.monotonic()
 
     def _wake(self) -> None:
@@ -168,19 +168,22 @@ class _Rounds:
             self._began = now
         self._answers += 1
         self._times += times
-        if self._answers <= max(limit, ROUND):
+        if self._answers <= max(limit, MIN_ANSWERS_A_ROUND):
             return None
-        rate, queued = (self._answers - 1) / max(now - self._began, 1e-9), self._times / self._answers >= QUEUED
+        rate, queued = (
+            (self._answers - 1) / max(now - self._began, 1e-9),
+            self._times / self._answers >= QUEUED_SLOWDOWN,
+        )
         self._answers, self._times = 0, 0.0
         before, self._before = self._before, None
-        if before is not None and rate < LESS * before[0]:
+        if before is not None and rate < MIN_RATE_AT_HALF * before[0]:
             self._resting = ROUNDS_WITHOUT_TRIAL
             return float(before[1])
         self._resting = max(0, self._resting - 1)
         if not queued or self._resting:
             return None
         self._before = rate, limit
-        return max(1.0, limit * CUT)
+        return max(1.0, limit * CUT_FACTOR)
 
 
 class Answers:
@@ -188,7 +191,7 @@ class Answers:
 
     def __init__(self) -> None:
         self.count = 0
-        self._times: deque[float] = deque(maxlen=REMEMBERED)
+        self._times: deque[float] = deque(maxlen=MAX_ANSWER_TIMES)
 
     def add(self) -> None:
         """Register an answer."""
@@ -196,7 +199,7 @@ class Answers:
         self._times.append(time.monotonic())
 
     def turn_of(self, sent: Sent) -> float:
-        """When a request's own time began, as far as can be told.
+        """When a request's own time began, as far as is known.
 
         That is the time of the answer that made room for it: of as many as were in flight when it was sent, the latest
         so far. So a request times out only if nothing has moved for that long, or if others have overtaken it.
@@ -288,14 +291,14 @@ class _Bucket:
 
     def __init__(self, per_minute: float) -> None:
         self._seconds_each = 60 / per_minute
-        self._held = max(1.0, self._seconds_each)
+        self._burst_seconds = max(1.0, self._seconds_each)
         self._empty_at = 0.0
 
     def take(self, amount: float) -> float:
         """Take an amount; gives the seconds to wait for it."""
         now = time.monotonic()
         self._empty_at = max(self._empty_at, now) + amount * self._seconds_each
-        return max(0.0, self._empty_at - self._held - now)
+        return max(0.0, self._empty_at - self._burst_seconds - now)
 
 
 class Lengths:
@@ -312,7 +315,7 @@ class Lengths:
 
     def learn(self, allowed: int, tokens: int) -> None:
         """Register the end of a request, with the tokens of its answer."""
-        if tokens > allowed + UNCOUNTED:
+        if tokens > allowed + MAX_UNCOUNTED_TOKENS:
             self.longest = max(self.longest, tokens)
             self.seen = 0
         else:
@@ -332,7 +335,7 @@ class ServerState:
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
         gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
         structured: the way in which it takes the form of answers, "off" if it takes none; None until it is known.
-        held: whether an answer was of the form that was asked for in this way.
+        keeps_form: whether an answer had the form that it was asked for in this way.
         probing: set at the end of the first request that asks for a form.
         refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
@@ -350,7 +353,7 @@ class ServerState:
         self.reasoning = 0
         self.gives_logprobs = True
         self.structured: Way | None = None
-        self.held = False
+        self.keeps_form = False
         self.probing: asyncio.Event | None = None
         self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()
@@ -359,8 +362,8 @@ class ServerState:
         self._answers_at_cut = -1  # by the last cut after a timeout
         self._reached = False  # whether there was ever a server
         self._away_since: float | None = None
-        self._looks = 0  # requests since then
-        self._look_at = 0.0  # the time of the next
+        self._checks = 0  # requests since then
+        self._next_check = 0.0  # the time of the next
         self._least: dict[tuple[int, int], float] = {}  # seconds, by the work
 
     @property
@@ -373,9 +376,9 @@ class ServerState:
         """Whether the server is down, and is sent nothing now."""
         return self.down is not None and time.monotonic() < self._rests_until
 
-    def is_down(self, error: LMRequestFailed, looked: float = 0.0) -> None:
-        """Register that the server is down, after ``looked`` seconds of looking whether it is back."""
-        self.down, self._rests_until = error, time.monotonic() + max(REST, looked)
+    def is_down(self, error: LMRequestFailed, seconds: float = 0.0) -> None:
+        """Register that the server is down, after checking for ``seconds`` whether it is back."""
+        self.down, self._rests_until = error, time.monotonic() + max(SECONDS_OF_REST, seconds)
 
     def row_failed(self, error: LMRequestFailed) -> None:
         """Register a row that failed after its retries, in a run to which the server gave no answer."""
@@ -391,7 +394,7 @@ class ServerState:
         """
         await self.gate.acquire()
         try:
-            while (wait := max(self._paused_until, self._look_at) - time.monotonic()) > 0:
+            while (wait := max(self._paused_until, self._next_check) - time.monotonic()) > 0:
                 if self._paused_until - time.monotonic() > patience:
                     raise RateLimited(
                         f"not sent: the server asked to wait {wait:.0f} s more; the patience is {patience:g} s",
@@ -406,15 +409,15 @@ class ServerState:
             raise
         return Sent(time.monotonic(), self.gate.in_flight - 1, self.answers.count)
 
-    def leave(self, sent: Sent, told: Reply | LMRequestFailed | None, lm: LM, tokens: int) -> None:
+    def leave(self, sent: Sent, outcome: Reply | LMRequestFailed | None, lm: LM, tokens: int) -> None:
         """Register the end of a request: with a reply, an error, or neither if it was cancelled."""
         self.quota.give_back(tokens)
-        if told is not None:
-            self.quota.learn(told.limits)
-        if isinstance(told, Reply):
-            self._answered(sent, told, lm.timeout, tokens)
-        elif told is not None:
-            self._failed(sent, told, lm)
+        if outcome is not None:
+            self.quota.learn(outcome.limits)
+        if isinstance(outcome, Reply):
+            self._answered(sent, outcome, lm.timeout, tokens)
+        elif outcome is not None:
+            self._failed(sent, outcome, lm)
         self.gate.release()
 
     def _answered(self, sent: Sent, reply: Reply, timeout: float, tokens: int) -> None:
@@ -452,19 +455,21 @@ class ServerState:
         self._reached = self._reached or error.status is not None
 
     def _is_away(self, error: LMRequestFailed, lm: LM) -> None:
-        """Have one request at a time look whether the server is back, after waits that grow."""
+        """Have one request at a time check whether the server is back, after waits that grow."""
         now = time.monotonic()
         if self._away_since is None:
-            self._away_since, self._looks, self.gate.away = now, 0, True
+            self._away_since, self._checks, self.gate.away = now, 0, True
         error.away, error.retryable, error.stops_run = now - self._away_since, True, False
-        if now >= self._look_at:
-            self._look_at = now + min(lm.retry.first_wait * 2**self._looks, lm.retry.longest_wait, LONGEST_LOOK)
-            self._looks = min(self._looks + 1, 10)
+        if now >= self._next_check:
+            self._next_check = now + min(
+                lm.retry.first_wait * 2**self._checks, lm.retry.longest_wait, MAX_SECONDS_BETWEEN_CHECKS
+            )
+            self._checks = min(self._checks + 1, 10)
 
     def _is_there(self) -> None:
         self._reached = True
         if self._away_since is not None:
-            self._away_since, self._look_at = None, 0.0
+            self._away_since, self._next_check = None, 0.0
             self.gate.back()
 
 
@@ -474,7 +479,8 @@ _rates: dict[tuple[str, str, float | None, float | None], Rates] = {}
 
 def server_state(endpoint: str, model: str) -> ServerState:
     """The shared state of a model: later calls use what earlier calls learned about the server's limits."""
-    return _states.setdefault((endpoint, model), ServerState())
+    state = _states.get((endpoint, model))
+    return _states.setdefault((endpoint, model), ServerState()) if state is None else state
 
 
 def rates_of(endpoint: str, model: str, rpm: float | None, tpm: float | None) -> Rates | None:

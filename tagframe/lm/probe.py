@@ -1,4 +1,4 @@
-"""What a server can do, found out by a few small requests; :func:`tagframe.check_lm` says it."""
+"""A few small requests that show what a server can do; :func:`tagframe.check_lm` reports it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def probe(lm: LM) -> Probed:
 
 
 def structured(lm: LM) -> bool:
-    """Whether the server holds an answer to a JSON schema where the prompt says nothing of one."""
+    """Whether the server makes an answer follow a JSON schema that the prompt does not mention."""
     form = Parameters(max_tokens=24, extra=lm.extra_body | _FORM.fields("json_schema", wraps=True))
     with suppress(LMRequestFailed, ValueError, LookupError, TypeError):
         return json.loads(_wait(lm, _send(lm, "Describe the rain.", form)).text)["answer"] in ("yes", "no")
@@ -89,8 +89,8 @@ def _window(lm: LM) -> int | None:
         with suppress(LMRequestFailed, LookupError, TypeError, AttributeError):
             models = _wait(lm, transport.models())["data"]
             entry = next((one for one in models if one["id"] == transport.model), models[0])
-            told = entry | (entry.get("meta") or {})
-            if windows := [told[name] for name in _WINDOWS if isinstance(told.get(name), int)]:
+            fields = entry | (entry.get("meta") or {})
+            if windows := [fields[name] for name in _WINDOWS if isinstance(fields.get(name), int)]:
                 return int(windows[0])
     return set_by_user or window_of(lm.model)
 

@@ -103,11 +103,13 @@ class _Left:
         self._at_once = False  # whether all comes back at once, and nothing before
         self._full_in: float | None = None
 
-    def learn(self, told: Allowance) -> None:
+    def learn(self, reported: Allowance) -> None:
         # What is in flight may be counted in already: better to count it twice than to pass the limit.
-        self._limit, self._left, self._at = told.limit, told.remaining - self._in_flight, self._clock()
-        evenly = max(told.limit - told.remaining, 1.0) * PERIOD / told.limit  # of a bucket that fills up in a minute
-        reset = evenly if told.reset is None else told.reset
+        self._limit, self._left, self._at = reported.limit, reported.remaining - self._in_flight, self._clock()
+        evenly = (
+            max(reported.limit - reported.remaining, 1.0) * PERIOD / reported.limit
+        )  # of a bucket that fills up in a minute
+        reset = evenly if reported.reset is None else reported.reset
         self._at_once = self._at_once or reset > 2 * evenly + 1
         # Beyond a minute it is another limit than one a minute, and the server says best itself what it takes.
         self._full_in = min(reset, PERIOD) if self._at_once else None
@@ -156,9 +158,9 @@ class Quota:
         """Update the limits from a response."""
         if limits is None:
             return
-        for left, told in ((self._requests, limits.requests), (self._tokens, limits.tokens)):
-            if told is not None:
-                left.learn(told)
+        for left, reported in ((self._requests, limits.requests), (self._tokens, limits.tokens)):
+            if reported is not None:
+                left.learn(reported)
 
     async def take(self, tokens: int, sleep: Sleep) -> None:
         """Wait until a request with this number of tokens fits; it is in flight until :meth:`give_back`."""

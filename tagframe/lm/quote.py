@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 from tagframe.config import ModelSettings
-from tagframe.display import Shown, fitted
+from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
-from tagframe.lm.attempts import ROOM_UNDER_A_BUDGET
+from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
@@ -27,7 +27,7 @@ ASSUMED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, repr=False)
-class Quote(Shown):
+class Quote(Displayable):
     """An estimate; quotes add up with ``+``.
 
     Attributes:
@@ -236,7 +236,7 @@ def _bounds(batch: Batch[Any], sizes: Sequence[int]) -> tuple[int, int, tuple[in
     bound = batch.bound
     if not sizes or (bound is not None and bound.quoted):
         return 0, 0, (0, 0)
-    answer = ROOM_UNDER_A_BUDGET if batch.max_tokens is None else batch.max_tokens
+    answer = MAX_TOKENS_UNDER_A_BUDGET if batch.max_tokens is None else batch.max_tokens
     if bound is None:
         most = of_all = len(sizes)
         tokens_in, tokens_out = sum(sizes), answer * most

@@ -84,7 +84,7 @@ class ReplayStream(Stream):
 
     def __init__(self, lm: LM, description: str) -> None:
         super().__init__(lm, description)
-        self._asked = 0
+        self._prompts = 0
         self._repairs = 0
         self._missing: list[tuple[Prompt, Parameters, Label]] = []
         self._packs: list[tuple[bytes, list[tuple[str, bytes]]]] = []
@@ -92,7 +92,7 @@ class ReplayStream(Stream):
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         assert self._store is not None
         missing, repairs = take(jobs, self._store)
-        self._asked += len(batch.prompts)
+        self._prompts += len(batch.prompts)
         self._repairs += repairs
         label = batch.label.or_else(Label(self._description, question_in_force()))
         self._missing += [(prompt, parameters, label) for prompt, parameters in missing]
@@ -109,7 +109,7 @@ class ReplayStream(Stream):
         arrived = super()._taken()
         if not arrived and self._missing:
             assert self._store is not None
-            raise _miss(self._store, self._missing, self._packs, self._asked, self._repairs)
+            raise _miss(self._store, self._missing, self._packs, self._prompts, self._repairs)
         return arrived
 
 
@@ -120,8 +120,8 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
     """
     missing: list[tuple[Prompt, Parameters]] = []
     rejected: list[tuple[Job[Any], Prompt]] = []
-    found = _find(store, [(job.prompt, job.parameters) for job in jobs], jobs[0].batch.stored if jobs else "any")
-    for job, answer in zip(jobs, found, strict=True):
+    answers = _find(store, [(job.prompt, job.parameters) for job in jobs], jobs[0].batch.stored if jobs else "any")
+    for job, answer in zip(jobs, answers, strict=True):
         if answer is None:
             missing.append((job.prompt, job.parameters))
         elif rejection := job.take_stored(answer):
@@ -138,27 +138,27 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
 
 
 def _find(
-    store: ResponseStore, asked: Sequence[tuple[Prompt, Parameters]], stored: Stored = "any"
+    store: ResponseStore, requests: Sequence[tuple[Prompt, Parameters]], stored: Stored = "any"
 ) -> list[StoredAnswer | None]:
-    if not asked:
+    if not requests:
         return []
-    prompts, parameters = [prompt for prompt, _ in asked], asked[0][1]  # those of one batch are asked alike
+    prompts, parameters = [prompt for prompt, _ in requests], requests[0][1]  # those of one batch are asked alike
     exact = request_keys(prompts, parameters)
-    found = store.lookup(exact, stored=stored)
-    without = [i for i, key in enumerate(exact) if key not in found]
+    exact_answers = store.lookup(exact, stored=stored)
+    without = [i for i, key in enumerate(exact) if key not in exact_answers]
     general = dict(zip(without, request_keys([prompts[i] for i in without], None), strict=True))
-    found_general = store.lookup(list(general.values()), stored=stored)
-    return [found.get(key) or found_general.get(general.get(i, b"")) for i, key in enumerate(exact)]
+    general_answers = store.lookup(list(general.values()), stored=stored)
+    return [exact_answers.get(key) or general_answers.get(general.get(i, b"")) for i, key in enumerate(exact)]
 
 
 def _miss(
     store: ResponseStore,
     missing: Sequence[tuple[Prompt, Parameters, Label]],
     packs: Sequence[tuple[bytes, Sequence[tuple[str, bytes]]]],
-    asked: int,
+    prompts: int,
     repairs: int,
 ) -> ReplayMiss:
-    fact = f"{len(missing)} of {asked} prompts have no answer in {str(store.path)!r}"
+    fact = f"{len(missing)} of {prompts} prompts have no answer in {str(store.path)!r}"
     if repairs:
         fact += f" ({repairs} of them ask to repair an answer that was rejected)"
     if isinstance(store, RecordedAnswers):

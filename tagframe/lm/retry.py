@@ -31,7 +31,7 @@ class RetryPolicy:
         longest_wait: the longest wait in seconds, unless the server asks for more.
         patience: if the server asks for a longer wait than these seconds, the request fails instead.
         outage: the seconds for which a server that loads its model, restarts or has become unreachable is waited for.
-            One request at a time then looks whether it is back; this is not counted as a retry in the limits above.
+            One request at a time then checks whether it is back; this is not counted as a retry in the limits above.
             Then nothing more is sent. A server that was never reached is not waited for.
 
     Raises:

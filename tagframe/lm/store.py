@@ -84,7 +84,7 @@ class ResponseStore:
         self._sources: dict[tuple[str, str, str], int] = {}
         self._marks: dict[int, int] = {}
         self._damaged: set[tuple[bytes, int]] = set()
-        self._damage_said: set[tuple[bytes, int]] = set()
+        self._reported_damage: set[tuple[bytes, int]] = set()
         self._writer = Writer(self._writing_connection, self._shrink)
         self.claims = Claims(self._writer)
         self._connection = self._open()
@@ -184,7 +184,7 @@ class ResponseStore:
         if stored != "any":
             condition += f" {'NOT ' * (stored == 'alone')}{packed} AND"
             arguments += (PACKED,)
-        found: dict[bytes, StoredAnswer] = {}
+        answers: dict[bytes, StoredAnswer] = {}
         damaged: set[tuple[bytes, int]] = set()
         for start in range(0, len(requests), _KEYS_A_QUERY):
             keys = requests[start : start + _KEYS_A_QUERY]
@@ -194,27 +194,27 @@ class ResponseStore:
                 " ORDER BY packed DESC, recorded_at, id",
                 (PACKED, *arguments, *keys),
             )
-            for source, kept, request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
-                if kept != checksum(request, self._mark_of(source), text, logprobs, tokens_in, tokens_out):
+            for source, mark, request, text, logprobs, tokens_in, tokens_out, seconds, row_of_pack in rows:
+                if mark != checksum(request, self._mark_of(source), text, logprobs, tokens_in, tokens_out):
                     damaged.add((request, source))
                     continue
-                found[request] = StoredAnswer(
+                answers[request] = StoredAnswer(
                     text, _logprobs(logprobs), tokens_in, tokens_out, seconds, bool(row_of_pack)
                 )
         self._damaged |= damaged
-        return found
+        return answers
 
     @property
     def damage(self) -> str | None:
-        """What has not been said yet of answers that cannot be used, or None; the caller warns of it."""
-        new = self._damaged - self._damage_said
-        self._damage_said |= new
+        """A sentence on answers that cannot be used and were not reported yet, or None; the caller warns of it."""
+        new = self._damaged - self._reported_damage
+        self._reported_damage |= new
         if not new:
             return None
         return f"the response store {str(self.path)!r} has {counted(len(new), 'damaged answer')}: not used, asked again"
 
     def _mark_of(self, source: int) -> int:
-        """What tells a source's endpoint, model and recorder from others."""
+        """A mark that identifies the endpoint, model and recorder of a source."""
         mark = self._marks.get(source)
         if mark is None:
             rows = self._rows("SELECT endpoint, model, recorded_by FROM sources WHERE id = ?", (source,))
@@ -226,14 +226,14 @@ class ResponseStore:
     def claimed_elsewhere(self, source: int) -> set[bytes]:
         """The requests to a source that other processes are sending now."""
         with self._lock:
-            return self.claims.held(self._connection, source)
+            return self.claims.claimed_by_others(self._connection, source)
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
             return self._connection.execute(query, arguments).fetchall()
 
     def _readable_rows(self, query: str, arguments: Sequence[Any]) -> list[Any]:
-        """As :meth:`_rows`, where a text may be damaged: it is then another text, and no error of all rows."""
+        """As :meth:`_rows`, but a damaged text is read as another text, and is no error of all rows."""
         try:
             return self._rows(query, arguments)
         except sqlite3.OperationalError as error:
@@ -364,8 +364,8 @@ class ResponseStore:
         logprobs = None
         if answer.logprobs is not None:
             logprobs = json.dumps([[token.token, token.logprob, token.top] for token in answer.logprobs])
-        kept = (answer.text, logprobs, answer.tokens_in, answer.tokens_out)
-        return (request, source, *kept, answer.seconds, now, checksum(request, self._mark_of(source), *kept))
+        content = (answer.text, logprobs, answer.tokens_in, answer.tokens_out)
+        return (request, source, *content, answer.seconds, now, checksum(request, self._mark_of(source), *content))
 
     def put_log(
         self, request: bytes, source: int, kind: str, reason: str, answer: str | None, messages: list[dict[str, Any]]

@@ -77,5 +77,5 @@ def labelled(body: dict[str, object], label: Label) -> dict[str, object]:
 def unlabelled(body: dict[str, object]) -> tuple[dict[str, object], Label]:
     """The body of a missing request as it is sent, and its label."""
     fields = dict(body)
-    told = fields.pop(_LABEL, None)
-    return fields, Label(*map(str, told)) if isinstance(told, list) else UNLABELLED
+    label = fields.pop(_LABEL, None)
+    return fields, Label(*map(str, label)) if isinstance(label, list) else UNLABELLED

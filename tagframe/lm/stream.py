@@ -18,7 +18,7 @@ from tagframe.errors import NotStored, UsageWarning, spared, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
-from tagframe.lm.flights import flights
+from tagframe.lm.inflight import in_flight
 from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_damage, warn_of_store, warned
@@ -133,16 +133,16 @@ class Stream:
             if not self._open:  # left from another thread, as a task is that is cancelled
                 return
             if self._opened is None:
-                self._opened = flights.open()
+                self._opened = in_flight.open()
         self._take_stored(jobs)
         self._call.end(job for job in jobs if job.completion is not None)
         jobs = [job for job in jobs if job.completion is None]
         if not jobs:
             return
         if self._run is None:
-            asked = self._settings
+            settings = self._settings
             self._run = Run(
-                self._lm.route(self._store), asked.concurrency, self._opened, self._call.end, asked.max_failed
+                self._lm.route(self._store), settings.concurrency, self._opened, self._call.end, settings.max_failed
             )
         self._bar.grow(len(jobs))
         ended = threading.Event()
@@ -261,7 +261,7 @@ class Stream:
             if self._store is not None:
                 self._store.flush(_SECONDS_TO_STOP)
         if self._opened is not None:
-            flights.close(self._opened)
+            in_flight.close(self._opened)
         self._record()
         if self._run is not None:
             self._run.close()

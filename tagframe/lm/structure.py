@@ -64,8 +64,8 @@ class Form:
             rule = f"root ::= {self.grammar}"
             return {"grammar": rule, "structured_outputs": {"grammar": rule}}
         schema = fields_schema({"answer": self.schema}) if self._wrapped(wraps) else self.schema
-        asked = {"name": "answer", "schema": schema, "strict": self.strict}
-        return {"response_format": {"type": "json_schema", "json_schema": asked}}
+        fields = {"name": "answer", "schema": schema, "strict": self.strict}
+        return {"response_format": {"type": "json_schema", "json_schema": fields}}
 
     def read(self, text: str, way: Way, wraps: bool) -> str | None:
         """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""
@@ -144,8 +144,8 @@ def _fits(schema: Mapping[str, Any], value: Any) -> bool:
 def _regex(grammar: str) -> str:
     """A rule of GBNF as a regular expression."""
 
-    def part(found: re.Match[str]) -> str:
-        text = found[0]
+    def part(match: re.Match[str]) -> str:
+        text = match[0]
         if text.startswith('"'):
             return f"(?:{re.escape(json.loads(text))})"
         return "" if text.isspace() else text

@@ -38,8 +38,8 @@ _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _CLOSING = re.compile(
     r"(?:\s*(?:</s>|<\|(?:im_end|eot_id|endoftext|end_of_text|end|eot|eom_id)\|>|<end_of_turn>|<eos>))+\s*\Z"
 )
-_SHOWN = 500
-_SECRET = 8
+_MAX_SHOWN_CHARACTERS = 500
+_MIN_SECRET_CHARACTERS = 8
 """The shortest key that is struck out of messages: the letters of a shorter one are in every word."""
 
 
@@ -81,7 +81,7 @@ class Transport(Protocol):
         """The answer; waits for it without end.
 
         Args:
-            begins: called when the answer begins to arrive, where that can be told.
+            begins: called when the answer begins to arrive, if the transport can see that.
 
         Raises:
             LMRequestFailed: one of its subclasses; the message contains no key.
@@ -95,7 +95,7 @@ def read_reply(
 
     Args:
         tools: whether tools were asked for, so that an answer may end with a call of one.
-        secrets: struck out of what the server says of an error.
+        secrets: struck out of the server's error messages.
 
     Raises:
         MalformedResponse: there is no text in it.
@@ -107,7 +107,7 @@ def read_reply(
         choice = _first_choice(body["choices"])
         content = choice["message"]["content"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise MalformedResponse(f"the server's answer is no chat completion: {_shown(body)}", 200) from error
+        raise MalformedResponse(f"the server's answer is no chat completion: {_in_message(body)}", 200) from error
     raise_error_in(choice, secrets)
     ending, reason = _ending(choice)
     if isinstance(content, list):  # some servers give the answer in parts
@@ -124,7 +124,7 @@ def read_reply(
     if ending in ("broken", "unknown") or (ending == "tool" and not tools):
         raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
     if not isinstance(content, str) or (empty and not truncated):
-        raise MalformedResponse(f"the server's answer has no text: content is {_shown(content)}", 200)
+        raise MalformedResponse(f"the server's answer has no text: content is {_in_message(content)}", 200)
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     return Reply(
@@ -153,7 +153,7 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
         return
     code = error.get("code") if isinstance(error, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
-    fact = f"the server answered with an error: {shorten(_without(secrets, str(message or _shown(error))))}"
+    fact = f"the server answered with an error: {shorten(_without(secrets, str(message or _in_message(error))))}"
     if isinstance(message, str) and _CONTEXT.search(message):
         raise ContextTooLong(f"{fact}{_TOO_LONG}", 200)
     raise (RateLimited if str(code) == "429" else ServerFailed)(fact, 200)
@@ -192,7 +192,7 @@ def read_vectors(
         rows = sorted(body["data"], key=lambda row: row["index"])
         vectors = np.array([row["embedding"] for row in rows], dtype="<f4")
     except (LookupError, TypeError, ValueError) as error:
-        raise MalformedResponse(f"the server's answer has no vectors: {_shown(body)}", 200) from error
+        raise MalformedResponse(f"the server's answer has no vectors: {_in_message(body)}", 200) from error
     if vectors.ndim != 2 or len(vectors) != texts or not vectors.size or not np.isfinite(vectors).all():
         raise MalformedResponse(
             f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
@@ -266,12 +266,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _without(secrets: tuple[str, ...], message: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
-        if len(secret) >= _SECRET:
+        if len(secret) >= _MIN_SECRET_CHARACTERS:
             message = message.replace(secret, "***")
     return message
 
 
-def _shown(value: Any) -> str:
+def _in_message(value: Any) -> str:
     try:
         return shorten(repr(value))
     except RecursionError:
@@ -281,7 +281,7 @@ def _shown(value: Any) -> str:
 def shorten(text: str) -> str:
     """The first 500 characters."""
     text = text.strip()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 
 
 def _storable(text: str) -> str:

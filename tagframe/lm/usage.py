@@ -14,7 +14,7 @@ import pandas as pd
 
 from tagframe.errors import counted
 
-CALLS_KEPT = 10_000
+MAX_RECORDED_CALLS = 10_000
 """How many calls :func:`usage` lists; earlier ones still count in the total."""
 
 
@@ -87,7 +87,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=CALLS_KEPT)
+        self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=MAX_RECORDED_CALLS)
         self.total = Usage()
 
     def after_fork(self) -> None:

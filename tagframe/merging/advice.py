@@ -39,9 +39,9 @@ Reaction = Literal["raise", "warn", "allow"]
 DOUBTFUL = 0.5
 """A merge warns of a step that scores below: a score is a chance, so such a step is more likely wrong than right."""
 
-_HARDLY = 0.01
+_MAX_ACCIDENT = 0.01
 """If values match by accident this rarely, relative to those of a key, a hint in the names is enough."""
-_SHOWN = 3
+_MAX_EXAMPLES = 3
 
 
 _heard: ContextVar[list[str] | None] = ContextVar("tagframe_advice", default=None)
@@ -50,18 +50,18 @@ _heard: ContextVar[list[str] | None] = ContextVar("tagframe_advice", default=Non
 @contextmanager
 def heard() -> Iterator[list[str]]:
     """A block whose warnings are collected in a list, for a caller that reports them in another way."""
-    said: list[str] = []
-    token = _heard.set(said)
+    messages: list[str] = []
+    token = _heard.set(messages)
     try:
-        yield said
+        yield messages
     finally:
         _heard.reset(token)
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, pointing to the line of the user's own code that called the library."""
-    if (said := _heard.get()) is not None:
-        said.append(message)
+    if (messages := _heard.get()) is not None:
+        messages.append(message)
         return
     errors.warn(message, category)
 
@@ -92,10 +92,10 @@ def _with_chances(steps: Sequence[JoinStep]) -> str:
 def say_stacked(plan: JoinPlan, on: On | None) -> None:
     """Warn if other tables are stacked with the anchor, or if ``on`` names one part of a stack and applies to all."""
     items = [on] if isinstance(on, str | KeyPair) else list(on or ())
-    said = " ".join(item if isinstance(item, str) else f"{item.left} {item.right}" for item in items)
+    given = " ".join(item if isinstance(item, str) else f"{item.left} {item.right}" for item in items)
     for source in plan.sources:
-        named = [part.id for part in source.parts if f"{part.id}." in said] or [
-            part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", said)
+        named = [part.id for part in source.parts if f"{part.id}." in given] or [
+            part.id for part in source.parts if re.search(rf"\b{re.escape(part.name)}\.", given)
         ]
         parts = [f"{part.id} ({counted(part.rows, 'row')})" if part.rows else part.id for part in source.parts]
         if plan.is_anchored and source.id == plan.start and parts:
@@ -135,7 +135,7 @@ def is_unnamed(key: KeyPair) -> bool:
         return False
     if key.evidence.chance is None or key.evidence.name >= FAINT_NAME:
         return False
-    return key.evidence.chance > _HARDLY or not _share_a_word(key)
+    return key.evidence.chance > _MAX_ACCIDENT or not _share_a_word(key)
 
 
 def _share_a_word(key: KeyPair) -> bool:
@@ -167,7 +167,7 @@ def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
     """
     if not plan.ambiguous or reaction == "allow":
         return
-    others = "; ".join(equally_likely(plan)[:_SHOWN])
+    others = "; ".join(equally_likely(plan)[:_MAX_EXAMPLES])
     message = (
         f"the tables join in more than one way: on {'; '.join(map(str, plan.steps))}; equally likely: {others}. "
         "Choose one with on="
@@ -177,22 +177,12 @@ def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
     warn(message, AmbiguousJoinWarning)
 
 
-def is_withheld(plan: JoinPlan, step: JoinStep) -> bool:
-    """Whether a step joins on a column whose cells no message may show."""
-    return any(
-        column in plan.source(table).withheld
-        for table, columns in ((step.base, step.base_columns), (step.table, step.columns))
-        for column in columns
-    )
-
-
-def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
+def refuse_inexact(name: str, keys: pd.Series) -> None:
     """Refuse keys that may have been rounded: floats so large that several integers share one.
 
     Args:
         name: ``table.column``, for the message.
         keys: the column.
-        shown: whether the message may show one of them.
 
     Raises:
         InexactKeys: there are such keys.
@@ -204,16 +194,15 @@ def refuse_inexact(name: str, keys: pd.Series, *, shown: bool = True) -> None:
     limit = 2.0 ** (np.finfo(dtype).nmant + 1)
     rounded = values[np.isfinite(values) & (np.abs(values) >= limit)]
     if len(rounded):
-        such = f" (for example {rounded[0]:.0f})" if shown else ""
+        are = counted(len(rounded), f"key of {name} is a float", f"keys of {name} are floats")
         raise InexactKeys(
-            f"{counted(len(rounded), f'key of {name} is a float', f'keys of {name} are floats')} of {limit:,.0f} and "
-            f"more{such}. There {dtype} rounds integers, so different keys look equal. Read the column as 'Int64', "
-            "which can hold missing values, or as text"
+            f"{are} of {limit:,.0f} and more (for example {rounded[0]:.0f}). There {dtype} rounds integers, so "
+            "different keys look equal. Read the column as 'Int64', which can hold missing values, or as text"
         )
 
 
 def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, Any] | None) -> None:
-    """Warn of rows that match only in canonical form; without an example if the column is hidden."""
+    """Warn of rows that match only in canonical form, with an example if their keys do not look alike."""
     such = ""
     if example is not None:
         such = f", for example {example[0]!r} and {example[1]!r}"
@@ -224,9 +213,9 @@ def say_coercion(step: JoinStep, coerced: int, rows: int, example: tuple[Any, An
     )
 
 
-def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any] | None) -> None:
+def say_written_otherwise(step: JoinStep, alone: int, example: tuple[Any, Any]) -> None:
     """Warn of texts without a partner that would have one in canonical form."""
-    such = "" if example is None else f" (for example {example[0]!r} and {example[1]!r})"
+    such = f" (for example {example[0]!r} and {example[1]!r})"
     warn(
         f"{counted(alone, 'row finds', 'rows find')} no partner on {step}, but texts on the other side may mean the "
         f"same{such}. If they do, write them alike",
@@ -243,12 +232,12 @@ def loss(start: str, lost: int, rows: int) -> str:
 
 def say_loss(start: str, lost: int, rows: int, examples: pd.DataFrame | None) -> None:
     """Warn of lost rows of the anchor, and show up to three of them if they are at hand."""
-    shown = ""
+    such = ""
     if examples is not None and len(examples.columns):
-        rows_of = examples.head(_SHOWN).to_dict("records")
-        told = (", ".join(f"{name} {value!r}" for name, value in row.items()) for row in rows_of)
-        shown = f", for example {'; '.join(told)}"
-    warn(f"{loss(start, lost, rows)}{shown}. how='left' keeps them", RowsLostWarning)
+        rows_of = examples.head(_MAX_EXAMPLES).to_dict("records")
+        texts = (", ".join(f"{name} {value!r}" for name, value in row.items()) for row in rows_of)
+        such = f", for example {'; '.join(texts)}"
+    warn(f"{loss(start, lost, rows)}{such}. how='left' keeps them", RowsLostWarning)
 
 
 def say_unmatched(steps: Sequence[JoinStep]) -> None:
@@ -257,18 +246,14 @@ def say_unmatched(steps: Sequence[JoinStep]) -> None:
         warn(f"no row finds a partner on {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
-def fan_out(
-    plan: JoinPlan, step: JoinStep, rows: int, most: int, *, are_all: bool = True, wider: str = "", copies: int = 0
-) -> str:
+def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str = "", copies: int = 0) -> str:
     """The message of a step that would repeat rows, and how to avoid it.
 
-    ``are_all`` says whether the error has all of these rows or only the first ones; ``copies`` is the number of rows of
-    the step's table that are exact copies of others, if only these repeat keys.
+    ``copies`` is the number of rows of the step's table that are exact copies of others, if only these repeat keys.
     """
-    shown = "They" if are_all else "The first of them"
     message = (
         f"joining {step.table} on {step} would repeat {counted(rows, 'row')} of {plan.start}, {most:,} times at most. "
-        f"{shown} are in .rows of this error. Pass on_fanout='allow' if the repetition is intended, or"
+        "They are in .rows of this error. Pass on_fanout='allow' if the repetition is intended, or"
     )
     if copies:
         are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")
@@ -311,18 +296,18 @@ def _versions(plan: JoinPlan, step: JoinStep) -> str:
     start, end, current = (columns.get(kind) for kind in ("start", "end", "current"))
     if step.key.signs or not has_versions(table.columns):
         return ""
-    said = f"the rows of {table.id} are versions:"
+    sentence = f"the rows of {table.id} are versions:"
     if start is not None:
         moments = [c for c in base.columns if {*words(c)} & {*CALENDAR, "at", "on"} and c not in step.base_columns]
         moment = f"{base.called}.{moments[0] if moments else 'DAY'}"
         then = f"between {table.called}.{start} and {table.called}.{end}" if end else f">= {table.called}.{start}"
-        said += f' join the version of the day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
+        sentence += f' join the version of the day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
     elif "number" in columns:
-        said += f" join on {columns['number']} too, or"
+        sentence += f" join on {columns['number']} too, or"
     if current is not None:
-        return f"{said} only the current ones, {table.name}[{table.name}[{current!r}] == …]"
+        return f"{sentence} only the current ones, {table.name}[{table.name}[{current!r}] == …]"
     today = f"{table.name}[{table.name}[{end!r}].isna()]" if end else f"the last of each {', '.join(step.columns)}"
-    return f"{said} only the current ones, {today}"
+    return f"{sentence} only the current ones, {today}"
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

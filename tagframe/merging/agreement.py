@@ -32,11 +32,11 @@ from tagframe.keys.matching import hashable
 from tagframe.keys.terms import CALENDAR
 from tagframe.merging import advice
 
-_DIFFER = 0.05
+_MIN_DIFFERING_SHARE = 0.05
 """If a smaller share of the matched rows differs, the differences are mistakes in the data."""
-_ALIKE = 0.5
+_MIN_COMMON_SHARE = 0.5
 """Two columns mean the same kind of thing if they share at least this much of the smaller one's values."""
-_EACH_ONCE = 5
+_MIN_VALUES_ONCE = 5
 """Values that are shared and occur once on each side identify rows if there are at least this many."""
 _PERIODS = CALENDAR | {"period", "season", "fiscal"}
 _MOMENTS = frozenset("date day time timestamp datetime hour".split())
@@ -90,21 +90,15 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     found = []
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
-        if not step.key.evidence.is_guess or {*step.base_columns} & {*base.hidden}:
-            continue  # a given or declared key is taken as it is, and nothing of a hidden one may be shown
-        mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
+        if not step.key.evidence.is_guess:
+            continue  # a given or declared key is taken as it is
+        mine = {column.casefold(): column for column in base.columns}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
         known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)
         for column in table.columns:
             other = mine.get(column.casefold())
             pair = (step.base, str(other)), (step.table, column)
-            if (
-                other is None
-                or column in table.hidden
-                or used & {*pair}
-                or not _may_tell(column, alike=key)
-                or not {*pair} <= there
-            ):
+            if other is None or used & {*pair} or not _may_tell(column, alike=key) or not {*pair} <= there:
                 continue
             found.append(Shared(step, *pair, not known and _is_kind(column), key))
     return found
@@ -112,10 +106,10 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
 
 def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
     """Columns with the same name in two tables that may be part of a key."""
-    mine = {column.casefold(): column for column in base.columns if column not in base.hidden}
+    mine = {column.casefold(): column for column in base.columns}
     for column in table.columns:
         other, name = mine.get(column.casefold()), names.column_name(column)
-        if other is None or column in table.hidden or not name.entity or names.is_measure(column):
+        if other is None or not name.entity or names.is_measure(column):
             continue
         if not {*name.words} & _AUDIT:
             yield other, column
@@ -194,7 +188,7 @@ def _counted(mine: pd.Series, theirs: pd.Series, shared: Shared) -> tuple[int, i
     left, left_values = pd.factorize(hashable(mine[both]))
     right, right_values = pd.factorize(hashable(theirs[both]))
     is_number = all(pd.api.types.is_numeric_dtype(one.dtype) for one in (mine, theirs))
-    if is_number and len(left) >= _EACH_ONCE and len(left_values) == len(right_values) == len(left):
+    if is_number and len(left) >= _MIN_VALUES_ONCE and len(left_values) == len(right_values) == len(left):
         return None  # both number rows
     left_forms, right_forms = (canonical_all(list(values))[0] for values in (left_values, right_values))
     code_of: dict[str | None, int] = {}
@@ -203,12 +197,12 @@ def _counted(mine: pd.Series, theirs: pd.Series, shared: Shared) -> tuple[int, i
         for forms in (left_forms, right_forms)
     )
     rows, differing = len(left), int(np.count_nonzero(left_codes[left] != right_codes[right]))
-    if differing < max(1.0, _DIFFER * rows):
+    if differing < max(1.0, _MIN_DIFFERING_SHARE * rows):
         return None
     one, other = {*left_forms}, {*right_forms}
-    held = len(one & other) / min(len(one), len(other))
-    is_slice = len(other) == 1 < len(one) and held == 1.0 and {*names.column_name(shared.theirs[1]).words} <= _PERIODS
-    each_once = shared.alike and min(len(one), len(other)) >= max(_EACH_ONCE, 0.95 * rows) and held == 1.0
-    if is_slice or each_once or (shared.says_which and held >= _ALIKE):
+    common = len(one & other) / min(len(one), len(other))
+    is_slice = len(other) == 1 < len(one) and common == 1.0 and {*names.column_name(shared.theirs[1]).words} <= _PERIODS
+    each_once = shared.alike and min(len(one), len(other)) >= max(_MIN_VALUES_ONCE, 0.95 * rows) and common == 1.0
+    if is_slice or each_once or (shared.says_which and common >= _MIN_COMMON_SHARE):
         return differing, rows
     return None

@@ -26,7 +26,7 @@ from tagframe.corpus.profiler import FAMILY_SHARE, profile_table
 from tagframe.corpus.references import FORM, NamedTable
 from tagframe.engines.base import Chunk, TableShape, Values
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
-from tagframe.guests import welcomed
+from tagframe.interop import accepts_foreign
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
 from tagframe.joins.key_text import On, key_of, keys_on
@@ -44,9 +44,9 @@ from tagframe.merging.table_rows import spelt, stacked
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
 """One of several frames, or all of them: by name, or in a sequence."""
 
-_LOOKED_AT = 1_000
+_MAX_FIRST_VALUES = 1_000
 """The first values of a column that decide whether it holds fractions."""
-_LONG = 100_000
+_MIN_LONG_ROWS = 100_000
 """A column of integers with at least this many rows is first checked for gaps."""
 _FAMILIES: Mapping[str, TypeFamily] = {"i": "integer", "u": "integer", "f": "real", "b": "boolean", "M": "date"}
 
@@ -188,7 +188,7 @@ def _counted(frame: pd.DataFrame) -> dict[str, ColumnProfile]:
     found = {}
     for position, name in enumerate(map(str, frame.columns)):
         values = frame.iloc[:, position]
-        if len(values) < _LONG or not isinstance(values.dtype, np.dtype) or values.dtype.kind != "i":
+        if len(values) < _MIN_LONG_ROWS or not isinstance(values.dtype, np.dtype) or values.dtype.kind != "i":
             continue
         low, high = int(values.min()), int(values.max())
         if high - low >= len(values):
@@ -205,7 +205,7 @@ def _may_be_key(values: Values) -> bool:
     """Whether a column can be a key: not if its first values are fractions."""
     if not isinstance(values, pd.Series) or not pd.api.types.is_float_dtype(values.dtype):
         return True
-    first = values.head(_LOOKED_AT).dropna().to_numpy(dtype=np.float64)
+    first = values.head(_MAX_FIRST_VALUES).dropna().to_numpy(dtype=np.float64)
     return bool(np.mean(first == np.trunc(first)) > 1 - FAMILY_SHARE) if len(first) else True
 
 
@@ -230,7 +230,7 @@ _KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|
 """The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
 
 
-@welcomed
+@accepts_foreign
 def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
 
@@ -261,7 +261,7 @@ def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]
     return found
 
 
-@welcomed
+@accepts_foreign
 def join_plan(
     *frames: Frames,
     on: On | None = None,
@@ -342,7 +342,7 @@ def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[K
     return found
 
 
-@welcomed
+@accepts_foreign
 def merge(
     *frames: Frames,
     on: On | None = None,
@@ -468,7 +468,7 @@ def _role(plan: JoinPlan, table: str) -> str:
     return ""
 
 
-@welcomed
+@accepts_foreign
 def stack(*frames: Frames, columns: Sequence[str] | None = None, source: str | None = ORIGIN) -> pd.DataFrame:
     """Stack frames that have the same columns on top of each other.
 

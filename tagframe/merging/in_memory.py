@@ -30,13 +30,13 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Asked, Where
+from tagframe.merging.where import MergeRequest, Where
 
-_MOST_OPTIONS = 6
-_MOST_TEXTS = 100_000
-_LOOKED_AT = 1_000
+_MAX_OPTIONS = 6
+_MAX_TEXTS = 100_000
+_MAX_EXAMPLE_ROWS = 1_000
 """The number of rows matching only in canonical form that are searched for an example."""
-_EXACT = 2.0**53
+_EXACT_INTEGERS = 2.0**53
 """Beyond this, floats cannot represent every integer."""
 
 
@@ -52,25 +52,25 @@ def _refuse_texts(where: Where, names: Mapping[str, Column], frame: pd.DataFrame
                 )
 
 
-def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
+def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
-    plan, where = asked.plan, asked.where
-    source = PlanRows(asked.corpus, plan)
-    tested = where.columns(asked.everything.values())
-    wanted = set(asked.wanted.values())
+    plan, where = request.plan, request.where
+    source = PlanRows(request.corpus, plan)
+    tested = where.columns(request.everything.values())
+    wanted = set(request.wanted.values())
     # If the result may be a small part of the rows, the other columns are read for its rows only.
-    picks = asked.how in ("inner", "left") and not where.query and (bool(where) or asked.limit is not None)
+    picks = request.how in ("inner", "left") and not where.query and (bool(where) or request.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
-    result = Merge(asked, source, tested | (wanted - late), late)
-    steps = [result.advance(step, asked.on_fanout) for step in plan.steps]
+    result = Merge(request, source, tested | (wanted - late), late)
+    steps = [result.advance(step, request.on_fanout) for step in plan.steps]
     lost = result.lost()
-    if asked.on_loss == "raise":
+    if request.on_loss == "raise":
         result.refuse_loss(lost)
     before = result.rows.length
     if where.query:
         # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
-        frame = result.frame(asked.everything)
-        _refuse_texts(where, asked.everything, frame)
+        frame = result.frame(request.everything)
+        _refuse_texts(where, request.everything, frame)
         try:
             chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
         except TypeError as error:
@@ -89,12 +89,12 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
         result.rows.select(chosen)
     else:
         result.select(where)
-    kept = result.rows.length
-    if asked.limit is not None and asked.limit < kept:
-        result.rows.select(np.arange(asked.limit, dtype=np.int64))
-    frame = result.frame(asked.wanted)
-    counts = RowCounts(result.sizes[plan.start], tuple(steps), len(lost), before - kept)
-    if len(lost) and asked.says_loss:
+    selected = result.rows.length
+    if request.limit is not None and request.limit < selected:
+        result.rows.select(np.arange(request.limit, dtype=np.int64))
+    frame = result.frame(request.wanted)
+    counts = RowCounts(result.sizes[plan.start], tuple(steps), len(lost), before - selected)
+    if len(lost) and request.says_loss:
         advice.say_loss(plan.start, len(lost), counts.start_rows, result.examples(lost))
     return frame, MergeReport(plan, len(frame), counts)
 
@@ -102,9 +102,11 @@ def merge_in_memory(asked: Asked) -> tuple[pd.DataFrame, MergeReport]:
 class Merge:
     """A running merge: steps are made one by one, then rows are selected, and columns are taken."""
 
-    def __init__(self, asked: Asked, source: PlanRows, needed: Collection[Column], late: Collection[Column]) -> None:
-        self.plan, self.how, self._corpus, self._source = asked.plan, asked.how, asked.corpus, source
-        plan, names = asked.plan, asked.plan.column_names()
+    def __init__(
+        self, request: MergeRequest, source: PlanRows, needed: Collection[Column], late: Collection[Column]
+    ) -> None:
+        self.plan, self.how, self._corpus, self._source = request.plan, request.how, request.corpus, source
+        plan, names = request.plan, request.plan.column_names()
         self.names = names
         self._sharing: dict[str, list[Column]] = defaultdict(list)
         for key, name in names.items():
@@ -125,7 +127,7 @@ class Merge:
         mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
         for owner, column, keys in [*zip(repeat(step.base), step.base_columns, mine),
                                     *zip(repeat(step.table), step.columns, theirs)]:  # fmt: skip
-            advice.refuse_inexact(f"{owner}.{column}", keys, shown=column not in self.plan.source(owner).withheld)
+            advice.refuse_inexact(f"{owner}.{column}", keys)
         compared = step.comparisons
         if step.key.signs:
             called = [(f"{step.base}.{one}", f"{step.table}.{other}") for one, _, other in compared]
@@ -136,9 +138,7 @@ class Merge:
         matched, coerced = int(np.count_nonzero(found.counts)), int(np.count_nonzero(found.coerced))
         if coerced and says:
             equal = len(step.equal_columns)
-            withheld = advice.is_withheld(self.plan, step)
-            example = None if withheld else _first_coerced(mine[:equal], theirs[:equal], matches)
-            advice.say_coercion(step, coerced, rows_in, example)
+            advice.say_coercion(step, coerced, rows_in, _first_coerced(mine[:equal], theirs[:equal], matches))
         if says:
             self._say_written_otherwise(step, mine, theirs, matches)
         if on_fanout != "allow":
@@ -179,16 +179,15 @@ class Merge:
             return
         lone = mine[0][(matches.counts == 0) & ~matches.nulls]
         known = theirs[0].dropna().unique()
-        if not len(lone) or len(known) > _MOST_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
+        if not len(lone) or len(known) > _MAX_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
             return
         forms = dict(zip(canonical_all(list(known))[0], known, strict=True))
-        texts = lone.unique()[:_MOST_TEXTS]
+        texts = lone.unique()[:_MAX_TEXTS]
         found = {
             text: forms[form] for text, form in zip(texts, canonical_all(list(texts))[0], strict=True) if form in forms
         }
         if found:
-            example = None if advice.is_withheld(self.plan, step) else next(iter(found.items()))
-            advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), example)
+            advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), next(iter(found.items())))
 
     def _check_fanout(self, step: JoinStep, found: Matches, reaction: Reaction) -> None:
         repeated = np.flatnonzero(found.counts > 1)
@@ -219,7 +218,7 @@ class Merge:
             for owner in sorted(before, key=lambda table: table != step.base)
             for mine, column in alike(self.plan.source(owner), theirs)
             if column not in step.columns and {(owner, mine), (step.table, column)} <= there
-        ][:_MOST_OPTIONS]
+        ][:_MAX_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
             if len({column for _, column in chosen}) < len(chosen):
                 continue
@@ -241,19 +240,15 @@ class Merge:
             self.rows.select(np.flatnonzero(fitting(self.column(column), function)))
 
     def examples(self, lost: Positions) -> pd.DataFrame:
-        """The first lost rows, with the key columns of the start table that are not hidden."""
-        withheld = self.plan.source(self.plan.start).withheld
-        shown = [column for column in advice.key_columns(self.plan) if column not in withheld]
-        return self.tables[self.plan.start][shown].iloc[lost[:3]]
+        """The first lost rows, with the key columns of the start table."""
+        return self.tables[self.plan.start][[*advice.key_columns(self.plan)]].iloc[lost[:3]]
 
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
         """Rows of the start table with all columns, including those that are usually read last."""
         start = self.plan.start
-        source = self.plan.source(start)
-        columns = [column for column in source.columns if column not in source.hidden]
-        rows = self._source.some(start, columns, numbers) if self._late else None
+        rows = self._source.some(start, self.plan.source(start).columns, numbers) if self._late else None
         if rows is None:
-            return self.tables[start].drop(columns=[*source.hidden], errors="ignore").iloc[numbers]
+            return self.tables[start].iloc[numbers]
         return rows.set_axis(numbers, axis="index")
 
     def lost(self) -> Positions:
@@ -381,10 +376,10 @@ class JoinedRows:
         if partners is not None:
             first = partners[np.minimum(new, len(partners) - 1)] if len(partners) else new
             new = np.where(found.counts > 0, first, -1)
-        kept = np.flatnonzero(found.counts)
-        if not keep_left and len(kept) < self.length:
-            self.select(kept)
-            new = new[kept]
+        matched = np.flatnonzero(found.counts)
+        if not keep_left and len(matched) < self.length:
+            self.select(matched)
+            new = new[matched]
         return new
 
     def _multiply(self, found: Matches, *, keep_left: bool) -> Positions:
@@ -419,7 +414,7 @@ def taken(series: pd.Series, rows: Positions | None) -> pd.Series:
 
 def _first_coerced(mine: list[pd.Series], theirs: list[pd.Series], matches: Matches) -> tuple[Any, Any] | None:
     """The keys of the first row that matches only in canonical form, and of its partner; None if they look alike."""
-    for row in np.flatnonzero(matches.coerced)[:_LOOKED_AT].tolist():
+    for row in np.flatnonzero(matches.coerced)[:_MAX_EXAMPLE_ROWS].tolist():
         at = int(matches.starts[row])
         partner = at if matches.partners is None else int(matches.partners[at])
         for left, right in zip(mine, theirs, strict=True):
@@ -465,7 +460,7 @@ def key_kind(keys: pd.Series) -> str:
         return "integer" if dtype.kind == "i" or int(keys.max()) < 2**63 else ""
     if isinstance(dtype, np.dtype) and dtype.kind == "f":
         numbers = keys.dropna().to_numpy(dtype=np.float64)
-        is_whole = bool((numbers == np.trunc(numbers)).all() and (np.abs(numbers) < _EXACT).all())
+        is_whole = bool((numbers == np.trunc(numbers)).all() and (np.abs(numbers) < _EXACT_INTEGERS).all())
         return "integer" if is_whole else ""
     if isinstance(dtype, pd.CategoricalDtype):
         return "text" if pd.api.types.infer_dtype(keys.cat.categories, skipna=True) == "string" else ""

@@ -214,7 +214,7 @@ class MergeReport(Public):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as ``tagframe merge --json`` prints them."""
-        told = {
+        plain = {
             "start": self.start,
             "start_rows": self.start_rows,
             "steps": [dataclasses.asdict(step) for step in self.steps],
@@ -232,8 +232,8 @@ class MergeReport(Public):
             "moved": [dataclasses.asdict(moved) for moved in self.moved],
             "aggregate": {source.id: dict(source.aggregates) for source in self._made_of_tables},
         }
-        told |= {name: value for name, value in where_there_are.items() if value}
-        return told if self.frame_rows is None else {**told, "frame_rows": self.frame_rows}
+        plain |= {name: value for name, value in where_there_are.items() if value}
+        return plain if self.frame_rows is None else {**plain, "frame_rows": self.frame_rows}
 
     @property
     def preface(self) -> list[str]:
@@ -288,12 +288,12 @@ class MergeReport(Public):
         return report_html(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MergeReport) and self._told() == other._told()
+        return isinstance(other, MergeReport) and self._facts() == other._facts()
 
     def __hash__(self) -> int:
         return hash((self.start, self.rows))
 
-    def _told(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return self.start, self.rows, self.counts, self.engine, self.stacks, self.ambiguous, self.differing
 
     def __reduce__(self) -> tuple[Any, ...]:

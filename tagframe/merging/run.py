@@ -21,19 +21,18 @@ from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
-from tagframe.joins.hidden_keys import as_hidden_now, refuse_telling
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep, told_by
+from tagframe.joins.steps import How, JoinStep
 from tagframe.keys.matching import is_copy
 from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
-from tagframe.merging.across import merge_across
 from tagframe.merging.advice import Reaction
 from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
+from tagframe.merging.semi_join import merge_across
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Asked, LeftToMemory, where_of
+from tagframe.merging.where import MergeRequest, NotPushable, where_of
 
 Where = Mapping[str, Any] | str
 Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
@@ -70,7 +69,6 @@ def run_plan(
     corpus: Corpus,
     *,
     by: By | None = None,
-    for_models: bool = False,
     **arguments: Unpack[MergeArguments],
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
@@ -116,8 +114,6 @@ def run_plan(
         validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
             ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
             that the step adds. Null keys, which never match, may repeat.
-        for_models: whether a model reads the result: columns that are hidden from models are then hidden from it, and
-            joined on as columns that are hidden from everybody are.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -134,23 +130,21 @@ def run_plan(
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
         InexactKeys: keys are floats so large that different integers look equal.
         ColumnNotFound: ``columns`` or ``where`` name no column of the plan.
-        HiddenColumn: they name a hidden column, or one that would tell its cells; or the plan joins on a hidden column
-            in a way that tells its cells (:mod:`tagframe.joins.hidden_keys`).
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    merge = _prepared(plan, corpus, by=by, for_models=for_models, **arguments)
-    frame, report = _merged(merge.asked, by)
-    report = replace(report, differing=merge.differing(frame), limit=merge.asked.limit)
+    merge = _prepared(plan, corpus, by=by, **arguments)
+    frame, report = _merged(merge.request, by)
+    report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
     merge.say_unmatched(merge.tables_in(frame), report)
-    return merge.shown(frame), report
+    return merge.finished(frame), report
 
 
 @dataclass(frozen=True)
 class _Merge:
-    """A checked call: what is asked of the tables, and what is made of the joined rows."""
+    """A checked call: what to make of the tables, and what is made of the joined rows."""
 
-    asked: Asked
+    request: MergeRequest
     wanted: Mapping[str, Column]
     shared: Sequence[agreement.Shared]
     names: Mapping[Column, str]
@@ -158,15 +152,15 @@ class _Merge:
     def differing(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """In what matched rows differ; a warning follows."""
         found = agreement.disagreements(frame, self.shared, self.names)
-        agreement.say(self.asked.plan, found)
+        agreement.say(self.request.plan, found)
         return tuple(sentence for _, sentence in found)
 
-    def shown(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def finished(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The wanted columns, with what is known of them."""
         frame = frame if self.wanted.keys() == {*frame.columns} else frame[[*self.wanted]]
-        unprompted, described = self._known
-        if unprompted:
-            results.remember(frame, unprompted=unprompted & {*frame.columns})
+        private, described = self._known
+        if private:
+            results.remember(frame, private=private & {*frame.columns})
         if described:
             results.remember(frame, descriptions=described)
         return frame
@@ -177,12 +171,12 @@ class _Merge:
             table for name, (table, _) in self.wanted.items() if table not in known and frame[name].notna().any()
         }
 
-    def say_unmatched(self, shown: Set[str], report: MergeReport) -> None:
-        """Warn of steps in which no row has a partner; ``shown`` are the tables of which the rows have a cell."""
-        asked, plan = self.asked, self.asked.plan
-        if asked.how != "inner" and asked.on_loss != "allow":
-            advice.say_unmatched(_unmatched(asked, shown, report))
-        elif (asked.how, asked.on_loss, report.rows, asked.limit) == ("inner", "allow", 0, None) and not asked.where:
+    def say_unmatched(self, tables: Set[str], report: MergeReport) -> None:
+        """Warn of steps in which no row has a partner; ``tables`` are the tables of which the rows have a cell."""
+        request, plan = self.request, self.request.plan
+        if request.how != "inner" and request.on_loss != "allow":
+            advice.say_unmatched(_unmatched(request, tables, report))
+        elif request.is_whole_inner and request.on_loss == "allow" and not report.rows:
             # Losing rows is allowed; a wrong guess of the key is something else.
             counted = zip(plan.steps, report.steps, strict=True)
             guessed = [one for one in counted if one[0].key.evidence.is_guess and one[0].score < 1]
@@ -191,7 +185,8 @@ class _Merge:
 
     @cached_property
     def _known(self) -> tuple[frozenset[str], dict[str, str]]:
-        return unprompted_names(self.asked.plan, self.names), described_names(self.asked.corpus, self.names)
+        corpus = self.request.corpus
+        return private_names(self.request.plan, corpus, self.names), described_names(corpus, self.names)
 
 
 def _prepared(
@@ -208,14 +203,11 @@ def _prepared(
     aggregate: Aggregate | None = None,
     distinct: bool = False,
     validate: Validate | None = None,
-    for_models: bool = False,
 ) -> _Merge:
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
-    plan = as_hidden_now(plan, corpus, for_models=for_models)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
         plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
-    refuse_telling(plan, corpus)
     corpus = _with_roles(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
@@ -226,7 +218,7 @@ def _prepared(
     everything, wanted = plan.named_columns(None), plan.named_columns(columns)
     shared = agreement.shared_columns(plan, corpus)
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
-    asked = Asked(
+    request = MergeRequest(
         plan,
         corpus,
         wanted | compared,
@@ -238,7 +230,7 @@ def _prepared(
         on_loss,
         is_forced=by is not None,
     )
-    return _Merge(asked, wanted, shared, names)
+    return _Merge(request, wanted, shared, names)
 
 
 class MergeBatches(Iterator[pd.DataFrame]):
@@ -251,7 +243,7 @@ class MergeBatches(Iterator[pd.DataFrame]):
         self._context = contextvars.copy_context()
 
     def __next__(self) -> pd.DataFrame:
-        return self._merge.shown(self._context.run(next, self._frames))
+        return self._merge.finished(self._context.run(next, self._frames))
 
     def close(self) -> None:
         """Stop: the source reads no further, and what it held is freed."""
@@ -269,37 +261,37 @@ class MergeBatches(Iterator[pd.DataFrame]):
         return self._report
 
     def _made(self, rows: int) -> Generator[pd.DataFrame, None, None]:
-        with run("merging", "merge") as told:
+        with run("merging", "merge") as facts:
             differing: tuple[str, ...] | None = None
-            shown: Set[str] = frozenset()
-            frames = _streamed(self._merge.asked, rows)
+            tables: Set[str] = frozenset()
+            frames = _streamed(self._merge.request, rows)
             try:
                 while True:
                     frame = next(frames)
                     differing = self._merge.differing(frame) if differing is None else differing
-                    shown = self._merge.tables_in(frame, shown)
+                    tables = self._merge.tables_in(frame, tables)
                     yield frame
             except StopIteration as end:
                 report: MergeReport = end.value
             finally:
                 frames.close()
-            self._report = replace(report, differing=differing or (), limit=self._merge.asked.limit)
-            self._merge.say_unmatched(shown, self._report)
-            told.update(rows=report.rows, engine=report.engine)
+            self._report = replace(report, differing=differing or (), limit=self._merge.request.limit)
+            self._merge.say_unmatched(tables, self._report)
+            facts.update(rows=report.rows, engine=report.engine)
 
 
-def _streamed(asked: Asked, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
-    engines = _engines(asked)
-    if _way(asked, [engine for engine, _ in engines]) == "engine" and not any(s.key.signs for s in asked.plan.steps):
-        with closing(stream_in_engine(asked, _only(engines), rows)) as frames:
+def _streamed(request: MergeRequest, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
+    engines = _engines(request)
+    if _way(request, [engine for engine, _ in engines]) == "engine":
+        with closing(stream_in_engine(request, _only(engines), rows)) as frames:
             try:
                 first = next(frames)
-            except (LeftToMemory, Refused):
+            except (NotPushable, Refused):
                 pass  # after a first frame, another way would give rows twice
             else:
                 yield first
                 return (yield from frames)
-    frame, report = _merged(asked, None)
+    frame, report = _merged(request, None)
     for start in range(0, max(1, len(frame)), rows):
         yield frame.iloc[start : start + rows]
     return report
@@ -310,7 +302,7 @@ def merge_batches(
 ) -> MergeBatches:
     """Join the tables of a plan, and give the rows in frames of this many.
 
-    A PostgreSQL server steps through them with a cursor, and DuckDB makes those of a lake as they are asked for, in an
+    A PostgreSQL server steps through them with a cursor, and DuckDB makes those of a lake as they are needed, in an
     order of its own. Other sources give the whole result, which is then in memory.
 
     Args:
@@ -319,8 +311,8 @@ def merge_batches(
         rows: of each frame; the last one may have fewer.
 
     Raises:
-        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound, HiddenColumn: as :func:`run_plan`.
-        FanOut, RowsLost, UnreadableTable: when the first frame is asked for.
+        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound: as :func:`run_plan`.
+        FanOut, RowsLost, UnreadableTable: when the first frame is requested.
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
@@ -337,56 +329,56 @@ def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:
     return with_roles(corpus, parts | {source.id: source.table for source in plan.sources if not source.parts})
 
 
-def _merged(asked: Asked, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
-    engines = _engines(asked)
-    way = by or _way(asked, [engine for engine, _ in engines])
+def _merged(request: MergeRequest, by: By | None) -> tuple[pd.DataFrame, MergeReport]:
+    engines = _engines(request)
+    way = by or _way(request, [engine for engine, _ in engines])
     try:
-        if way != "memory" and any(step.key.signs for step in asked.plan.steps):
-            raise LeftToMemory("rows are joined as of a moment")
+        if way != "memory" and request.is_as_of:
+            raise NotPushable("rows are joined as of a moment")
         match way:
             case "engine":
-                return merge_in_engine(asked, _only(engines))
+                return merge_in_engine(request, _only(engines))
             case "across":
-                return merge_across(asked, engines)
-    except (LeftToMemory, Refused) as reason:
+                return merge_across(request, engines)
+    except (NotPushable, Refused) as reason:
         if by is not None:
             raise WayNotPossible(f"the merge cannot run by={by!r}: {reason}. by=None chooses a way that can") from None
-    return merge_in_memory(asked)
+    return merge_in_memory(request)
 
 
-def _unmatched(asked: Asked, shown: Set[str], report: MergeReport) -> list[JoinStep]:
+def _unmatched(request: MergeRequest, tables: Set[str], report: MergeReport) -> list[JoinStep]:
     """The steps in which no row has a partner, although both sides have keys.
 
     The counts of the report are made for this only if the rows do not show it, and not if that would take long for a
     few rows.
     """
     if not report.is_counted:
-        seems_so = asked.how in ("right", "outer") or any(step.table not in shown for step in asked.plan.steps)
-        if not seems_so or not (asked.are_small or asked.limit is None):
+        seems_so = request.how in ("right", "outer") or any(step.table not in tables for step in request.plan.steps)
+        if not seems_so or not (request.are_small or request.limit is None):
             return []
     return [
         step
-        for step, counted in zip(asked.plan.steps, report.steps, strict=True)
+        for step, counted in zip(request.plan.steps, report.steps, strict=True)
         if not counted.matched and counted.rows_in > counted.null_keys and counted.unmatched_right
     ]
 
 
-def _way(asked: Asked, engines: Sequence[Engine]) -> By:
+def _way(request: MergeRequest, engines: Sequence[Engine]) -> By:
     """Where a merge runs: in the engine that holds all tables, or across several where keys can be sent."""
-    runs = {engine.joins for engine in engines} - {""}
+    runs = set() if request.is_as_of else {engine.joins for engine in engines} - {""}
     if len(engines) > 1:
         return "across" if runs else "memory"
-    may_be_few = bool(asked.where) or asked.limit is not None
+    may_be_few = bool(request.where) or request.limit is not None
     return "engine" if runs == {"all"} or (runs and may_be_few) else "memory"
 
 
-def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
+def _engines(request: MergeRequest) -> list[tuple[Engine, list[str]]]:
     """The engines of a plan's tables, each with its tables; empty if one is missing, or tables are stacked."""
     found: list[tuple[Engine, list[str]]] = []
-    if any(source.parts or source.distinct for source in asked.plan.sources):
+    if any(source.parts or source.distinct for source in request.plan.sources):
         return []
-    for table in asked.plan.tables:
-        engine = asked.corpus.engine(table)
+    for table in request.plan.tables:
+        engine = request.corpus.engine(table)
         if engine is None:
             return []
         known = next((tables for other, tables in found if other is engine or other == engine), None)
@@ -398,7 +390,7 @@ def _engines(asked: Asked) -> list[tuple[Engine, list[str]]]:
 
 def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
     if len(engines) != 1:
-        raise LeftToMemory("no single engine holds all its tables")
+        raise NotPushable("no single engine holds all its tables")
     return engines[0][0]
 
 
@@ -462,18 +454,25 @@ def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) ->
 
 def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
     """The descriptions of columns, by their names in the merged frame."""
-    said = {
+    descriptions = {
         (table, column.name): column.description
         for table in {table for table, _ in names}
         if table in corpus
         for column in corpus.profile(table).columns
         if column.description
     }
-    return {name: said[key] for key, name in names.items() if key in said}
+    return {name: descriptions[key] for key, name in names.items() if key in descriptions}
 
 
-def unprompted_names(plan: JoinPlan, names: Mapping[Column, str]) -> frozenset[str]:
-    """The names in the merged frame of columns that are hidden from models, and of columns that tell their cells."""
-    kept = {(source.id, column) for source in plan.sources for column in source.unprompted}
-    telling = told_by(kept, plan.sources, plan.steps) if kept else kept
-    return frozenset(name for key, name in names.items() if key in telling)
+def private_names(plan: JoinPlan, corpus: Corpus, names: Mapping[Column, str]) -> frozenset[str]:
+    """The names in the merged frame of private columns; columns that are equal share a name."""
+    ids = {source.id: [part.id for part in source.parts] or [source.id] for source in plan.sources}
+    private = {
+        (source, column.name.casefold())
+        for source, tables in ids.items()
+        for table in tables
+        if table in corpus
+        for column in corpus.profile(table).columns
+        if column.private
+    }
+    return frozenset(name for (table, column), name in names.items() if (table, column.casefold()) in private)

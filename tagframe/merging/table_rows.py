@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.corpus import read_keys
 from tagframe.engines.base import Engine, RowNumbers
 from tagframe.engines.cells import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
@@ -87,7 +86,7 @@ class PlanRows:
         engine = self._corpus.engine(table)
         found = None if engine is None else engine.numbered(self._corpus.source_table(table), columns)
         if found is None:
-            return read_keys(self._corpus, table, columns)
+            return self._corpus.read(table, columns)
         self._numbers[table], frame = found
         return frame
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +17,14 @@ import pandas as pd
 from tagframe.corpus import Corpus
 from tagframe.corpus.references import Column
 from tagframe.engines.cells import Bound, CellTest, Condition, Either, Every, test_of, tests_of
-from tagframe.errors import ColumnNotFound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging.advice import Reaction
 
 _BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _TURNED: dict[Bound, Bound] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_MOST = 2**63
-_SMALL = 100_000
+_MAX_NUMBER = 2**63
+_MAX_COUNTED_ROWS = 100_000
 """Tables of up to this many rows are counted for a warning."""
 
 
@@ -50,8 +48,8 @@ class Where:
         return bool(self.tests or self.functions or self.query)
 
     @property
-    def is_said(self) -> bool:
-        """Whether the tests are the only conditions."""
+    def is_written(self) -> bool:
+        """Whether the tests, which SQL can express, are the only conditions."""
         return self.is_read and not self.functions
 
     @property
@@ -66,7 +64,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MergeRequest:
     """The arguments of a merge; see :func:`tagframe.merging.run_plan`.
 
     Attributes:
@@ -98,6 +96,16 @@ class Asked:
         return self.on_loss == "warn" and self.how == "inner" and bool(self.plan.steps)
 
     @property
+    def is_whole_inner(self) -> bool:
+        """Whether the result has all rows that have a partner, and no other."""
+        return self.how == "inner" and self.limit is None and not self.where
+
+    @property
+    def is_as_of(self) -> bool:
+        """Whether a step looks for the nearest row of a moment, or for an interval around it."""
+        return any(step.key.signs for step in self.plan.steps)
+
+    @property
     def counts_loss(self) -> bool:
         """Whether to count lost rows for the warning if the result does not show them: for a whole anchor, or for
         small tables."""
@@ -107,10 +115,10 @@ class Asked:
     def are_small(self) -> bool:
         """Whether counting the rows of all tables is little work."""
         rows = [self.corpus.profile(table).rows for table in self.plan.tables]
-        return all(known is not None and known <= _SMALL for known in rows)
+        return all(known is not None and known <= _MAX_COUNTED_ROWS for known in rows)
 
 
-class LeftToMemory(Exception):
+class NotPushable(Exception):
     """SQL might give another result than pandas, or would not be faster; the message says why."""
 
 
@@ -124,10 +132,8 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
 
     Raises:
         ColumnNotFound: it names no column of the plan.
-        HiddenColumn: it tests one that is hidden, or that tells cells of one.
     """
     if isinstance(where, str):
-        _refuse_hidden(where, plan, columns)
         read = _read(where, columns)
         return Where(() if read is None else read, query=where, is_read=read is not None)
     tests: list[Condition] = []
@@ -139,19 +145,6 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
         else:
             tests.append(test_of(column, value))
     return Where(tuple(tests), tuple(functions))
-
-
-def _refuse_hidden(text: str, plan: JoinPlan, columns: Mapping[str, Column]) -> None:
-    """Refuse an expression that names a hidden column and no other."""
-    names = {name.casefold() for source in plan.sources for name in source.hidden}
-    if not names:
-        return
-    without_texts = re.sub(r"'[^'`]*'|\"[^\"`]*\"", "", text)
-    for quoted, bare in re.findall(r"`([^`\n]+)`|([^\W\d]\w*)", without_texts):
-        name = quoted or bare
-        if name.casefold().rpartition(".")[2] in names and name not in columns:
-            with suppress(ColumnNotFound):
-                plan.find_column(name)
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------
@@ -221,7 +214,7 @@ def _column(node: ast.expr, columns: Mapping[str, Column | None]) -> Column:
 def _value(node: ast.expr) -> int | float | str:
     value = ast.literal_eval(node)
     if isinstance(value, bool) or not isinstance(value, int | float | str) or (
-        isinstance(value, int | float) and not abs(value) < _MOST
+        isinstance(value, int | float) and not abs(value) < _MAX_NUMBER
     ):  # fmt: skip
         raise ValueError("neither a number nor a text")
     return value

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.digest import KNOWLEDGE_MARK, Digest, Found, Style, cited_reader
+from tagframe.operators.digest import KNOWLEDGE_MARK, CitedAnswer, Digest, Style, cited_reader
 from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
@@ -90,9 +90,9 @@ def sem_agg(
 
     outcomes = [_outcome(digest, answer) for digest, answer in zip(digests, answers, strict=True)]
     firsts = frame.iloc[[rows[0] for rows in groups]][keys] if keys else pd.DataFrame(index=range(len(groups)))
-    texts = [answer.cited.text if isinstance(answer, Found) else None for answer in answers]
+    texts = [answer.cited.text if isinstance(answer, CitedAnswer) else None for answer in answers]
     behind = [
-        [rows[number] for number in answer.rows] if isinstance(answer, Found) else []
+        [rows[number] for number in answer.rows] if isinstance(answer, CitedAnswer) else []
         for rows, answer in zip(members, answers, strict=True)
     ]
     return finish(
@@ -104,7 +104,7 @@ def sem_agg(
         on_error=on_error,
         suffix=suffix,
         index=pd.MultiIndex.from_frame(firsts) if len(keys) > 1 else pd.Index(firsts[keys[0]]) if keys else None,
-        row_facts=lambda kept: {"sources": _sources(frame, [behind[group] for group in kept])},
+        row_facts=lambda positions: {"sources": _sources(frame, [behind[group] for group in positions])},
         of="groups",
         remarks=_remarks(digests, answers),
     )
@@ -115,29 +115,29 @@ def _solved(
 ) -> tuple[tuple[tuple[str, ...], str], ...]:
     """The rows of each solved request, and its answer."""
 
-    def said(answer: Any) -> str:
+    def message(answer: Any) -> str:
         text = answer_text(answer)
         cited_reader(1, None if value is None else value.read)(text)
         return text
 
     requests: dict[str, list[str]] = {}
-    for line, answer in solved_rows(examples, resolved, said):
+    for line, answer in solved_rows(examples, resolved, message):
         requests.setdefault(answer, []).append(line)
     return tuple((tuple(lines), answer) for answer, lines in requests.items())
 
 
-def _fields(value: Value | None, answers: Sequence[Found | Exception | None]) -> list[AddedColumn]:
+def _fields(value: Value | None, answers: Sequence[CitedAnswer | Exception | None]) -> list[AddedColumn]:
     """The columns of the fields of a model."""
     if value is None:
         return []
-    cells = [answer.cited.cells if isinstance(answer, Found) else None for answer in answers]
+    cells = [answer.cited.cells if isinstance(answer, CitedAnswer) else None for answer in answers]
     return [
         AddedColumn(str(name), [None if row is None else row[at] for row in cells], dtype)
         for at, (name, dtype) in enumerate(value.columns.items())
     ]
 
 
-def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
+def _outcome(digest: Digest, answer: CitedAnswer | Exception | None) -> Outcome:
     if isinstance(answer, Exception):
         return Outcome("failed", answer)
     if answer is None:
@@ -150,9 +150,9 @@ def _outcome(digest: Digest, answer: Found | Exception | None) -> Outcome:
     return Outcome("cut" if digest.cut else "answered", None, "; ".join(notes) or None)
 
 
-def _remarks(digests: Sequence[Digest], answers: Sequence[Found | Exception | None]) -> list[str]:
+def _remarks(digests: Sequence[Digest], answers: Sequence[CitedAnswer | Exception | None]) -> list[str]:
     both = zip(digests, answers, strict=True)
-    unnamed = sum(isinstance(answer, Found) and not digest.named for digest, answer in both)
+    unnamed = sum(isinstance(answer, CitedAnswer) and not digest.named for digest, answer in both)
     return [f"{unnamed:,} of {len(digests):,} answers, or parts of them, name no sources"] if unnamed else []
 
 

@@ -130,7 +130,7 @@ def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
     """
     value = parse_word_or_unsure(text, words, expected)
     if value is UNSURE:
-        raise AnswerRejected(f"expected {expected}, got {_shown(without_reasoning(text))}")
+        raise AnswerRejected(f"expected {expected}, got {_excerpt(without_reasoning(text))}")
     return value
 
 
@@ -146,11 +146,11 @@ def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T 
     if (bare := text.strip(_EDGES).lower()) in words:  # as almost every answer is
         return words[bare]
     answer = without_reasoning(text)
-    found = [words[word] for line in answer.splitlines() if (word := _word(line)) in words]
+    values = [words[word] for line in answer.splitlines() if (word := _word(line)) in words]
     line = last_line(answer)
     last = words.get(_word(line), UNSURE if is_unsure(line) else None)
-    if last is None or any(value != last for value in found):
-        raise AnswerRejected(f"expected {expected}, got {_shown(answer)}")
+    if last is None or any(value != last for value in values):
+        raise AnswerRejected(f"expected {expected}, got {_excerpt(answer)}")
     return last
 
 
@@ -168,7 +168,7 @@ def parse_labelled_word_or_unsure(
     line = last_line(answer)
     value = words.get(_word(line), UNSURE if is_unsure(line) else None)
     if value is None or _LABEL.match(_unmarked(line)) is None:
-        raise AnswerRejected(f"expected a last line {expected}, got {_shown(line)}")
+        raise AnswerRejected(f"expected a last line {expected}, got {_excerpt(line)}")
     return value, answer[: answer.rindex(line)].strip(" \t\r\n*")
 
 
@@ -208,5 +208,5 @@ def _word(line: str) -> str:
     return (plain[label.end() :] if label else plain).strip(_EDGES).lower()
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:50]}…{text[-29:]}")

@@ -26,7 +26,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import InvalidArgument
-from tagframe.guests import is_guest, named
+from tagframe.interop import is_foreign, named
 from tagframe.lm import LM, get_lm
 from tagframe.operators.groups import group_keys
 from tagframe.operators.instruction import Instruction
@@ -77,10 +77,10 @@ class AsyncBatches(AsyncIterator[pd.DataFrame]):
             return await anext(self._frames, None)
 
         # A separate task keeps the settings of the call; cancelling its consumer cancels it too.
-        found = await asyncio.create_task(following(), context=self._context)
-        if found is None:
+        frame = await asyncio.create_task(following(), context=self._context)
+        if frame is None:
             raise StopAsyncIteration
-        return found
+        return frame
 
     def __reduce__(self) -> Any:
         return Batches.__reduce__(self)  # type: ignore[arg-type]  # it says why there is no way
@@ -88,11 +88,6 @@ class AsyncBatches(AsyncIterator[pd.DataFrame]):
     async def aclose(self) -> None:
         """Stop: ask about no more batches."""
         await asyncio.create_task(self._frames.aclose(), context=self._context)
-
-
-def are_batches(frame: Any) -> bool:
-    """Whether the value is an iterator of frames."""
-    return isinstance(frame, Iterator | AsyncIterator | list | tuple)
 
 
 def over_batches(
@@ -164,7 +159,7 @@ def _settled(
     operator: Operator[...], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[LM | None, ParquetFolder | None, dict[str, Any]]:
     """The model of a call (if it has one), the folder of its ``to=``, and its other arguments by name."""
-    options, settings = operator.told_apart(kwargs)
+    options, settings = operator.split_keywords(kwargs)
     if kwargs.get("quote"):
         raise InvalidArgument("quote= needs one frame; batches are read only when their results are needed")
     arguments = operator.arguments(None, *args, **options)
@@ -187,7 +182,7 @@ def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
 
 
 def _frame(frame: Any, number: int) -> pd.DataFrame:
-    if is_guest(frame):
+    if is_foreign(frame):
         raise InvalidArgument(
             f"every batch is a frame of pandas; batch {number} is a {named(frame)}: give such frames one at a time"
         )
@@ -209,11 +204,11 @@ def _each(
         for frame in frames:
             if folder is not None and folder.has(frame):
                 continue
-            found = function(frame, **given, **_left(settings, failed))
-            failed += (results.recall(found, "summary") or {}).get("failed", 0)
+            result = function(frame, **given, **_left(settings, failed))
+            failed += (results.recall(result, "summary") or {}).get("failed", 0)
             if folder is not None:
-                folder.add(found, frame)
-            yield found
+                folder.add(result, frame)
+            yield result
 
 
 async def _aeach(
@@ -228,11 +223,11 @@ async def _aeach(
         async for frame in _read(frames):
             if folder is not None and await asyncio.to_thread(folder.has, frame):
                 continue
-            found = await function(frame, **given, **_left(settings, failed))
-            failed += (results.recall(found, "summary") or {}).get("failed", 0)
+            result = await function(frame, **given, **_left(settings, failed))
+            failed += (results.recall(result, "summary") or {}).get("failed", 0)
             if folder is not None:
-                await asyncio.to_thread(folder.add, found, frame)
-            yield found
+                await asyncio.to_thread(folder.add, result, frame)
+            yield result
 
 
 def _left(settings: Mapping[str, Any], failed: int) -> Mapping[str, Any]:
@@ -257,24 +252,24 @@ async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:
 
 def _called(calls: Calls, function: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     """The results of the calls; the thread waits for each."""
-    found = None
-    while isinstance(call := _following(calls, found), Call):
-        found = function(call.frame, **call.given)
+    result = None
+    while isinstance(call := _following(calls, result), Call):
+        result = function(call.frame, **call.given)
     return call
 
 
 async def _acalled(calls: Calls, function: Callable[..., Any]) -> pd.DataFrame:
     """The awaitable form of :func:`_called`."""
-    found = None
-    while isinstance(call := await asyncio.to_thread(_following, calls, found), Call):
-        found = await function(call.frame, **call.given)
+    result = None
+    while isinstance(call := await asyncio.to_thread(_following, calls, result), Call):
+        result = await function(call.frame, **call.given)
     return call
 
 
-def _following(calls: Calls, found: pd.DataFrame | None) -> Call | pd.DataFrame:
+def _following(calls: Calls, result: pd.DataFrame | None) -> Call | pd.DataFrame:
     """The next call, or the result of all calls."""
     try:
-        return calls.send(found)  # type: ignore[arg-type]  # None begins it
+        return calls.send(result)  # type: ignore[arg-type]  # None begins it
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
@@ -309,10 +304,10 @@ def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     """All rows, with the columns that the model is shown. The model reads them all, so they must fit into memory."""
     parts = []
     for frame in frames:
-        shown = Instruction.resolve(
+        columns = Instruction.resolve(
             given["instruction"], frame, all_cols=given.get("all_cols", False), warns=False
         ).columns
-        labels = {*group_keys(given.get("group_by")), *shown}
+        labels = {*group_keys(given.get("group_by")), *columns}
         parts.append(frame[[label for label in frame.columns if label in labels]])
     return (yield Call(_together(parts), given))
 
@@ -334,12 +329,12 @@ def _nearest(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:
     k, scores = given["K"], f"vec_scores{given['suffix']}"
     if k is None:
         return (yield from _best(frames, given))
-    found: list[pd.DataFrame] = []
+    best: list[pd.DataFrame] = []
     for frame in frames:
-        found.append((yield Call(frame, {**given, "n_rerank": None, "return_scores": True})))
-        every = _together(found)
-        found = [every.iloc[(-every[scores]).argsort(kind="stable").to_numpy()[:k]]]
-    nearest = _together(found)
+        best.append((yield Call(frame, {**given, "n_rerank": None, "return_scores": True})))
+        every = _together(best)
+        best = [every.iloc[(-every[scores]).argsort(kind="stable").to_numpy()[:k]]]
+    nearest = _together(best)
     nearest = nearest if given["return_scores"] else nearest.drop(columns=scores)
     # The scores are columns of theirs by now.
     reranks = {**given, "K": None, "return_scores": False}

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
 from tagframe.operators.chances import calibrated, trained
-from tagframe.operators.packing import most_asked
+from tagframe.operators.packing import max_prompts
 from tagframe.operators.proxy_rows import Estimate, Floats, Targets, Truths, decide
 from tagframe.operators.row_question import Reply
 from tagframe.operators.step_generators import Step, bounded
@@ -75,12 +75,12 @@ class Cascade:
 
 
 @dataclass(frozen=True, repr=False)
-class CascadeReport(Shown):
+class CascadeReport(Displayable):
     """What a cascade did and saved; ``result.tag.cascade``.
 
     Attributes:
         rows: the number of distinct rows.
-        asked: how many of them the model was asked about, the sample included.
+        judged: how many of them the model was asked about, the sample included.
         calibration: how many of these were drawn at random, to find out which rows the proxy may decide.
         rounds: how many rounds of questions there were.
         kept_by_proxy: how many rows the proxy judged true.
@@ -93,7 +93,7 @@ class CascadeReport(Shown):
     """
 
     rows: int
-    asked: int
+    judged: int
     calibration: int
     rounds: int
     kept_by_proxy: int
@@ -107,10 +107,10 @@ class CascadeReport(Shown):
     @property
     def share_of_calls(self) -> float:
         """The share of distinct rows that the model was asked about; the cascade saved the rest."""
-        return self.asked / self.rows if self.rows else 0.0
+        return self.judged / self.rows if self.rows else 0.0
 
     def __str__(self) -> str:
-        share = f"{self.asked:,} of {self.rows:,} distinct rows ({self.share_of_calls:.0%}"
+        share = f"{self.judged:,} of {self.rows:,} distinct rows ({self.share_of_calls:.0%}"
         return (
             f"The model was asked about {share}, {self.calibration:,} of them drawn for calibration). The proxy kept"
             f" {self.kept_by_proxy:,} and left out {self.left_out_by_proxy:,}. Recall is at least {self.recall:g} and"
@@ -183,7 +183,7 @@ def decided_by(
     deciding = decide(weights, _estimate(cascade.proxy, own, claim, distinct), targets, cascade.seed)
     verdicts: dict[str, Reply[bool]] = {}
     truths: Truths | None = None
-    bound = Bound(most_asked(len(distinct), size))
+    bound = Bound(max_prompts(len(distinct), size))
     while True:
         try:
             wanted = deciding.send(truths)  # type: ignore[arg-type]  # None begins it
@@ -194,15 +194,15 @@ def decided_by(
         answers = yield from bounded(ask(batch), bound)
         verdicts.update(zip(batch, answers, strict=True))
         truths = np.array([-1 if reply.value is None else reply.value is True for reply in answers], dtype=np.int8)
-    left = np.flatnonzero(~decision.asked)
-    kept = int((decision.truths[left] == 1).sum())
+    left = np.flatnonzero(~decision.judged)
+    proxy_yes = int((decision.truths[left] == 1).sum())
     report = CascadeReport(
         rows=len(distinct),
-        asked=len(verdicts),
+        judged=len(verdicts),
         calibration=decision.calibration,
         rounds=decision.rounds,
-        kept_by_proxy=kept,
-        left_out_by_proxy=len(left) - kept,
+        kept_by_proxy=proxy_yes,
+        left_out_by_proxy=len(left) - proxy_yes,
         missed_at_most=decision.missed_at_most,
         wrong_at_most=decision.wrong_at_most,
         **promised,

@@ -13,8 +13,8 @@ COMPONENTS = 128
 """Principal components of the vectors that a classifier is trained on."""
 _PENALTY = 1.0
 """On the weights (L2) of vectors that are a unit away from their mean."""
-_STEPS = 40
-_LOGIT = 30.0
+_NEWTON_STEPS = 40
+_MAX_LOGIT = 30.0
 
 
 def calibrated(scores: Floats) -> Estimate:
@@ -62,8 +62,8 @@ def trained(vectors: Floats) -> Estimate:
             tested = np.arange(len(rows)) % FOLDS == fold
             weights = fit_logistic(features[rows[~tested]], true[~tested], penalties, near=whole)
             unseen[tested] = features[rows[tested]] @ weights
-        asked = np.interp(unseen, scores[order], deviates[order])
-        return _calibration(asked, truths, deviates)
+        predicted = np.interp(unseen, scores[order], deviates[order])
+        return _calibration(predicted, truths, deviates)
 
     return estimate
 
@@ -78,7 +78,7 @@ def fit_logistic(features: Floats, true: Truths, penalties: Floats, near: Floats
         near: initial weights; they affect the speed, not the result.
     """
     weights = np.zeros(features.shape[1]) if near is None else near.copy()
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         chances = _chances(features @ weights)
         slopes = chances * (1 - chances) + 1e-9
         gradient = features.T @ (true - chances) - penalties * weights
@@ -91,16 +91,16 @@ def fit_logistic(features: Floats, true: Truths, penalties: Floats, near: Floats
     return weights
 
 
-def _calibration(asked: Floats, truths: Truths, deviates: Floats) -> Floats:
+def _calibration(predicted: Floats, truths: Truths, deviates: Floats) -> Floats:
     def powers(values: Floats) -> Floats:
         return np.stack([np.ones(len(values)), values, values**2 - 1], axis=1)
 
-    weights = fit_logistic(powers(asked), truths == 1, np.array([1e-3, 0.1, 0.5]))
+    weights = fit_logistic(powers(predicted), truths == 1, np.array([1e-3, 0.1, 0.5]))
     return _chances(powers(deviates) @ weights)
 
 
 def _chances(logits: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -_LOGIT, _LOGIT))))
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -_MAX_LOGIT, _MAX_LOGIT))))
 
 
 def _deviates(scores: Floats) -> Floats:

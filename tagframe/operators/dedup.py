@@ -14,20 +14,22 @@ from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
-from tagframe.operators.row_question import claim_question, example_turns, no_use_for_examples, truth_said
+from tagframe.operators.row_question import claim_question, example_turns, no_use_for_examples, truth_text
 from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text, vectors_of
 
 CLAIM = "{one} and {other} are the same but for how they are written"
 _PAIR = ("one", "other")
-_CHUNK = 512
+_CHUNK_ROWS = 512
 
 
-def _shown(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
+def _text_column(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
     return (position_of(frame, given["col_name"]),)
 
 
-@declare(guess=lambda prompt: "True", over="alike", embeds=True, asks=lambda given: given["border"] > 0, shows=_shown)
+@declare(
+    guess=lambda prompt: "True", over="alike", embeds=True, asks=lambda given: given["border"] > 0, shows=_text_column
+)
 def sem_dedup(
     frame: pd.DataFrame,
     col_name: Hashable,
@@ -73,7 +75,7 @@ def sem_dedup(
             raise InvalidArgument(f"{name} must be a cosine from 0 to 1; got {given!r}")
     if not border:
         no_use_for_examples(examples, "border=0 lets the embedder decide all pairs")
-    turns = example_turns(examples, Instruction(CLAIM, _PAIR, (0, 1), _PAIR), truth_said)
+    turns = example_turns(examples, Instruction(CLAIM, _PAIR, (0, 1), _PAIR), truth_text)
     position = position_of(frame, col_name)
     lines = [line if line and row_text(line).strip() else None for line in encode_rows(frame, [position])]
     first: dict[str, int] = {}
@@ -88,11 +90,13 @@ def sem_dedup(
             groups.join(one, other)
     pairs = [(one, other) for one, other, _ in near if groups.of(one) != groups.of(other)]
     cells = frame.iloc[:, position].astype(object)
-    shown = [(cells.iloc[first[texts[one]]], cells.iloc[first[texts[other]]]) for one, other in pairs]
-    asked = [line or "{}" for line in encode_rows(pd.DataFrame(shown, columns=list(_PAIR), dtype=object), [0, 1])]
-    replies = yield from ask_rows(claim_question(CLAIM, turns, window=window), asked, size)
+    cells_of_pairs = [(cells.iloc[first[texts[one]]], cells.iloc[first[texts[other]]]) for one, other in pairs]
+    prompt_rows = [
+        line or "{}" for line in encode_rows(pd.DataFrame(cells_of_pairs, columns=list(_PAIR), dtype=object), [0, 1])
+    ]
+    replies = yield from ask_rows(claim_question(CLAIM, turns, window=window), prompt_rows, size)
     failed: dict[int, Exception] = {}
-    for (one, other), line in zip(pairs, asked, strict=True):
+    for (one, other), line in zip(pairs, prompt_rows, strict=True):
         reply = replies.of[line]
         if reply.value is True:
             groups.join(one, other)
@@ -102,12 +106,12 @@ def sem_dedup(
     outcomes = []
     for row, line in enumerate(lines):
         number = -1 if line is None else numbers[line]
-        kept = row if line is None else first[texts[groups.of(number)]]
+        first_row = row if line is None else first[texts[groups.of(number)]]
         if line is None:
             outcomes.append(Outcome("null"))
-        elif kept != row:
+        elif first_row != row:
             outcomes.append(
-                Outcome("left out", note=f"a duplicate of the row with index {label_of(frame.index, kept)!r}")
+                Outcome("left out", note=f"a duplicate of the row with index {label_of(frame.index, first_row)!r}")
             )
         else:
             error = failed.get(number)
@@ -128,13 +132,13 @@ def sem_dedup(
 def _near(lines: list[str], least: float) -> list[tuple[int, int, float]]:
     """The pairs whose cosine is at least ``least``, the nearest first."""
     vectors = vectors_of(lines)
-    found = []
-    for start in range(0, len(lines), _CHUNK):
-        cosines = vectors[start : start + _CHUNK] @ vectors.T
+    pairs = []
+    for start in range(0, len(lines), _CHUNK_ROWS):
+        cosines = vectors[start : start + _CHUNK_ROWS] @ vectors.T
         for row, other in np.argwhere(cosines >= least).tolist():
             if start + row < other:
-                found.append((start + row, other, float(cosines[row, other])))
-    return sorted(found, key=lambda pair: (-pair[2], pair[:2]))
+                pairs.append((start + row, other, float(cosines[row, other])))
+    return sorted(pairs, key=lambda pair: (-pair[2], pair[:2]))
 
 
 class _Groups:

@@ -14,17 +14,17 @@ from typing import Any
 from tagframe.errors import AnswerRejected, ContextTooLong
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, as_json, fields_schema
 from tagframe.operators.answer_grammar import parse_block, parse_text
-from tagframe.operators.cells import FENCE_RULE, SHORTEST, encode, fence, pack, room, shortened
+from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.step_generators import Step, gather_alike, together
 from tagframe.operators.values import Value
 
-PROMPT_TOKENS = 10_000
+MAX_PROMPT_TOKENS = 10_000
 """The most tokens of data in one prompt; every current model reads so many well. A single longer row gets a prompt of
 its own."""
 BYTES_PER_TOKEN = 4
 """The same value as in the estimate of a prompt's price."""
-NUMBERED = 8
+NUMBER_BYTES = 8
 """Bytes for the number before a part."""
 
 KNOWLEDGE_MARK = "[beyond the rows:"
@@ -52,7 +52,7 @@ CITE_RULE = (
 )
 """The sentences that ask for sources: rows or partial answers."""
 _TEXT = "Answer in plain text, with nothing before the answer."
-TOKENS = 1024
+MAX_ANSWER_TOKENS = 1024
 """The most tokens of an answer."""
 
 
@@ -129,7 +129,7 @@ class Style:
         form = _TEXT if self.shape is None or not shaped else f"Answer with {self.shape.form} first."
         return f"{form} {CITE_RULE.format(what='rows' if of_rows else 'partial answers')}"
 
-    def asked(self, lines: Sequence[str], of_rows: bool, shaped: bool) -> str:
+    def message(self, lines: Sequence[str], of_rows: bool, shaped: bool) -> str:
         """The message with rows, or with partial answers."""
         numbered = [f"[{number}] {line}" for number, line in enumerate(lines, 1)]
         return f"{fence(numbered, 'rows' if of_rows else 'answers')}\n{self.form(of_rows, shaped)}"
@@ -138,8 +138,10 @@ class Style:
         """The solved requests, as turns of a conversation, where an answer of the same form is made from rows."""
         if not of_rows or (self.shape is not None and not shaped):
             return []
-        told = [(self.asked(lines, of_rows, shaped), f"{answer}\nSources: all") for lines, answer in self.solved]
-        return [turn for asked, said in told for turn in (Message("user", asked), Message("assistant", said))]
+        solved = [(self.message(lines, of_rows, shaped), f"{answer}\nSources: all") for lines, answer in self.solved]
+        return [
+            turn for question, answer in solved for turn in (Message("user", question), Message("assistant", answer))
+        ]
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Found:
+class CitedAnswer:
     """An answer from some rows.
 
     Attributes:
@@ -192,7 +194,7 @@ class Digest:
     cut: dict[tuple[int, ...], tuple[int, int]] = field(default_factory=dict)
     named: bool = True
 
-    def steps(self) -> Step[Found | None]:
+    def steps(self) -> Step[CitedAnswer | None]:
         """The answer; None if there are no rows.
 
         Rows that do not fit into one prompt are answered in parts, and the partial answers are combined round by round.
@@ -200,50 +202,53 @@ class Digest:
         if not self.rows:
             return None
         parts = [Part(line, (number,)) for number, line in enumerate(self.rows)]
-        found = yield from self._read(parts, of_rows=True)
-        while len(found) > 1:
-            found = yield from self._read([one.note() for one in found], of_rows=False)
-        (last,) = found
+        answers = yield from self._read(parts, of_rows=True)
+        while len(answers) > 1:
+            answers = yield from self._read([one.note() for one in answers], of_rows=False)
+        (last,) = answers
         if self.style.shape is not None and last.cited.cells is None:  # parts that were divided became one again
             (last,) = yield from self._ask([[last.note()]], of_rows=False, shaped=True)
         return last
 
-    def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[Found]]:
+    def _read(self, parts: Sequence[Part], of_rows: bool) -> Step[list[CitedAnswer]]:
         """The answers to the parts, packed into as few prompts as possible."""
         least = 1 if of_rows else 2
         turns = [str(turn.content) for turn in self.style.turns(of_rows, True)]
         most = room(self.style.window, self.style.task(of_rows, True), self.style.form(of_rows, True), *turns)
         if most is not None:
-            parts = [replace(part, line=self._fitted(part, most // least - NUMBERED)) for part in parts]
-        limit = PROMPT_TOKENS * BYTES_PER_TOKEN
-        sizes = [len(part.line.encode()) + NUMBERED for part in parts]
+            parts = [replace(part, line=self._fitted(part, most // least - NUMBER_BYTES)) for part in parts]
+        limit = MAX_PROMPT_TOKENS * BYTES_PER_TOKEN
+        sizes = [len(part.line.encode()) + NUMBER_BYTES for part in parts]
         packs = pack(sizes, limit if most is None else min(limit, most), least=least)
         return (yield from self._ask([[parts[at] for at in packed] for packed in packs], of_rows, len(packs) == 1))
 
-    def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[Found]]:
+    def _ask(self, packs: Sequence[Sequence[Part]], of_rows: bool, shaped: bool) -> Step[list[CitedAnswer]]:
         style = self.style
         opening = (Message("system", style.task(of_rows, shaped)), *style.turns(of_rows, shaped))
         shape = style.shape if shaped else None
         read, guess = (None, None) if shape is None else (shape.read, shape.guess)
-        tokens = TOKENS if shape is None else max(TOKENS, shape.tokens)
-        told = None if shape is None or shape.shape is None else _cited_form(shape.shape)
+        tokens = MAX_ANSWER_TOKENS if shape is None else max(MAX_ANSWER_TOKENS, shape.tokens)
+        form = None if shape is None or shape.shape is None else _cited_form(shape.shape)
 
         def prompt(parts: Sequence[Part]) -> Prompt:
-            return Prompt((*opening, Message("user", style.asked([part.line for part in parts], of_rows, shaped))))
+            return Prompt((*opening, Message("user", style.message([part.line for part in parts], of_rows, shaped))))
 
         def batch(alike: Sequence[Sequence[Part]]) -> Batch[Cited]:
             prompts, accept = [prompt(parts) for parts in alike], cited_reader(len(alike[0]), read)
-            return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=told, free=True)
+            return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=form, free=True)
 
         answered = yield from gather_alike(packs, batch)
         settled = yield from together(
-            [self._settle(parts, of_rows, shaped, found) for parts, found in zip(packs, answered, strict=True)]
+            [
+                self._settle(parts, of_rows, shaped, completion)
+                for parts, completion in zip(packs, answered, strict=True)
+            ]
         )
         return [one for listed in settled for one in listed]
 
     def _settle(
         self, parts: Sequence[Part], of_rows: bool, shaped: bool, completion: Completion[Cited]
-    ) -> Step[list[Found]]:
+    ) -> Step[list[CitedAnswer]]:
         """The answer to a pack. A pack that is too long for the model is read in halves, or with its parts cut to half.
 
         Raises:
@@ -251,14 +256,14 @@ class Digest:
         """
         if completion.value is not None:
             behind = self._behind(parts, completion.value.numbers)
-            return [Found(completion.value, behind, sum(part.read for part in parts))]
+            return [CitedAnswer(completion.value, behind, sum(part.read for part in parts))]
         assert completion.error is not None
         middle, longest = len(parts) // 2, max(len(part.line.encode()) for part in parts)
         if not isinstance(completion.error, ContextTooLong):
             raise completion.error
         if middle >= (1 if of_rows else 2):
             return (yield from self._ask([parts[:middle], parts[middle:]], of_rows, False))
-        if longest < SHORTEST:
+        if longest < MIN_ROW_BYTES:
             raise completion.error
         cut = [replace(part, line=self._fitted(part, longest // 2)) for part in parts]
         return (yield from self._ask([cut], of_rows, shaped))
@@ -274,8 +279,8 @@ class Digest:
         """The outcome's note on parts that were cut; None if there are none."""
         if not self.cut:
             return None
-        shown, had = max(self.cut.values(), key=lambda one: one[1])
-        return f"{len(self.cut):,} rows, the longest cut to {shown:,} of {had:,} characters"
+        characters, whole = max(self.cut.values(), key=lambda one: one[1])
+        return f"{len(self.cut):,} rows, the longest cut to {characters:,} of {whole:,} characters"
 
     def _fitted(self, part: Part, size: int) -> str:
         fitted = shortened(part.line, size)
@@ -316,7 +321,7 @@ def _split(answer: str, count: int) -> tuple[str, tuple[int, ...] | None]:
 
 
 def _numbers(named: str, count: int) -> tuple[int, ...]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for first, last in _RANGE.findall(named):
         low, high = int(first), int(last or first)
         if not 1 <= low <= high <= count:
@@ -324,5 +329,5 @@ def _numbers(named: str, count: int) -> tuple[int, ...]:
                 f"expected sources from 1 to {count}, got {first}{f'-{last}' if last else ''}: name only numbers that "
                 "stand before what you were shown"
             )
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))

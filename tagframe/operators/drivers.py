@@ -17,14 +17,14 @@ from tagframe import logs
 from tagframe.config import current
 from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped, TagframeError, counted, warn
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
-from tagframe.operators.run_summary import summarised
+from tagframe.operators.outcome import summarised
 from tagframe.operators.step_generators import Step, caught, together
 from tagframe.stopping import Stopping
 
 T = TypeVar("T")
 
-_TOLD_AGAIN = 0.25
-"""Seconds after which running work is told again to stop."""
+_SECONDS_BETWEEN_STOPS = 0.25
+"""Seconds after which running work that does not stop is asked again."""
 
 
 def run(step: Step[T], lm: LM, description: str = "") -> T:
@@ -38,10 +38,10 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
     Raises:
         ReplayMiss: a replayed store lacks answers; all missing prompts that the step could reach are noted in it.
     """
-    _say_once_that_a_loop_waits(description)
+    _warn_once_of_a_blocked_loop(description)
     whole = together([step])  # which also resumes a step that waits for nothing
     waiting: dict[Batch[Any], set[int]] = {}
-    with contextlib.closing(whole), _logged(lm, description) as told, lm.stream(description) as stream:
+    with contextlib.closing(whole), _logged(lm, description) as counts, lm.stream(description) as stream:
         arrived: Arrived | None = None
         try:
             while not (ended := _resume(whole, stream, arrived, waiting)):
@@ -50,17 +50,17 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
                     waiting[batch] -= completions.keys()
         except KeyboardInterrupt as interrupt:
             usage = stream.usage()
-            kept = usage.prompts - usage.failed - usage.deduplicated
+            stored = usage.prompts - usage.failed - usage.deduplicated
             raise Interrupted(
-                f"{description or 'the call'} was interrupted; {counted(kept, 'answer')} "
-                f"{'is' if kept == 1 else 'are'} kept if a response store is configured: the same call again asks only "
-                "for the others. The finished rows are on this error as .frame",
+                f"{description or 'the call'} was interrupted; {counted(stored, 'answer')} "
+                f"{'is' if stored == 1 else 'are'} kept if a response store is configured: the same call again asks "
+                "only for the others. The finished rows are on this error as .frame",
                 _finished_part(whole, waiting, stream.arrived()),
             ) from interrupt
         except Exception as error:
-            _keep_finished(error, whole, waiting, stream, description, told)
+            _keep_finished(error, whole, waiting, stream, description, counts)
             raise
-        return _summarised(ended[0], stream, lm, description, told)
+        return _summarised(ended[0], stream, lm, description, counts)
 
 
 def _logged(lm: LM, description: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
@@ -68,12 +68,12 @@ def _logged(lm: LM, description: str) -> contextlib.AbstractContextManager[dict[
     return logs.run("operators", description, model=getattr(lm, "model", None)) if description else nullcontext({})
 
 
-def _summarised(found: T, stream: Stream, lm: LM, description: str, told: dict[str, Any]) -> T:
+def _summarised(result: T, stream: Stream, lm: LM, description: str, counts: dict[str, Any]) -> T:
     """The result with its summary, which is logged; a quote has no name, and no summary."""
     if not description:
-        return found
+        return result
     most = getattr(lm, "settings", current)().max_failed
-    return summarised(found, description, stream.usage(), most, told)  # type: ignore[no-any-return]
+    return summarised(result, description, stream.usage(), most, counts)  # type: ignore[no-any-return]
 
 
 def _keep_finished(
@@ -82,11 +82,11 @@ def _keep_finished(
     waiting: dict[Batch[Any], set[int]],
     stream: Stream,
     description: str,
-    told: dict[str, Any],
+    counts: dict[str, Any],
 ) -> None:
     """Put the finished part on an error that is none of ours as ``.frame``: a fault must not take it with it."""
     if isinstance(error, RowsFailed) and description:
-        summarised(error.frame, description, stream.usage(), None, told)
+        summarised(error.frame, description, stream.usage(), None, counts)
     if not isinstance(error, TagframeError):
         with contextlib.suppress(Exception):
             error.frame = _finished_part(whole, waiting, stream.arrived())  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
     The step itself runs in worker threads, never in two at a time.
     """
     whole, stopping = together([step]), Stopping()
-    with contextlib.closing(whole), _logged(lm, description) as told, stopping.here():
+    with contextlib.closing(whole), _logged(lm, description) as counts, stopping.here():
         async with await asyncio.to_thread(lm.stream, description) as stream:
             arrived: Arrived | None = None
             waiting: dict[Batch[Any], set[int]] = {}
@@ -129,9 +129,9 @@ async def arun(step: Step[T], lm: LM, description: str = "") -> T:
                     for batch, completions in arrived.items():
                         waiting[batch] -= completions.keys()
             except Exception as error:
-                _keep_finished(error, whole, waiting, stream, description, told)
+                _keep_finished(error, whole, waiting, stream, description, counts)
                 raise
-            return _summarised(ended[0], stream, lm, description, told)  # type: ignore[no-any-return]
+            return _summarised(ended[0], stream, lm, description, counts)  # type: ignore[no-any-return]
 
 
 def run_many(steps: Sequence[Step[T]], lm: LM, description: str = "") -> list[T | Exception]:
@@ -162,9 +162,9 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
 def _resume(step: Step[T], stream: Stream, arrived: Arrived | None, waiting: dict[Batch[Any], set[int]]) -> T | None:
     """Resume the step and ask what it yields. None until it has ended; then its result, which must be truthy."""
     try:
-        asked = step.send(arrived)  # type: ignore[arg-type]
-        waiting.update((batch, set(range(len(batch.prompts)))) for batch in asked)
-        for batch in asked:
+        batches = step.send(arrived)  # type: ignore[arg-type]
+        waiting.update((batch, set(range(len(batch.prompts)))) for batch in batches)
+        for batch in batches:
             stream.put(batch)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
@@ -177,27 +177,27 @@ async def _in_thread(stopping: Stopping, function: Callable[..., T], *arguments:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        while not running.done():  # it may have been between two statements when it was told to stop
+        while not running.done():  # it may have been between two statements when it was first stopped
             await asyncio.to_thread(stopping.stop)
-            await asyncio.wait((running,), timeout=_TOLD_AGAIN)
+            await asyncio.wait((running,), timeout=_SECONDS_BETWEEN_STOPS)
         if not running.cancelled():
             running.exception()  # nobody reads it any more
         raise
 
 
-_said = False
+_warned = False
 
 
-def _say_once_that_a_loop_waits(description: str) -> None:
+def _warn_once_of_a_blocked_loop(description: str) -> None:
     """Warn if an event loop is blocked; not in a notebook, whose loop waits for the cell anyway."""
-    global _said
-    if _said or "asyncio" not in sys.modules or "ipykernel" in sys.modules:
+    global _warned
+    if _warned or "asyncio" not in sys.modules or "ipykernel" in sys.modules:
         return
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    _said = True
+    _warned = True
     name = description or "sem_filter"
     warn(
         f"{name} blocks the running event loop until all answers have arrived; await tagframe.a{name}(…) does not",

@@ -17,10 +17,10 @@ from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.prompt_names import prompt_names
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.step_generators import Step
-from tagframe.operators.values import SHORT, TEXT_OF_FIELD, Value, choice_value, value_of_dtype
+from tagframe.operators.values import FIELD_TOKENS, SHORT_TOKENS, Value, choice_value, value_of_dtype
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""
@@ -75,21 +75,21 @@ def sem_extract(
         NotConfigured: no model is set.
     """
     positions = _positions(frame, input_cols)
-    names = shown_names(frame, positions)
+    names = prompt_names(frame, positions)
     keys: list[str] = []
     if isinstance(output_cols, type):
         if extract_quotes:
             raise InvalidArgument("extract_quotes= needs names and descriptions, not a model class")
-        value, asked = model_value(output_cols), ""
+        value, fields_text = model_value(output_cols), ""
     else:
         fields = _checked_fields(output_cols)
-        asked = "\n" + "\n".join(
-            f"- {json.dumps(name, ensure_ascii=False)}: {one.told}" for name, one in fields.items()
+        fields_text = "\n" + "\n".join(
+            f"- {json.dumps(name, ensure_ascii=False)}: {one.description}" for name, one in fields.items()
         )
         keys = [*fields, *(f"{name}{QUOTE}" for name in fields if extract_quotes)]
         value = _object_value(keys, {name: one.value for name, one in fields.items()}, extract_quotes)
     resolved = Instruction(
-        f"extract from the row{asked}",
+        f"extract from the row{fields_text}",
         tuple(frame.columns[position] for position in positions),
         tuple(positions),
         tuple(names),
@@ -102,7 +102,7 @@ def sem_extract(
 class _Field(NamedTuple):
     """What a new column holds: a description for the model, and the kind of value; None for a text."""
 
-    told: str
+    description: str
     value: Value | None
 
 
@@ -116,14 +116,14 @@ def _checked_fields(output_cols: Mapping[str, Any] | Sequence[str]) -> dict[str,
             f"list of names, or a pydantic model class; got {output_cols!r:.200}"
         )
     fields = {}
-    for name, told in output_cols.items():
+    for name, given in output_cols.items():
         if not isinstance(name, str) or not name.strip():
-            raise InvalidArgument(f"output_cols must have texts as names; got {name!r}: {told!r:.100}")
-        if told is None or isinstance(told, str):
-            fields[name] = _Field(one_line(told or name), None)
+            raise InvalidArgument(f"output_cols must have texts as names; got {name!r}: {given!r:.100}")
+        if given is None or isinstance(given, str):
+            fields[name] = _Field(one_line(given or name), None)
             continue
         try:
-            value = choice_value(told) if isinstance(told, list | tuple) else value_of_dtype(told)
+            value = choice_value(given) if isinstance(given, list | tuple) else value_of_dtype(given)
         except InvalidArgument as error:
             raise InvalidArgument(
                 f"output_cols must map each name to a text, a type or None; {name!r}: {error}"
@@ -147,11 +147,11 @@ def _object_value(keys: Sequence[str], kinds: Mapping[str, Value | None], quotes
     typed = {name: kind for name, kind in kinds.items() if kind is not None}
 
     def read(answer: str) -> tuple[Any, ...]:
-        found, body = parse_json(answer, "one JSON object")
-        if not isinstance(found, dict) or set(found) != set(keys):
-            shown = list(found) if isinstance(found, dict) else body[:80]
-            raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {shown!r:.300}")
-        return tuple(_cell(name, found[name], typed.get(name)) for name in keys)
+        value, body = parse_json(answer, "one JSON object")
+        if not isinstance(value, dict) or set(value) != set(keys):
+            keys_given = list(value) if isinstance(value, dict) else body[:80]
+            raise AnswerRejected(f"expected an object with the keys {list(keys)!r:.300}, got {keys_given!r:.300}")
+        return tuple(_cell(name, value[name], typed.get(name)) for name in keys)
 
     kind = "a text or null" if not typed else "what is said of it above, or null"
     details = f"One JSON object with the keys {json.dumps(list(keys), ensure_ascii=False)}, each {kind}"
@@ -165,7 +165,7 @@ def _object_value(keys: Sequence[str], kinds: Mapping[str, Value | None], quotes
         read,
         {name: typed[name].columns[None] if name in typed else "string" for name in keys},
         json.dumps(guess),
-        SHORT + TEXT_OF_FIELD * len(keys),
+        SHORT_TOKENS + FIELD_TOKENS * len(keys),
         details=details,
         shape=Form(fields_schema({name: _schema(typed.get(name)) for name in keys})),
     )
@@ -191,14 +191,14 @@ def _cell(name: str, value: Any, kind: Value | None) -> Any:
 
 def _with_true_quotes(keys: Sequence[str], cells: tuple[Any, ...], row: str) -> tuple[tuple[Any, ...], str | None]:
     """The cells without quotes that are not in the row, and a note on those."""
-    said = _plain(" ".join(str(cell) for cell in json.loads(row).values()))
+    row_text = _plain(" ".join(str(cell) for cell in json.loads(row).values()))
     half = len(keys) // 2
     quotes = [at for at in range(half, len(keys)) if cells[at] is not None]
-    made_up = [at for at in quotes if _plain(cells[at]) not in said]
+    made_up = [at for at in quotes if _plain(cells[at]) not in row_text]
     if not made_up:
         return cells, None
-    kept = tuple(None if at in made_up else cell for at, cell in enumerate(cells))
-    return kept, f"not in the row, and left out: {', '.join(keys[at] for at in made_up)}"
+    true_cells = tuple(None if at in made_up else cell for at, cell in enumerate(cells))
+    return true_cells, f"not in the row, and left out: {', '.join(keys[at] for at in made_up)}"
 
 
 def _plain(text: str) -> str:

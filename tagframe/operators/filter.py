@@ -34,20 +34,20 @@ from tagframe.operators.row_question import (
     example_turns,
     joined_notes,
     outcome_of,
-    truth_said,
+    truth_text,
 )
 from tagframe.operators.step_generators import Step, together
 from tagframe.operators.text_nearness import similarities
 
 _NO_REPLY: Reply[bool] = Reply(None)
 """The outcome of rows that were not asked about."""
-SAMPLED, SAMPLED_SHARE = 20, 10
-"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_SHARE`."""
+SAMPLED_ROWS, SAMPLED_ONE_IN = 20, 10
+"""All claims are asked about so many rows first; if there are few rows, about one in :data:`SAMPLED_ONE_IN`."""
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
-    asked = given.get("limit") is not None or given.get("cascade") is not None
-    return "limit= and cascade= of sem_filter look at all rows" if asked else None
+    reads_all = given.get("limit") is not None or given.get("cascade") is not None
+    return "limit= and cascade= of sem_filter look at all rows" if reads_all else None
 
 
 @declare(guess=lambda prompt: "True", needs_all=_needs_all)
@@ -93,8 +93,7 @@ def sem_filter(
         rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
             if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
             also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
-            halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
-            ``.tag.outcomes`` and its ``remarks`` report this.
+            halved. An audit is kept for its claim, size and model. ``.tag.outcomes`` and its ``remarks`` report this.
         cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
             ``.tag.cascade`` says what it saved.
         limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.
@@ -126,8 +125,8 @@ def sem_filter(
                     f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
                 )
         size = rows_per_call_of(rows_per_call)
-        shown = all_cols, size, return_all, examples
-        return (yield from _passing_all(frame, instruction, *shown, suffix, on_error, window))
+        options = all_cols, size, return_all, examples
+        return (yield from _passing_all(frame, instruction, *options, suffix, on_error, window))
     check_limit(limit, limit_order)
     size = rows_per_call_of(rows_per_call)
     if cascade is not None and limit is not None:
@@ -139,7 +138,7 @@ def sem_filter(
     refuse_taken(frame, promised, suffix, on_error)
     question = claim_question(
         resolved.text,
-        example_turns(examples, resolved, truth_said),
+        example_turns(examples, resolved, truth_text),
         explains=return_explanations,
         weighs=return_all,
         guess="True" if limit is None else ("True", "False"),
@@ -169,29 +168,29 @@ def sem_filter(
         replies = yield from ask_rows(question, lines, size)
         verdicts, remarks, facts["rows_per_call"] = replies.of, replies.remarks, replies.size
 
-    found = [verdicts.get(row or "", _NO_REPLY) for row in rows]
+    replies_by_row = [verdicts.get(row or "", _NO_REPLY) for row in rows]
     outcomes = [
         Outcome("null" if row is None else "not asked") if reply is _NO_REPLY else outcome_of(reply, reply.note)
-        for row, reply in zip(rows, found, strict=True)
+        for row, reply in zip(rows, replies_by_row, strict=True)
     ]
     passing = [row for row, outcome in enumerate(outcomes) if outcome.kind == "yes"]
     for row in passing[limit:] if limit is not None else ():
         outcomes[row] = Outcome("yes", note="beyond the limit")
-    kept = {*passing[:limit], *(row for row, outcome in enumerate(outcomes) if outcome.kind == "failed")}
-    labels = [None if reply.value is UNSURE else reply.value for reply in found]
+    stays = {*passing[:limit], *(row for row, outcome in enumerate(outcomes) if outcome.kind == "failed")}
+    labels = [None if reply.value is UNSURE else reply.value for reply in replies_by_row]
     added = [AddedColumn(label, labels, "boolean", with_failures=not return_all)]
     if return_all:
-        why = [reply.reason or _reason(outcome) for reply, outcome in zip(found, outcomes, strict=True)]
+        why = [reply.reason or _reason(outcome) for reply, outcome in zip(replies_by_row, outcomes, strict=True)]
         added.append(AddedColumn(weighed[0], [outcome.kind for outcome in outcomes], "string"))
         added.append(AddedColumn(weighed[1], why, "string"))
-        added.append(AddedColumn(weighed[2], [reply.confidence for reply in found], "Float64"))
+        added.append(AddedColumn(weighed[2], [reply.confidence for reply in replies_by_row], "Float64"))
     if return_explanations:
-        added.append(AddedColumn(explanation, [reply.reason for reply in found], "string"))
+        added.append(AddedColumn(explanation, [reply.reason for reply in replies_by_row], "string"))
     finished = finish(
         "sem_filter",
         frame,
         outcomes,
-        [row for row in range(len(rows)) if return_all or row in kept],
+        [row for row in range(len(rows)) if return_all or row in stays],
         added,
         on_error=on_error,
         suffix=suffix,
@@ -239,8 +238,8 @@ class _Claim:
 
     def ask(self, rows: Sequence[int], known: dict[str, Reply[bool]]) -> Step[None]:
         """Ask about these rows; rows with a known answer are not asked again."""
-        found = (self.lines[row] for row in rows)
-        new = [line for line in dict.fromkeys(found) if line is not None and line not in known]
+        lines = (self.lines[row] for row in rows)
+        new = [line for line in dict.fromkeys(lines) if line is not None and line not in known]
         verdicts = yield from ask_packed(self.question, new, self.size)
         known.update(zip(new, verdicts, strict=True))
 
@@ -261,10 +260,10 @@ class _Claim:
 
 
 def _of_claim(answer: Any, number: int, count: int) -> str:
-    """What an example's list of answers says of one of several claims."""
+    """The answer to one of several claims in an example's list of answers."""
     if not isinstance(answer, list | tuple | np.ndarray) or len(answer) != count:
         raise AnswerRejected(f"expected a list with True or False for each of the {count} claims, got {answer!r:.80}")
-    return truth_said(answer[number])
+    return truth_text(answer[number])
 
 
 def _passing_all(
@@ -294,13 +293,13 @@ def _passing_all(
     known: list[dict[str, Reply[bool]]] = [{} for _ in claims]
     order = list(range(len(claims)))
     remarks = []
-    count = min(SAMPLED, len(frame) // SAMPLED_SHARE)
+    count = min(SAMPLED_ROWS, len(frame) // SAMPLED_ONE_IN)
     if len(claims) > 1 and count:
         sample = np.sort(np.random.default_rng(0).choice(len(frame), count, replace=False)).tolist()
         yield from together([claim.ask(sample, of) for claim, of in zip(claims, known, strict=True)])
         order.sort(key=lambda which: claims[which].rank(sample, known[which]))
-        asked = ", ".join(repr(texts[which]) for which in order)
-        remarks.append(f"Claims were asked in the order {asked}, chosen by a sample of {count} rows.")
+        names = ", ".join(repr(texts[which]) for which in order)
+        remarks.append(f"Claims were asked in the order {names}, chosen by a sample of {count} rows.")
     outcomes = [Outcome("yes")] * len(frame)
     ended: list[str | None] = [None] * len(frame)
     left = list(range(len(frame)))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tagframe.config import CallSettings
 from tagframe.config import SearchSettings
-from tagframe.guests import Guest
-from tagframe.guests import GuestT
+from tagframe.interop import ForeignFrame
+from tagframe.interop import ForeignFrameT
 from tagframe.lm import Quote
 from tagframe.operators.batches import AsyncBatches
 from tagframe.operators.batches import AsyncFrames
@@ -91,11 +91,11 @@ def sem_agg(
 ) -> Quote: ...
 @overload
 def sem_agg(
-    frame: GuestT, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | Guest | None = None,
-    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
-) -> GuestT: ...
+    frame: ForeignFrameT, instruction: str, *, all_cols: bool = False,
+    group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> ForeignFrameT: ...
 @overload
 def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
@@ -174,11 +174,11 @@ async def asem_agg(
 ) -> Quote: ...
 @overload
 async def asem_agg(
-    frame: GuestT, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | Guest | None = None,
-    suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
-) -> GuestT: ...
+    frame: ForeignFrameT, instruction: str, *, all_cols: bool = False,
+    group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> ForeignFrameT: ...
 @overload
 async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
@@ -241,10 +241,10 @@ def sem_dedup(
 ) -> Quote: ...
 @overload
 def sem_dedup(
-    frame: GuestT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    frame: ForeignFrameT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
@@ -309,10 +309,10 @@ async def asem_dedup(
 ) -> Quote: ...
 @overload
 async def asem_dedup(
-    frame: GuestT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    frame: ForeignFrameT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
@@ -381,11 +381,11 @@ def sem_map(
 ) -> Quote: ...
 @overload
 def sem_map(
-    frame: GuestT, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    frame: ForeignFrameT, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False,
-    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_map(
     frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
@@ -458,11 +458,11 @@ async def asem_map(
 ) -> Quote: ...
 @overload
 async def asem_map(
-    frame: GuestT, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    frame: ForeignFrameT, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False,
-    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_map(
     frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
@@ -516,10 +516,10 @@ def sem_score(
 ) -> Quote: ...
 @overload
 def sem_score(
-    frame: GuestT, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+    frame: ForeignFrameT, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> ForeignFrameT: ...
 @overload
 def sem_score(
     frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
@@ -574,10 +574,10 @@ async def asem_score(
 ) -> Quote: ...
 @overload
 async def asem_score(
-    frame: GuestT, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+    frame: ForeignFrameT, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> ForeignFrameT: ...
 @overload
 async def asem_score(
     frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
@@ -644,11 +644,12 @@ def sem_extract(
 ) -> Quote: ...
 @overload
 def sem_extract(
-    frame: GuestT, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
+    frame: ForeignFrameT, input_cols: Hashable | Sequence[Hashable],
+    output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
     quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
@@ -720,11 +721,12 @@ async def asem_extract(
 ) -> Quote: ...
 @overload
 async def asem_extract(
-    frame: GuestT, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None,
+    frame: ForeignFrameT, input_cols: Hashable | Sequence[Hashable],
+    output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
     rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
     quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
@@ -773,8 +775,7 @@ def sem_filter(
         rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
             if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
             also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
-            halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
-            ``.tag.outcomes`` and its ``remarks`` report this.
+            halved. An audit is kept for its claim, size and model. ``.tag.outcomes`` and its ``remarks`` report this.
         cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
             ``.tag.cascade`` says what it saved.
         limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.
@@ -811,11 +812,12 @@ def sem_filter(
 ) -> Quote: ...
 @overload
 def sem_filter(
-    frame: GuestT, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+    frame: ForeignFrameT, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> ForeignFrameT: ...
 @overload
 def sem_filter(
     frame: Frames, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
@@ -867,8 +869,7 @@ async def asem_filter(
         rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
             if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
             also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
-            halved. An audit is kept for its claim, size and model. A row that reads as an instruction is asked alone.
-            ``.tag.outcomes`` and its ``remarks`` report this.
+            halved. An audit is kept for its claim, size and model. ``.tag.outcomes`` and its ``remarks`` report this.
         cascade: let a proxy decide the clear rows, with guaranteed recall and precision; see :class:`tagframe.Cascade`.
             ``.tag.cascade`` says what it saved.
         limit: stop as soon as so many rows are found. Rows are asked in small rounds that grow a little each time.
@@ -905,11 +906,12 @@ async def asem_filter(
 ) -> Quote: ...
 @overload
 async def asem_filter(
-    frame: GuestT, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+    frame: ForeignFrameT, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+) -> ForeignFrameT: ...
 @overload
 async def asem_filter(
     frame: AsyncFrames, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
@@ -991,11 +993,11 @@ def sem_join(
 ) -> Quote: ...
 @overload
 def sem_join(
-    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_join(
     frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
@@ -1080,11 +1082,11 @@ async def asem_join(
 ) -> Quote: ...
 @overload
 async def asem_join(
-    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | Guest | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
@@ -1152,10 +1154,10 @@ def sem_topk(
 ) -> Quote: ...
 @overload
 def sem_topk(
-    frame: GuestT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_topk',
+    frame: ForeignFrameT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
@@ -1223,10 +1225,10 @@ async def asem_topk(
 ) -> Quote: ...
 @overload
 async def asem_topk(
-    frame: GuestT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_topk',
+    frame: ForeignFrameT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
+    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
@@ -1284,10 +1286,10 @@ def sem_search(
 ) -> Quote: ...
 @overload
 def sem_search(
-    frame: GuestT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_sim_score',
+    frame: ForeignFrameT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
+    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
@@ -1349,10 +1351,10 @@ async def asem_search(
 ) -> Quote: ...
 @overload
 async def asem_search(
-    frame: GuestT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | Guest | None = None, suffix: str = '_sim_score',
+    frame: ForeignFrameT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
+    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
@@ -1408,10 +1410,10 @@ def sem_sim_join(
 ) -> Quote: ...
 @overload
 def sem_sim_join(
-    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
+    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int,
+    *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
     quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 def sem_sim_join(
     frame: Frames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *, lsuffix: str = '',
@@ -1469,10 +1471,10 @@ async def asem_sim_join(
 ) -> Quote: ...
 @overload
 async def asem_sim_join(
-    frame: GuestT, right: pd.DataFrame | Guest | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
+    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int,
+    *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
     quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> GuestT: ...
+) -> ForeignFrameT: ...
 @overload
 async def asem_sim_join(
     frame: AsyncFrames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,

@@ -13,12 +13,12 @@ import pandas as pd
 from tagframe import results
 from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
 from tagframe.operators.cells import one_line
-from tagframe.operators.prompt_names import for_models, label_text, refuse_unprompted, shown_names
+from tagframe.operators.prompt_names import label_text, not_private, prompt_names, refuse_private
 
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
 
-_DESCRIBED = 200
+_MAX_DESCRIPTION_LETTERS = 200
 """The most characters of a column's description."""
 
 # A name in braces may have any character except a brace, so that columns such as "price[usd]", "a.b" or "first name"
@@ -27,8 +27,8 @@ _BRACE = re.compile(r"[{}]")
 _NAME = re.compile(r"\{([^{}]*)\}")
 _ID = re.compile(r"(?:(?:^|[^A-Za-z])(?:row)?(?i:id|uuid|guid)|[a-z0-9](?:Id|ID|UUID|GUID)|^Unnamed: \d+)$")
 """A column that identifies rows, by its name: it says nothing about them to a model, and makes equal rows differ."""
-columns_told: ContextVar[bool] = ContextVar("tagframe columns told", default=False)
-"""Whether the user was told already that an instruction names no column: partitions resolve it again."""
+columns_known: ContextVar[bool] = ContextVar("tagframe columns known", default=False)
+"""Whether the user knows already that an instruction names no column: partitions resolve it again."""
 _NAME_WITH_BRACES = re.compile(r"\{((?:[^{}]|\{\{|\}\})*)\}")
 
 
@@ -38,7 +38,7 @@ class Instruction:
 
     Attributes:
         text: the text in a prompt, next to :data:`FIELD_RULE`: the user's text, with the names in braces that the
-            columns have in the prompt (:func:`~tagframe.operators.prompt_names.shown_names`), and the corpus's
+            columns have in the prompt (:func:`~tagframe.operators.prompt_names.prompt_names`), and the corpus's
             descriptions of these columns.
         columns: labels of the columns that the model is shown: the named ones, in the order of naming; if none is
             named, all of the frame's columns but ids; with ``all_cols``, all.
@@ -62,9 +62,9 @@ class Instruction:
             warns: whether to warn if no column is named.
 
         Raises:
-            InvalidArgument: there are no words or no columns to show, or the frame has a named column twice.
+            InvalidArgument: there are no words or no columns to show, the frame has a named column twice, or it
+                is private.
             ColumnNotFound: a name is not a column.
-            HiddenColumn: a named column is hidden from models.
         """
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"the instruction has no words: {text!r}; say what to do, with columns in braces")
@@ -72,17 +72,17 @@ class Instruction:
             raise InvalidArgument("the frame has no columns, so there is nothing to show to the model")
         reader = _Reader(frame)
         reader.read(text)
-        positions = tuple(for_models(frame) if all_cols or not reader.named else reader.named)
+        positions = tuple(not_private(frame) if all_cols or not reader.named else reader.named)
         if not all_cols and not reader.named:
             ids = [position for position in positions if _ID.search(label_text(frame.columns[position]))]
             positions = tuple(position for position in positions if position not in ids) or positions
-            if warns and positions and not columns_told.get():
+            if warns and positions and not columns_known.get():
                 warn(_unnamed(frame, positions, ids), AllColumnsWarning)
-        refuse_unprompted(frame, reader.named)
+        refuse_private(frame, reader.named)
         if not positions:
-            raise InvalidArgument("all columns of the frame are hidden from models, so there is nothing to show")
-        names = shown_names(frame, positions)  # fewer columns may need shorter names to be unique
-        reader.shown.update(zip(positions, names, strict=True))
+            raise InvalidArgument("all columns of the frame are private, so there is nothing to show")
+        names = prompt_names(frame, positions)  # fewer columns may need shorter names to be unique
+        reader.names.update(zip(positions, names, strict=True))
         return cls(
             reader.read(text).strip() + described(frame, positions, names),
             tuple(frame.columns[position] for position in positions),
@@ -93,24 +93,24 @@ class Instruction:
 
 def _unnamed(frame: pd.DataFrame, positions: Sequence[int], ids: Sequence[int]) -> str:
     """The warning that an instruction names no column."""
-    shown, left_out = (
+    sent, left_out = (
         ", ".join(label_text(frame.columns[position]) for position in some)
         for some in (positions, set(ids) - {*positions})
     )
     without = f" but {left_out}" if left_out else ""
     return (
-        f"the instruction names no column, so the model is shown all{without}: {shown:.300}. Name columns in braces, "
+        f"the instruction names no column, so the model is shown all{without}: {sent:.300}. Name columns in braces, "
         f"such as {{{label_text(frame.columns[positions[0]])}}}, or give all_cols=True if the operator has it"
     )
 
 
 def described(frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str]) -> str:
     """The descriptions of the columns in the corpus that the frame came from, once for all rows."""
-    said: Mapping[str, str] = results.recall(frame, "descriptions") or {}
+    descriptions: Mapping[str, str] = results.recall(frame, "descriptions") or {}
     notes = [
-        f"{{{one_line(name)}}} is: {one_line(said[label][:_DESCRIBED]).replace('<', '‹')}"
+        f"{{{one_line(name)}}} is: {one_line(descriptions[label][:_MAX_DESCRIPTION_LETTERS]).replace('<', '‹')}"
         for position, name in zip(positions, names, strict=True)
-        if (label := str(frame.columns[position])) in said
+        if (label := str(frame.columns[position])) in descriptions
     ]
     return f"\n({'; '.join(notes)})" if notes else ""
 
@@ -119,7 +119,7 @@ class _Reader:
     """Reads instructions over the columns of a frame.
 
     Attributes:
-        shown: by position, the name of each column in a prompt.
+        names: by position, the name of each column in a prompt.
         named: positions of the columns that were named, in the order of naming.
     """
 
@@ -129,7 +129,7 @@ class _Reader:
         for position, (label, text) in enumerate(zip(frame.columns, self._labels, strict=True)):
             for name in {text, str(label)}:
                 self._positions.setdefault(name, []).append(position)
-        self.shown = dict(enumerate(self._labels))
+        self.names = dict(enumerate(self._labels))
         self.named: list[int] = []
 
     def read(self, text: str) -> str:
@@ -155,7 +155,7 @@ class _Reader:
                 token is not None
                 and (position := self._position(token[1].replace("{{", "{").replace("}}", "}"))) is not None
             ):
-                return f"{{{one_line(self.shown[position])}}}", token.end()
+                return f"{{{one_line(self.names[position])}}}", token.end()
         if text.startswith(("{{", "}}"), start):
             return text[start], start + 2
         if (end := _end_of_json(text, start)) is not None:
@@ -166,12 +166,14 @@ class _Reader:
         return text[start], start + 1  # {} names nothing, and stays, as does a brace without its partner
 
     def _position(self, name: str) -> int | None:
-        found = self._positions.get(name) or self._positions.get(name.strip(), [])
-        if len(found) > 1:
-            raise InvalidArgument(f"{len(found)} columns are called {name!r}; rename them so that the name is unique")
-        if found and found[0] not in self.named:
-            self.named.append(found[0])
-        return found[0] if found else None
+        positions = self._positions.get(name) or self._positions.get(name.strip(), [])
+        if len(positions) > 1:
+            raise InvalidArgument(
+                f"{len(positions)} columns are called {name!r}; rename them so that the name is unique"
+            )
+        if positions and positions[0] not in self.named:
+            self.named.append(positions[0])
+        return positions[0] if positions else None
 
 
 def _end_of_json(text: str, start: int) -> int | None:

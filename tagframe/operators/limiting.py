@@ -10,14 +10,14 @@ import numpy as np
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.packing import most_asked
+from tagframe.operators.packing import max_prompts
 from tagframe.operators.row_question import Reply
 from tagframe.operators.step_generators import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
-GROWTH = 4
+MAX_GROWTH = 4
 """A round asks about as many rows as the share so far suggests, but at most so many times those asked before."""
-LEAST_ROUND = 2
+MIN_ROUND_ONE_IN = 2
 """A round asks about at least one in so many of those asked before, so that the last rows are not found one by one."""
 
 
@@ -50,32 +50,32 @@ def ask_until(
         least: the fewest rows of a round, if one prompt takes several.
     """
     verdicts: dict[str, Reply[bool]] = {}
-    found = 0
-    bound = Bound(most_asked(len(lines), least), -(-len(lines) // least))
-    while found < limit and len(verdicts) < len(lines):
+    passed = 0
+    bound = Bound(max_prompts(len(lines), least), -(-len(lines) // least))
+    while passed < limit and len(verdicts) < len(lines):
         start = len(verdicts)
-        batch = list(lines[start : start + next_round(start, found, limit, least)])
+        batch = list(lines[start : start + next_round(start, passed, limit, least)])
         answers = yield from bounded(ask(batch), bound)
         for number, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
             verdicts[line] = verdict
-            found += stands_for[number] if verdict.value is True else 0
+            passed += stands_for[number] if verdict.value is True else 0
     return verdicts
 
 
-def next_round(asked: int, found: int, wanted: int, least: int = 1) -> int:
+def next_round(so_far: int, passed: int, wanted: int, least: int = 1) -> int:
     """How many rows to ask about next.
 
     Args:
-        asked: how many rows were asked about.
-        found: how many of them pass.
+        so_far: how many rows were asked about.
+        passed: how many of them pass.
         wanted: how many rows to find.
         least: the result is a multiple of it.
 
     >>> next_round(0, 0, 5), next_round(5, 0, 5), next_round(20, 4, 5), next_round(100, 40, 50, 16)
     (5, 20, 10, 64)
     """
-    several = wanted - found
-    if asked:
-        several = math.ceil(several * (asked + 1) / (found + 1 / 3))
-        several = max(min(several, GROWTH * asked), asked // LEAST_ROUND)
+    several = wanted - passed
+    if so_far:
+        several = math.ceil(several * (so_far + 1) / (passed + 1 / 3))
+        several = max(min(several, MAX_GROWTH * so_far), so_far // MIN_ROUND_ONE_IN)
     return -(-several // least) * least

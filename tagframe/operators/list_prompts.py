@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
 from tagframe.operators.answer_grammar import without_reasoning
-from tagframe.operators.cells import FENCE_RULE, SHORTEST, cut_note, fence, shortened
+from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
 from tagframe.operators.row_question import ANSWER, solved_rows
@@ -44,8 +44,8 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
     def parse(text: str) -> tuple[int, ...]:
         answer = without_reasoning(text)
         lines = [line.strip(" \t*`.") for line in answer.splitlines() if line.strip(" \t*`.")]
-        for shown in (" ".join(lines), lines[-1] if lines else ""):
-            bare = _BEFORE.sub("", shown, count=1).strip(" \t*`.[]()")
+        for part in (" ".join(lines), lines[-1] if lines else ""):
+            bare = _BEFORE.sub("", part, count=1).strip(" \t*`.[]()")
             if _RANKED.fullmatch(bare):
                 return _ordered([int(number) for number in re.findall(r"\d+", bare)], count, wanted)
         raise AnswerRejected(f"expected numbers from 1 to {count} in order as 3 > 1 > 2, got {answer[:80]!r}")
@@ -67,14 +67,16 @@ def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[in
     missing = sorted(set(range(1, count + 1)) - set(numbers)) if wanted is None else []
     twice = sorted({number for number in numbers if numbers.count(number) > 1})
     faults = ((odd, "not among the rows"), (missing, "missing"), (twice, "there more than once"))
-    if told := [f"{', '.join(map(str, found[:10]))} {what}" for found, what in faults if found]:
-        raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(told)}")
+    if problems := [
+        f"{', '.join(map(str, numbers_at_fault[:10]))} {what}" for numbers_at_fault, what in faults if numbers_at_fault
+    ]:
+        raise AnswerRejected(f"expected each of the numbers 1 to {count} once: {'; '.join(problems)}")
     if wanted is not None and len(numbers) < wanted:
         raise AnswerRejected(f"expected the best {wanted} of {count} rows, got {len(numbers)}")
     return tuple(numbers[:wanted])
 
 
-def _asked(lines: Sequence[str], wanted: int | None) -> str:
+def _order_request(lines: Sequence[str], wanted: int | None) -> str:
     """The message that asks for the order of rows."""
     which = "all rows, the row" if wanted is None else f"the best {wanted} rows, the one"
     form = f"Answer with the numbers of {which} that fits the criterion best first, in one line, as 3 > 1 > 2:"
@@ -94,7 +96,7 @@ def solved_list(examples: pd.DataFrame | None, resolved: Instruction) -> tuple[M
         InvalidArgument: the places are not those of two rows or more, from 1 on.
     """
     solved = solved_rows(examples, resolved, str)
-    places = [said.removesuffix(".0") for _, said in solved]
+    places = [answer.removesuffix(".0") for _, answer in solved]
     if not solved:
         return ()
     if len(solved) < 2 or sorted(places) != sorted(map(str, range(1, len(solved) + 1))):
@@ -103,8 +105,8 @@ def solved_list(examples: pd.DataFrame | None, resolved: Instruction) -> tuple[M
             f"got {places!r:.200}"
         )
     order = [places.index(str(place)) + 1 for place in range(1, len(solved) + 1)]
-    asked = Message("user", _asked([line for line, _ in solved], None))
-    return asked, Message("assistant", " > ".join(map(str, order)))
+    question = Message("user", _order_request([line for line, _ in solved], None))
+    return question, Message("assistant", " > ".join(map(str, order)))
 
 
 @dataclass(eq=False)
@@ -114,17 +116,17 @@ class Item:
     Attributes:
         line: their values as a line of JSON.
         rows: their positions in the frame.
-        shown: the part of the line that the model is shown.
+        text: the part of the line that the model is shown.
     """
 
     line: str
     rows: list[int]
-    shown: str
+    text: str
 
     @property
     def note(self) -> str | None:
         """The outcome's note on how it was shown."""
-        return cut_note(self.line, self.shown)
+        return cut_note(self.line, self.text)
 
 
 @dataclass(eq=False)
@@ -142,7 +144,7 @@ class Lists:
         turns: a solved list, as turns of a conversation.
         aside: items that cannot be ranked, with the error of each.
         stopped: the error after which nothing more is asked.
-        asked: the number of prompts so far.
+        prompts: the number of prompts so far.
         ties: the number of items that share their place in a list with another one.
         unknown: the number of lists that got no answer although all of their rows can be ranked.
         short: whether the limit was reached before the order was certain.
@@ -155,7 +157,7 @@ class Lists:
     turns: tuple[Message, ...] = ()
     aside: dict[int, Exception] = field(default_factory=dict)
     stopped: Exception | None = None
-    asked: int = 0
+    prompts: int = 0
     ties: int = 0
     unknown: int = 0
     short: bool = False
@@ -165,27 +167,27 @@ class Lists:
     @property
     def left(self) -> int:
         """How many lists may still be asked."""
-        return (self.limit - self.asked) // (2 if self.debias else 1)
+        return (self.limit - self.prompts) // (2 if self.debias else 1)
 
     def rank(
         self, lists: Sequence[Sequence[int]], shared: Sequence[int] = (), wanted: int | None = None
     ) -> Step[list[list[Chain]]]:
         """The chains of each list; a list whose answer cannot be read is asked again in halves."""
-        found: list[list[Chain]] = [[] for _ in lists]
+        chains: list[list[Chain]] = [[] for _ in lists]
         again = [(number, list(listed)) for number, listed in enumerate(lists) if listed]
-        waiting = self._several(again, shared, found)
+        waiting = self._several(again, shared, chains)
         while waiting and self.stopped is None:
             if len(waiting) > self.left:
                 self.short = True
                 for number, listed in waiting[max(self.left, 0) :]:
-                    found[number] += [[item] for item in listed]
+                    chains[number] += [[item] for item in listed]
                 waiting = waiting[: max(self.left, 0)]
             ranked = yield from self._rank([[*shared, *listed] for _, listed in waiting], wanted)
             again = []
             pairs: list[tuple[int, list[int], Exception]] = []
             for (number, listed), chain in zip(waiting, ranked, strict=True):
                 if not isinstance(chain, Exception):
-                    found[number].append(chain)
+                    chains[number].append(chain)
                 elif self.stopped is not None:
                     self._set_aside(listed, chain)
                 elif len(listed) + len(shared) > 2 and len(listed) > 1:
@@ -193,22 +195,22 @@ class Lists:
                     again += [(number, listed[:middle]), (number, listed[middle:])]
                 else:
                     pairs.append((number, listed, chain))
-            yield from self._try_alone(found, pairs, shared)
-            waiting = self._several(again, shared, found)
-        return found
+            yield from self._try_alone(chains, pairs, shared)
+            waiting = self._several(again, shared, chains)
+        return chains
 
     @staticmethod
     def _several(
-        lists: Sequence[tuple[int, list[int]]], shared: Sequence[int], found: list[list[Chain]]
+        lists: Sequence[tuple[int, list[int]]], shared: Sequence[int], chains: list[list[Chain]]
     ) -> list[tuple[int, list[int]]]:
         """The lists of two items or more; a single item is in order by itself."""
         for number, listed in lists:
             if len(listed) + len(shared) < 2:
-                found[number].append(listed)
+                chains[number].append(listed)
         return [one for one in lists if len(one[1]) + len(shared) > 1]
 
     def _try_alone(
-        self, found: list[list[Chain]], failed: Sequence[tuple[int, list[int], Exception]], shared: Sequence[int]
+        self, chains: list[list[Chain]], failed: Sequence[tuple[int, list[int], Exception]], shared: Sequence[int]
     ) -> Step[None]:
         """For lists that cannot be divided further: items that never got an answer are tried with other items."""
         listed_items = [item for _, listed, _ in failed for item in listed]
@@ -230,15 +232,15 @@ class Lists:
             culprits = listed if shared else [item for item in listed if item not in self._proven]
             self.unknown += not culprits
             self._set_aside(culprits, error)
-            found[number] += [[item] for item in listed if item not in self.aside]
+            chains[number] += [[item] for item in listed if item not in self.aside]
 
     def _sound(self) -> list[int]:
         return [item for item in self._proven if item not in self.aside]
 
     def _rank(self, lists: Sequence[Sequence[int]], wanted: int | None = None) -> Step[list[Chain | Exception]]:
         ways = 2 if self.debias else 1
-        shown = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
-        completions = yield from self._ask(shown, wanted)
+        turned_lists = [turned for listed in lists for turned in (list(listed), list(listed)[::-1])[:ways]]
+        completions = yield from self._ask(turned_lists, wanted)
         chains: list[Chain | Exception] = []
         for number, listed in enumerate(lists):
             answers = completions[number * ways : number * ways + ways]
@@ -248,7 +250,8 @@ class Lists:
                 continue
             self._prove(listed)
             orders = [
-                [shown[number * ways + way][told - 1] for told in one.value or ()] for way, one in enumerate(answers)
+                [turned_lists[number * ways + way][place - 1] for place in one.value or ()]
+                for way, one in enumerate(answers)
             ]
             self._chains += orders
             named = list(dict.fromkeys(item for order in orders for item in order))
@@ -262,32 +265,32 @@ class Lists:
         length = len(lists[0])
         wanted = None if wanted is None or wanted >= length else wanted
         opening = (Message("system", f"{LIST_TASK}\n\nCriterion: {self.criterion}"), *self.turns)
-        asked = [_asked([self.items[item].shown for item in listed], wanted) for listed in lists]
-        prompts = [Prompt((*opening, Message("user", text))) for text in asked]
-        tokens, told = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
-        return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=told)
+        requests = [_order_request([self.items[item].text for item in listed], wanted) for listed in lists]
+        prompts = [Prompt((*opening, Message("user", text))) for text in requests]
+        tokens, form = ANSWER_TOKENS + TOKENS_PER_NUMBER * length, ranking_form(length, wanted)
+        return Batch(prompts, parse_ranking(length, wanted), max_tokens=tokens, form=form)
 
-    def _ask(self, shown: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
+    def _ask(self, lists: Sequence[Sequence[int]], wanted: int | None) -> Step[list[Completion[tuple[int, ...]]]]:
         """The completions; two rows that are too long for the model are cut to half, repeatedly."""
-        self.asked += len(shown)
-        found = yield from gather_alike(shown, lambda alike: self._batch(alike, wanted))
+        self.prompts += len(lists)
+        completions = yield from gather_alike(lists, lambda alike: self._batch(alike, wanted))
         long = [
             number
-            for number, completion in enumerate(found)
-            if isinstance(completion.error, ContextTooLong) and len(shown[number]) == 2 and self._cut(shown[number])
+            for number, completion in enumerate(completions)
+            if isinstance(completion.error, ContextTooLong) and len(lists[number]) == 2 and self._cut(lists[number])
         ]
         if long:
-            again = yield from self._ask([shown[number] for number in long], wanted)
+            again = yield from self._ask([lists[number] for number in long], wanted)
             for number, completion in zip(long, again, strict=True):
-                found[number] = completion
-        self.stopped = self.stopped or next((one.error for one in found if stops_all(one.error)), None)
-        return found
+                completions[number] = completion
+        self.stopped = self.stopped or next((one.error for one in completions if stops_all(one.error)), None)
+        return completions
 
     def _cut(self, items: Sequence[int]) -> bool:
         """Show only half of the long ones of these; False if there is nothing to cut."""
-        long = [self.items[item] for item in items if len(self.items[item].shown.encode()) > SHORTEST]
+        long = [self.items[item] for item in items if len(self.items[item].text.encode()) > MIN_ROW_BYTES]
         for item in long:
-            item.shown = shortened(item.shown, max(SHORTEST, len(item.shown.encode()) // 2))
+            item.text = shortened(item.text, max(MIN_ROW_BYTES, len(item.text.encode()) // 2))
         return bool(long)
 
     def set_aside_unproven(self, items: Iterable[int]) -> None:

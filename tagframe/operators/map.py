@@ -88,7 +88,7 @@ def sem_map(
         NotConfigured: no model is set.
     """
     types = {"dtype=": dtype, "response_format=": response_format, "choices=": choices}
-    given = [name for name, told in types.items() if told is not None]
+    given = [name for name, wanted in types.items() if wanted is not None]
     if len(given) > 1:
         raise InvalidArgument(f"a value has one type; give only one of {' and '.join(given)}")
     if choices is not None:
@@ -225,10 +225,10 @@ def mapped(
             outcomes[number] = Outcome("unsure", note=note)
         else:
             unchecked: tuple[tuple[Any, ...], str | None] = (cells, None)
-            answers[number], said = (
+            answers[number], remark = (
                 unchecked if settle is None else spared("the check of an answer", unchecked, settle, cells, row)
             )
-            outcomes[number] = Outcome("answered", note=joined_notes(said, note))
+            outcomes[number] = Outcome("answered", note=joined_notes(remark, note))
     added = [
         AddedColumn(name, [answer[at] for answer in answers], dtype)
         for at, (name, dtype) in enumerate(zip(names, value.columns.values(), strict=True))

@@ -17,7 +17,7 @@ from tagframe.lm import LM, Prompt, Quote
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
-from tagframe.operators.prompt_names import shown_names
+from tagframe.operators.prompt_names import prompt_names
 from tagframe.operators.public_forms import function
 from tagframe.operators.step_generators import Step
 
@@ -34,11 +34,11 @@ ADDED = ("quote", "to", "if_exists")
 def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
     """Positions of the columns that the model is shown for an ``instruction``, or for several."""
     texts = given["instruction"]
-    found = (
+    resolved = (
         Instruction.resolve(text, frame, all_cols=given.get("all_cols", False), warns=False).positions
         for text in ([texts] if isinstance(texts, str) else texts)
     )
-    return tuple(dict.fromkeys(position for positions in found for position in positions))
+    return tuple(dict.fromkeys(position for positions in resolved for position in positions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Operator(Generic[P]):
         bound.apply_defaults()
         return bound.arguments
 
-    def told_apart(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def split_keywords(self, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Split keywords into the operator's own ones and settings; those of :data:`ADDED` are left out.
 
         Raises:
@@ -133,10 +133,10 @@ class Operator(Generic[P]):
         """The operator's result; the thread waits for it."""
         return run(self.step(lm, *args, **options), lm, self.name)
 
-    def shown(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    def prompt_columns(self, frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Positions of the columns that the model is shown, and their names in prompts."""
         positions = tuple(self.shows(frame, given))
-        return positions, tuple(shown_names(frame, positions))
+        return positions, tuple(prompt_names(frame, positions))
 
 
 OF_LOTUS = dict.fromkeys(("sem_cluster_by", "sem_partition_by"), "tagframe.lotus")

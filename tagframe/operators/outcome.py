@@ -1,4 +1,4 @@
-"""The outcome of each row of an operator, and the effect of failed rows on the result.
+"""The outcome of each row of an operator, the effect of failed rows on the result, and the summary of a run.
 
 A failing row does not stop the operator. At the end, depending on ``on_error``, the operator raises an error that
 carries the finished frame, keeps the row as ``<NA>`` with an error column, or drops it.
@@ -6,23 +6,27 @@ carries the finished frame, keeps the row as ``<NA>`` with an error column, or d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import pandas as pd
 
 from tagframe import results
+from tagframe.config import too_many
 from tagframe.errors import (
     AnswerRejected,
     CutWarning,
     FailedRowsWarning,
     InvalidArgument,
+    LMError,
     RowsFailed,
     counted,
     spared,
     warn,
 )
+from tagframe.lm import Usage
 from tagframe.operators.cells import cut_rows
 
 OnError: TypeAlias = Literal["raise", "keep", "drop"]
@@ -83,11 +87,11 @@ def outcome_frame(outcomes: Sequence[Outcome], index: pd.Index, remarks: Sequenc
 
 def warn_of_cuts(operator: str, outcomes: Sequence[Outcome]) -> None:
     """Warn once if rows were cut."""
-    count, shown, longest = cut_rows(outcome.note for outcome in outcomes)
+    count, characters, longest = cut_rows(outcome.note for outcome in outcomes)
     if count:
         warn(
             f"{operator}: {counted(count, 'row was', 'rows were')} cut to fit a prompt, the longest from {longest:,} "
-            f"to {shown:,} characters; .tag.outcomes names them. Shorten such cells first, for example by sem_map",
+            f"to {characters:,} characters; .tag.outcomes names them. Shorten such cells first, for example by sem_map",
             CutWarning,
         )
 
@@ -201,8 +205,8 @@ def finish(
     warn_of_cuts(operator, outcomes)
 
     def report() -> None:
-        told = outcome_frame(outcomes, base.index if index is None else index, remarks)
-        results.remember(finished, outcomes=told, **(facts or {}))
+        frame = outcome_frame(outcomes, base.index if index is None else index, remarks)
+        results.remember(finished, outcomes=frame, **(facts or {}))
         if row_facts is not None:
             results.remember_rows(finished, **row_facts(rows))
 
@@ -220,6 +224,45 @@ def finish(
     if failures:
         warn(f"{operator}: {failed_rows(len(outcomes), [error for _, error in failures], of)}", FailedRowsWarning)
     return finished
+
+
+def summarised(result: Any, operator: str, usage: Usage, max_failed: float | None, counts: dict[str, Any]) -> Any:
+    """The result of a run; if it is one of an operator, with its summary.
+
+    What may be logged is put into ``counts``: all but the text of an error, which may quote an answer.
+
+    Raises:
+        RowsFailed: more rows have failed than may; the result is on it.
+    """
+    counts.update(calls=usage.sent, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars)
+    outcomes = results.recall(result, "outcomes") if isinstance(result, pd.DataFrame) else None
+    if outcomes is None:
+        return result
+    errors = outcomes["error"].dropna()
+    kinds = Counter(outcomes["outcome"])
+    spent = {name: value for name, value in asdict(usage).items() if name not in ("prompts", "sent", "failed")}
+    summary = {
+        "operator": operator,
+        "rows": len(outcomes),
+        "failed": 0,
+        "unsure": 0,
+        **{str(kind).replace(" ", "_"): count for kind, count in kinds.items()},
+        "calls": usage.sent,
+        **spent,
+        "first_error": None if errors.empty else errors.iloc[0],
+    }
+    results.remember(result, summary=summary)
+    reason = None if errors.empty else errors.iloc[0].partition(":")[0]
+    counts.update({name: value for name, value in summary.items() if name != "first_error"}, reason=reason)
+    failed = summary["failed"]
+    if too_many(failed, len(outcomes), max_failed):
+        raise RowsFailed(
+            f"{operator}: {failed:,} of {len(outcomes):,} rows have no answer, more than max_failed={max_failed:g} "
+            f"allows; the first: {errors.iloc[0]}. The finished frame is on this error as .frame",
+            result,
+            [LMError(error) for error in errors],
+        )
+    return result
 
 
 def failed_rows(count: int, errors: Sequence[Exception], of: str) -> str:

@@ -4,7 +4,7 @@ audited.
 A model answers the rows of a pack a little differently from each row by itself; how much depends on the model and the
 rows. So some rows are asked both ways first, and packs are made smaller until both ways agree. The answer to a row of a
 pack is also stored for that row, so that later packs and single prompts of the same question find it. What an audit
-found is stored for its question, too. A row whose cells read as an instruction is asked alone.
+found is stored for its question, too.
 """
 
 from __future__ import annotations
@@ -32,49 +32,46 @@ from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, without_reasoning
 from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
-from tagframe.operators.orders_in_cells import gives_orders
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
-from tagframe.operators.values import SHORT
+from tagframe.operators.values import SHORT_TOKENS
 
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
-MOST = 16
+MAX_ROWS_A_PACK = 16
 """Rows of a pack with ``rows_per_call="auto"``; with more, answers get worse."""
-MOST_AUDITED = 32
+MAX_AUDITED_ROWS_A_PACK = 32
 """The same if an audit finds no difference, in packs of so many rows either."""
-AUDITED = 32
-"""Rows that are also asked one by one; if there are few rows, one in :data:`AUDITED_SHARE`."""
-AUDITED_SHARE = 4
-NOT_AUDITED = 4
+MAX_AUDITED_ROWS = 32
+"""Rows that are also asked one by one; if there are few rows, one in :data:`AUDITED_ONE_IN`."""
+AUDITED_ONE_IN = 4
+MAX_UNAUDITED_PACKS = 4
 """So many packs or fewer are not audited: that would cost more than packs save."""
-DIFFERING = 0.05
+MAX_DIFFERING_SHARE = 0.05
 """The largest share of audited rows to which a pack may give another answer; one row may always."""
-PACK_BYTES = 40_000
+MAX_PACK_BYTES = 40_000
 """The most bytes of rows in one prompt: about 10,000 tokens."""
 TOKENS_PER_LINE = 12
 """Room for an id, a short answer and markdown."""
 EXPLAINED_TOKENS_PER_LINE = 128
-_FENCES = 64
+_FENCE_TOKENS = 64
 """Room for what stands around the rows of a prompt."""
-HALVED = 8
+MAX_ROWS_SPLIT_SINGLY = 8
 """A broken pack of more rows is asked again in halves; one of so many rows or fewer, row by row."""
-ORDER = "it reads as an instruction to the model: asked alone"
-"""The note of a row that does not share a prompt."""
 _AUDIT = "the audit of packs"
-SAID_ONCE = 24
+MIN_SHARED_BYTES = 24
 """A cell that all rows of a pack share is written once, before the rows, if it has at least so many bytes."""
 
 _LINE = re.compile(r"\s*(?:[-*>#]+\s+)?[*_`]*(?:row\s+)?\[?(\d{1,6})\]?[*_`]*\s*[:.)=|–—-][*_`]*\s*(.*)", re.I)
 _LABEL = re.compile(r"[*_`]*answer[*_`]*\s*[:=]", re.I)
 _Pack: TypeAlias = list[int]
 """Rows by their positions among those asked."""
-_Said: TypeAlias = tuple[Any, str | None, str]
+_PackAnswer: TypeAlias = tuple[Any, str | None, str]
 """A pack's answer to one row: value, explanation, and the text that an answer to this row alone would have."""
 _SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
 
 
-def most_asked(rows: int, size: int) -> int:
+def max_prompts(rows: int, size: int) -> int:
     """The most prompts for rows in packs of at most ``size``: a broken pack of two takes three, all others no more."""
     return rows if size == 1 else rows + rows // 2
 
@@ -101,7 +98,7 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     if given is None:
         return 1
     if given == "auto":
-        return _Auto(MOST)
+        return _Auto(MAX_ROWS_A_PACK)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
     return given
@@ -126,9 +123,9 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
     """The reply for each row, in packs of at most ``size``, audited; equal rows are asked about once.
 
     Some rows, drawn at random, are asked one by one and in packs. While these give another answer to more than
-    :data:`DIFFERING` of them, packs are halved. (An unreadable pack counts as one such row.) Other rows are asked in
-    packs of the size that was found. The audit is stored for the question, the size and the model: the next call does
-    not repeat it. No audit is made for :data:`NOT_AUDITED` packs or fewer.
+    :data:`MAX_DIFFERING_SHARE` of them, packs are halved. (An unreadable pack counts as one such row.) Other rows are
+    asked in packs of the size that was found. The audit is stored for the question, the size and the model: the next
+    call does not repeat it. No audit is made for :data:`MAX_UNAUDITED_PACKS` packs or fewer.
 
     Args:
         question: the question.
@@ -142,44 +139,38 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
         return Replies({}, [], size)
     remarks: list[str] = []
     replies: dict[str, Reply[T]] = {}
-    found = size
+    best = size
     if not isinstance(size, Audited):
-        replies, found, told = yield from _audited(question, distinct, size)
-        remarks += told
+        replies, best, notes = yield from _audited(question, distinct, size)
+        remarks += notes
     rest = [line for line in distinct if line not in replies]
-    replies.update(zip(rest, (yield from ask_packed(question, rest, found)), strict=True))
+    replies.update(zip(rest, (yield from ask_packed(question, rest, best)), strict=True))
     if not isinstance(size, Audited):
-        how = (
-            "one by one" if found == 1 else f"{found} at a time{'' if isinstance(found, Audited) else ', not audited'}"
-        )
+        how = "one by one" if best == 1 else f"{best} at a time{'' if isinstance(best, Audited) else ', not audited'}"
         remarks.append(f"{len(rest):,} distinct rows were asked {how}.")
-    if odd := sum(ORDER in (reply.note or "") for reply in replies.values()):
-        remarks.append(f"{counted(odd, 'distinct row')} that read as an instruction, asked alone: see their notes.")
-    return Replies({line: replies[line] for line in distinct}, remarks, found)
+    return Replies({line: replies[line] for line in distinct}, remarks, best)
 
 
 def _audited(
     question: Question[T], lines: Sequence[str], size: int
 ) -> Step[tuple[dict[str, Reply[T]], int, list[str]]]:
     """Audit packs, if that was not done before: replies of audited rows, the size that was found, and remarks."""
-    found, rows = yield from together([_kept_audit(question, size, result) for result in (True, False)])
-    if found is not None:
-        return {}, Audited(found), ["Packs of this question were audited before."]
+    audited_size, rows = yield from together([_stored_audit(question, size, result) for result in (True, False)])
+    if audited_size is not None:
+        return {}, Audited(audited_size), ["Packs of this question were audited before."]
     if rows is not None and not {*rows} <= {*lines}:  # another call audits them: as in one export of several calls
         return {}, size, []
     audited: list[str] = rows or []
-    if not audited and len(lines) > NOT_AUDITED * size:
-        count = min(AUDITED, len(lines) // AUDITED_SHARE)
+    if not audited and len(lines) > MAX_UNAUDITED_PACKS * size:
+        count = min(MAX_AUDITED_ROWS, len(lines) // AUDITED_ONE_IN)
         # Drawn at random, not evenly spaced: if kinds of rows alternate, even spacing could hit one kind only.
         drawn = [lines[row] for row in np.sort(np.random.default_rng(0).choice(len(lines), count, replace=False))]
         alone, before = yield from together([question.recalled(drawn, "alone"), question.recalled(drawn, "packed")])
-        audited = [
-            line for row, line in enumerate(drawn) if (row in alone or row not in before) and not gives_orders(line)
-        ]
+        audited = [line for row, line in enumerate(drawn) if row in alone or row not in before]
     if not audited:
         return {}, size, []
     given = size
-    yield from _keep_audit(question, given, audited, result=False)
+    yield from _store_audit(question, given, audited, result=False)
     # Broken packs are not asked again, since all of their rows are asked one by one anyway.
     bound = Bound(3 * len(audited), -(-len(audited) // size))  # of all sizes, as of all packs with two rows and more
 
@@ -194,12 +185,12 @@ def _audited(
         packed = (yield from in_packs(size)) if size > 1 else singly
         compared = _Compared(question, size, packed, singly)
         remarks += [spared(_AUDIT, "", str, compared)] * (size > 1)
-    if isinstance(size, _Auto) and compared.agree == "wholly" and len(audited) >= MOST_AUDITED:
-        wider = _Compared(question, MOST_AUDITED, (yield from in_packs(MOST_AUDITED)), singly)
+    if isinstance(size, _Auto) and compared.agree == "wholly" and len(audited) >= MAX_AUDITED_ROWS_A_PACK:
+        wider = _Compared(question, MAX_AUDITED_ROWS_A_PACK, (yield from in_packs(MAX_AUDITED_ROWS_A_PACK)), singly)
         remarks.append(spared(_AUDIT, "", str, wider))
         compared = wider if wider.agree == "wholly" else compared
-    if compared.asked or compared.unread:
-        yield from _keep_audit(question, given, compared.size, result=True)
+    if compared.answered or compared.unread:
+        yield from _store_audit(question, given, compared.size, result=True)
     return dict(zip(audited, compared.replies(), strict=True)), Audited(compared.size), remarks
 
 
@@ -208,7 +199,7 @@ class _Compared(Generic[T]):
 
     Attributes:
         size: the most rows of a pack.
-        asked: rows that were answered both ways.
+        answered: rows that were answered both ways.
         unread: packs without an answer.
     """
 
@@ -218,7 +209,7 @@ class _Compared(Generic[T]):
         self._both = list(zip(packed, singly, strict=True))
         self._same = [spared(_AUDIT, None, _agree, question, *both) for both in self._both]
         self._differing = self._same.count(False)
-        self.asked = len(self._same) - self._same.count(None)
+        self.answered = len(self._same) - self._same.count(None)
         silent = sum(among.value is None and alone.value is not None for among, alone in self._both)
         self.unread = -(-silent // size)
 
@@ -227,14 +218,14 @@ class _Compared(Generic[T]):
         """How well; an unreadable pack counts as one row that differs."""
         against = self._differing + self.unread
         if not against:
-            return "wholly" if self.asked else "well enough"
-        return "well enough" if against <= max(1, DIFFERING * (self.asked + self.unread)) else ""
+            return "wholly" if self.answered else "well enough"
+        return "well enough" if against <= max(1, MAX_DIFFERING_SHARE * (self.answered + self.unread)) else ""
 
     def __str__(self) -> str:
-        share = f" ({self._differing / self.asked:.0%})" if self.asked else ""
+        share = f" ({self._differing / self.answered:.0%})" if self.answered else ""
         broken = f" {counted(self.unread, 'pack')} gave no answer." if self.unread else ""
         return (
-            f"{self.asked:,} rows were also asked one by one: {self._differing:,}{share} got another answer in packs"
+            f"{self.answered:,} rows were also asked one by one: {self._differing:,}{share} got another answer in packs"
             f" of {self.size}.{broken}"
         )
 
@@ -250,19 +241,19 @@ class _Compared(Generic[T]):
 
 def _audit_key(question: Question[Any], size: int, result: bool) -> Prompt:
     """What the rows or the result of an audit are stored under; it is not sent."""
-    told = f"The audit of packs of {int(size)} rows{' and more' * isinstance(size, _Auto)}"
-    return Prompt.of(told, _system(question), sample=int(result))
+    text = f"The audit of packs of {int(size)} rows{' and more' * isinstance(size, _Auto)}"
+    return Prompt.of(text, _system(question), sample=int(result))
 
 
-def _kept_audit(question: Question[Any], size: int, result: bool) -> Step[Any]:
+def _stored_audit(question: Question[Any], size: int, result: bool) -> Step[Any]:
     """The size that a stored audit has found, or its rows; None if there is none."""
     batch = Batch([_audit_key(question, size, result)], json.loads, stored="packed", sends=False)
     (completion,) = yield from gather(batch)
     return completion.value
 
 
-def _keep_audit(question: Question[Any], size: int, told: Any, result: bool) -> Step[None]:
-    yield from gather(Batch([_audit_key(question, size, result)], known=[json.dumps(told)]))
+def _store_audit(question: Question[Any], size: int, value: Any, result: bool) -> Step[None]:
+    yield from gather(Batch([_audit_key(question, size, result)], known=[json.dumps(value)]))
 
 
 def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> bool | None:
@@ -276,14 +267,14 @@ def _agree(question: Question[Any], packed: Reply[Any], singly: Reply[Any]) -> b
 
 def _note(size: int, packed: Reply[Any], singly: Reply[Any], same: bool | None) -> str | None:
     if packed.value is None:
-        told = f"also asked alone; a pack of {size} gave no answer"
+        fact = f"also asked alone; a pack of {size} gave no answer"
     elif singly.value is None:
-        told = f"the answer of a pack of {size}; also asked alone, without an answer"
+        fact = f"the answer of a pack of {size}; also asked alone, without an answer"
     elif same:
-        told = f"also asked alone; a pack of {size} gave the same answer"
+        fact = f"also asked alone; a pack of {size} gave the same answer"
     else:
-        told = f"also asked alone; a pack of {size} gave {_word(packed.value)}"
-    return joined_notes(singly.note, told)
+        fact = f"also asked alone; a pack of {size} gave {_word(packed.value)}"
+    return joined_notes(singly.note, fact)
 
 
 def _word(value: Any) -> str:
@@ -298,8 +289,8 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits
     """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
     Only rows without a stored answer (from other packs or alone) are asked. Packs that were exported before stay as
-    they are, even if they hold rows of other calls. Rows whose cells read as an instruction are asked alone. If the
-    answer to a pack is incomplete, it is asked in halves, and then row by row.
+    they are, even if they hold rows of other calls. If the answer to a pack is incomplete, it is asked in halves, and
+    then row by row.
 
     Args:
         question: the question.
@@ -312,16 +303,12 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits
     packing = _Packing(question, lines)
     formed: dict[int, tuple[str, ...]] = {}
     if splits:
-        packing.replies.update((yield from question.recalled(packing.shown, formed=formed)))
+        packing.replies.update((yield from question.recalled(packing.texts, formed=formed)))
     packs = packing.formed(formed)
     taken = {row for pack in packs for row in pack}
-    left = [row for row in packing.left() if row not in taken]
-    odd = [row for row in left if gives_orders(packing.shown[row])]
-    packs += packing.packs([row for row in left if row not in odd], size) + [[row] for row in odd]
+    packs += packing.packs([row for row in packing.left() if row not in taken], size)
     bound = packing.bound(packs, splits)
     yield from bounded(_ask_left(packing, packs, size, splits), bound)
-    for row in odd:
-        packing.notes[row] = ORDER
     replies = [packing.replies[row] for row in range(len(lines))]
     return [
         replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=False)
@@ -350,7 +337,7 @@ def _ask_left(packing: _Packing[Any], packs: Sequence[_Pack], size: int, splits:
 
 
 def _parts(pack: _Pack) -> list[_Pack]:
-    step = len(pack) // 2 if len(pack) > HALVED else 1
+    step = len(pack) // 2 if len(pack) > MAX_ROWS_SPLIT_SINGLY else 1
     return [pack[at : at + step] for at in range(0, len(pack), step)]
 
 
@@ -359,7 +346,7 @@ class _Packing(Generic[T]):
 
     Attributes:
         lines: the rows as lines.
-        shown: the lines as a pack shows them, which may be cut to the model's context.
+        texts: the lines as a pack shows them, which may be cut to the model's context.
         notes: how much of each row is shown, if not all.
         replies: the replies so far, by row.
     """
@@ -368,51 +355,51 @@ class _Packing(Generic[T]):
         self.question = question
         self.lines = list(lines)
         self.system = _system(question)
-        most = room(question.window, self.system, _asked_last(question.in_packs or question))
-        self.limit = PACK_BYTES if most is None else min(PACK_BYTES, most)
-        self.shown = list(lines) if most is None else [shortened(line, most) for line in lines]
-        self.notes = [cut_note(line, shown) for line, shown in zip(lines, self.shown, strict=True)]
+        most = room(question.window, self.system, _last_line(question.in_packs or question))
+        self.limit = MAX_PACK_BYTES if most is None else min(MAX_PACK_BYTES, most)
+        self.texts = list(lines) if most is None else [shortened(line, most) for line in lines]
+        self.notes = [cut_note(line, text) for line, text in zip(lines, self.texts, strict=True)]
         self.replies: dict[int, Reply[T]] = {}
 
     def left(self) -> list[int]:
         """The rows without a reply, similar ones together: side by side, a model answers them more consistently."""
         left = (row for row in range(len(self.lines)) if row not in self.replies)
-        return sorted(left, key=lambda row: (self.shown[row].casefold(), row))
+        return sorted(left, key=lambda row: (self.texts[row].casefold(), row))
 
     def formed(self, of: Mapping[int, tuple[str, ...]]) -> list[_Pack]:
         """The packs that were exported before, given by the rows that are in them; with rows of other calls."""
-        rows = {line: row for row, line in enumerate(self.shown)}
+        rows = {line: row for row, line in enumerate(self.texts)}
         packs = []
         for lines in dict.fromkeys(of.values()):
             for line in lines:
                 if line not in rows:
                     rows[line] = len(self.lines)
                     self.lines.append(line)
-                    self.shown.append(line)
+                    self.texts.append(line)
                     self.notes.append(None)
             packs.append([rows[line] for line in lines])
         return packs
 
     def bound(self, packs: Sequence[_Pack], splits: bool) -> Bound:
         """The worst case for these packs."""
-        asked = [part for pack in packs for part in _tree(pack)] if splits else packs
+        prompts = [part for pack in packs for part in _tree(pack)] if splits else packs
         question = self.question
-        last = _asked_last(question.in_packs or question)
+        last = _last_line(question.in_packs or question)
         opening = max(most_tokens(Prompt.of(last, self.system)), most_tokens(question.prompt("")))
-        sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.shown]
-        written = sum(max(self._limit(len(part)), question.limit) for part in asked)
-        read = sum(sizes[row] for part in asked for row in part) + (opening + _FENCES) * len(asked)
-        return Bound(len(asked), len(packs), read, written)
+        sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.texts]
+        written = sum(max(self._limit(len(part)), question.limit) for part in prompts)
+        read = sum(sizes[row] for part in prompts for row in part) + (opening + _FENCE_TOKENS) * len(prompts)
+        return Bound(len(prompts), len(packs), read, written)
 
     def _limit(self, length: int) -> int:
         """The most tokens of the answer to a pack of so many rows."""
         question = self.question
-        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT + TOKENS_PER_LINE
+        per_line = EXPLAINED_TOKENS_PER_LINE * question.explains + question.tokens - SHORT_TOKENS + TOKENS_PER_LINE
         return length * max(per_line, TOKENS_PER_LINE)
 
     def packs(self, rows: Sequence[int], size: int) -> list[_Pack]:
         """These rows in order, in packs of at most ``size`` rows; a row too long to share a prompt is asked alone."""
-        packs = pack([len(self.shown[row].encode()) for row in rows], self.limit, most=size)
+        packs = pack([len(self.texts[row].encode()) for row in rows], self.limit, most=size)
         return [[rows[position] for position in positions] for positions in packs]
 
     def complete(self, packs: Sequence[_Pack]) -> Step[list[_Pack]]:
@@ -424,29 +411,29 @@ class _Packing(Generic[T]):
         several = [pack for pack in packs if len(pack) > 1]
         completions = yield from gather_alike(several, self._batch)
         broken: list[_Pack] = []
-        said: list[tuple[str, str]] = []
+        answers: list[tuple[str, str]] = []
         for rows, completion in zip(several, completions, strict=True):
             if completion.value is not None:
                 for row, (value, reason, alone) in zip(rows, completion.value, strict=True):
                     self.replies[row] = Reply(value, reason)
-                    said.append((self.shown[row], alone))
+                    answers.append((self.texts[row], alone))
             elif _is_worth_splitting(completion.error):
                 broken.append(rows)
             else:
                 self.replies.update((row, Reply(None, error=completion.error)) for row in rows)
-        yield from self.question.keep(said)
+        yield from self.question.keep(answers)
         return broken
 
-    def _batch(self, packs: Sequence[_Pack]) -> Batch[list[_Said]]:
+    def _batch(self, packs: Sequence[_Pack]) -> Batch[list[_PackAnswer]]:
         """The prompts of packs of one length."""
         question, length = self.question, len(packs[0])
-        asked = question.in_packs or question
-        one = asked.guessed("A map shows it on a coast. Answer: ")
-        lines = [[self.shown[row] for row in rows] for rows in packs]
-        last, shape = _asked_last(asked), asked.shape
-        shape = shape.explained(" ") if shape and asked.explains else shape
+        in_packs = question.in_packs or question
+        one = in_packs.guessed("A map shows it on a coast. Answer: ")
+        lines = [[self.texts[row] for row in rows] for rows in packs]
+        last, shape = _last_line(in_packs), in_packs.shape
+        shape = shape.explained(" ") if shape and in_packs.explains else shape
         return Batch(
-            [Prompt.of(f"{fence(_numbered(shown), 'rows')}\n{last}", self.system) for shown in lines],
+            [Prompt.of(f"{fence(_numbered(texts), 'rows')}\n{last}", self.system) for texts in lines],
             reader(question, length),
             max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
@@ -466,11 +453,13 @@ def _system(question: Question[Any]) -> str:
     return f"{question.task} {question.rules} Take each numbered row by itself.{examples}\n\n{question.text}"
 
 
-def _asked_last(question: Question[Any]) -> str:
+def _last_line(question: Question[Any]) -> str:
     """The line after the rows of a pack."""
     example = f"1: {question.guessed('It is so. Answer: ')[0]}"
-    said = f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
-    return f"Answer with one line for each row, in order: its number, a colon, and {said}, as in '{example}'."
+    content = (
+        f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
+    )
+    return f"Answer with one line for each row, in order: its number, a colon, and {content}, as in '{example}'."
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:
@@ -481,46 +470,46 @@ def _numbered(lines: Sequence[str]) -> list[str]:
     shared = {
         name: cell
         for name, cell in rows[0].items()
-        if len(str(cell)) >= SAID_ONCE and all(name in row and row[name] == cell for row in rows)
+        if len(str(cell)) >= MIN_SHARED_BYTES and all(name in row and row[name] == cell for row in rows)
     }
     own: list[Any] = [{name: cell for name, cell in row.items() if name not in shared} for row in rows]
-    said = [f"Every row has {encode(shared)} and:"] if shared else []
+    heading = [f"Every row has {encode(shared)} and:"] if shared else []
     names = list(own[0])
     if names and all(list(row) == names for row in own):
-        said.append(f"Fields of each row: {encode(names)}")
+        heading.append(f"Fields of each row: {encode(names)}")
         own = [list(row.values()) for row in own]
-    return [*said, *(f"{number} {encode(row)}" for number, row in enumerate(own, start=1))]
+    return [*heading, *(f"{number} {encode(row)}" for number, row in enumerate(own, start=1))]
 
 
-def reader(question: Question[Any], length: int) -> Callable[[str], list[_Said]]:
+def reader(question: Question[Any], length: int) -> Callable[[str], list[_PackAnswer]]:
     """A parser for the answer to a pack: for each row in order, value, explanation, and the answer to the row alone.
 
     It raises :class:`AnswerRejected` unless each number from 1 to ``length`` comes before one answer, exactly once.
     Words before the first answer and after the last one are left out.
     """
 
-    def read(text: str) -> list[_Said]:
-        found: dict[int, _Said] = {}
+    def read(text: str) -> list[_PackAnswer]:
+        answers: dict[int, _PackAnswer] = {}
         for line in without_reasoning(text).splitlines():
             numbered = _LINE.fullmatch(line)
             if numbered is None:
-                if found and len(found) < length and line.strip(" `*-_"):
+                if answers and len(answers) < length and line.strip(" `*-_"):
                     raise AnswerRejected(f"expected a line for each row and nothing else, got {line[:80]!r}")
                 continue
             number = int(numbered[1])
-            if number in found:
+            if number in answers:
                 raise AnswerRejected(f"row {number} is answered twice")
-            found[number] = _read_line(question, numbered[2])
-        missing = [number for number in range(1, length + 1) if number not in found]
-        if missing or len(found) > length:
-            odd = f"no line for row {missing[0]}" if missing else f"a line for row {max(found)}, which is none"
+            answers[number] = _read_line(question, numbered[2])
+        missing = [number for number in range(1, length + 1) if number not in answers]
+        if missing or len(answers) > length:
+            odd = f"no line for row {missing[0]}" if missing else f"a line for row {max(answers)}, which is none"
             raise AnswerRejected(f"expected one line for each row from 1 to {length}; there is {odd}")
-        return [found[number] for number in range(1, length + 1)]
+        return [answers[number] for number in range(1, length + 1)]
 
     return read
 
 
-def _read_line(question: Question[Any], text: str) -> _Said:
+def _read_line(question: Question[Any], text: str) -> _PackAnswer:
     read = (question.in_packs or question).read
     reason = None
     if question.explains:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
@@ -18,14 +18,15 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import FailedRowsWarning, InvalidArgument, warn
-from tagframe.operators.run_summary import SUMMARY, together, write_summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 IfExists: TypeAlias = Literal["error", "replace", "resume"]
 _CALL, _ROWS, _SUMMARY = b"tagframe.call", b"tagframe.rows", b"tagframe.summary"
-"""What a file says of itself, in its metadata: which call made it, from which rows, and the summary of that."""
+"""The metadata of a file: which call made it, from which rows, and the summary of that."""
+SUMMARY = ".summary.json"
+"""The file with the summary of all calls; readers of such folders leave out hidden files."""
 
 
 class ParquetFolder:
@@ -67,7 +68,7 @@ class ParquetFolder:
                 f"{self.path} exists already: remove it, give another to=, or if_exists='replace' or 'resume'"
             )
         files = [file for file in self.path.iterdir() if file.name != SUMMARY] if self.path.is_dir() else [self.path]
-        calls = {_said(file).get(_CALL) for file in files}
+        calls = {_metadata_of(file).get(_CALL) for file in files}
         if None in calls:
             raise InvalidArgument(f"{self.path} was not written by to=, so it is not replaced: give another to=")
         if self._if_exists == "resume" and calls - {self._call.encode()}:
@@ -122,9 +123,9 @@ class ParquetFolder:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         part = self._part(len(self._schemas))
-        said = _said(part)
-        summary = json.loads(said.pop(_SUMMARY, b"{}"))
-        if said != self._says(rows):
+        metadata = _metadata_of(part)
+        summary = json.loads(metadata.pop(_SUMMARY, b"{}"))
+        if metadata != self._metadata(rows):
             return False
         self._summaries.append(summary)
         self._schemas.append(pq.read_schema(part).remove_metadata())
@@ -139,8 +140,8 @@ class ParquetFolder:
             table = _as_arrow(frame)
             self._schemas.append(table.schema)
             self._summaries.append(results.recall(frame, "summary") or {})
-            says = {**self._says(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
-            pq.write_table(table.replace_schema_metadata(says), self._part(len(self._schemas) - 1))
+            metadata = {**self._metadata(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
+            pq.write_table(table.replace_schema_metadata(metadata), self._part(len(self._schemas) - 1))
         except pa.ArrowException as error:
             raise _not_one_table(error) from error
 
@@ -164,8 +165,9 @@ class ParquetFolder:
         for part in self._work.glob("part-*"):  # of a longer run before
             if int(part.stem.removeprefix("part-")) >= len(self._schemas):
                 part.unlink()
-        if whole_summary := together(self._summaries):
-            write_summary(self._work, whole_summary)
+        if summary := _added_up(self._summaries):
+            text = json.dumps(summary, ensure_ascii=False, indent=2) + os.linesep
+            (self._work / SUMMARY).write_text(text, encoding="utf-8")
         os.chmod(self._work, 0o777 & ~_umask())
         replaced = self.path.with_name(f"{self._work.name}-replaced")
         if self.path.exists():
@@ -178,22 +180,22 @@ class ParquetFolder:
     def _part(self, number: int) -> Path:
         return self._work / f"part-{number:06}.parquet"
 
-    def _says(self, rows: pd.DataFrame | None) -> dict[bytes, bytes]:
+    def _metadata(self, rows: pd.DataFrame | None) -> dict[bytes, bytes]:
         return {_CALL: self._call.encode(), _ROWS: b"" if rows is None else rows_key(rows).encode()}
 
 
-def call_key(*said: Any) -> str:
+def call_key(*parts: Any) -> str:
     """A name for a call, by its operator, its model and its arguments: the same in another process."""
-    return hashlib.sha256(_told(said).encode()).hexdigest()
+    return hashlib.sha256(_text_of(parts).encode()).hexdigest()
 
 
-def _told(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, pd.DataFrame):
         return rows_key(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_told(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_text_of(one)}' for key, one in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_told, value))}]"
+        return f"[{', '.join(map(_text_of, value))}]"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
@@ -206,8 +208,8 @@ def rows_key(frame: pd.DataFrame) -> str:
     return hashlib.sha256(repr(list(frame.columns)).encode() + hashed.to_numpy().tobytes()).hexdigest()
 
 
-def _said(part: Path) -> dict[bytes, bytes]:
-    """What a file says of itself; nothing if it is not there, or not whole."""
+def _metadata_of(part: Path) -> dict[bytes, bytes]:
+    """Our metadata of a file; empty if the file is missing or incomplete."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -246,3 +248,20 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _added_up(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One summary of several runs of an operator, as over batches."""
+    whole: dict[str, Any] = {}
+    for one in summaries:
+        for name, value in one.items():
+            known = whole.get(name)
+            if name not in whole:
+                whole[name] = value
+            elif name == "dollars":
+                whole[name] = None if known is None or value is None else known + value
+            elif isinstance(value, int | float):
+                whole[name] = (known or 0) + value
+            elif known is None:
+                whole[name] = value
+    return whole

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import HiddenColumn
+from tagframe.errors import InvalidArgument
 
 
 def label_text(label: Hashable) -> str:
@@ -19,7 +19,7 @@ def label_text(label: Hashable) -> str:
     return ".".join(str(part) for part in label if part != "") if isinstance(label, tuple) else str(label)
 
 
-def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
+def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     """The unique names in a prompt of the columns at ``positions``.
 
     A merge names a column ``frame_2.name`` if its frame had no name. If the frame knows the meaning (``team.name``) and
@@ -27,38 +27,39 @@ def shown_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     Columns with equal labels as text (``"n"`` twice, ``1`` and ``"1"``) get a number: ``n``, ``n_2``.
 
     Raises:
-        HiddenColumn: as :func:`refuse_unprompted`.
+        InvalidArgument: as :func:`refuse_private`.
     """
-    refuse_unprompted(frame, positions)
+    refuse_private(frame, positions)
     names = [label_text(label) for label in frame.columns]
-    meant: Mapping[str, str] | None = results.recall(frame, "meanings")
-    if meant:
-        better = [meant.get(name, name) for name in names]
+    meanings: Mapping[str, str] | None = results.recall(frame, "meanings")
+    if meanings:
+        better = [meanings.get(name, name) for name in names]
         names = [new if better.count(new) == 1 else old for old, new in zip(names, better, strict=True)]
-    return _told_apart([names[position] for position in positions])
+    return _numbered_apart([names[position] for position in positions])
 
 
-def for_models(frame: pd.DataFrame) -> list[int]:
-    """Positions of the columns that models may see: all except those of ``corpus.hide(…, from_models=True)``."""
-    kept: frozenset[str] = results.recall(frame, "unprompted") or frozenset()
-    return [position for position, label in enumerate(frame.columns) if label not in kept]
+def not_private(frame: pd.DataFrame) -> list[int]:
+    """Positions of the columns that prompts may have: all except those of ``corpus.private``."""
+    private: frozenset[str] = results.recall(frame, "private") or frozenset()
+    return [position for position, label in enumerate(frame.columns) if label not in private]
 
 
-def refuse_unprompted(frame: pd.DataFrame, positions: Sequence[int]) -> None:
-    """Refuse to show a model columns that the user has hidden from models.
+def refuse_private(frame: pd.DataFrame, positions: Sequence[int]) -> None:
+    """Refuse to put cells of private columns into a prompt.
 
     Raises:
-        HiddenColumn: one of the columns is hidden.
+        InvalidArgument: one of the columns is private.
     """
-    kept = sorted({*positions} - {*for_models(frame)})
-    if kept:
-        raise HiddenColumn(
-            f"column {label_text(frame.columns[kept[0]])!r} is hidden from models, so its cells must not be in a "
-            "prompt; name other columns, or call corpus.show(…)"
+    private = sorted({*positions} - {*not_private(frame)})
+    if private:
+        name = label_text(frame.columns[private[0]])
+        raise InvalidArgument(
+            f"column {name!r} is private, so its cells must not be in a prompt; name other columns, or undo it: "
+            f"corpus.private({name!r}, undo=True), with the table's name before a dot"
         )
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _numbered_apart(names: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return list(names)
     apart: list[str] = []

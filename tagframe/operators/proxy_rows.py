@@ -40,16 +40,16 @@ Estimate: TypeAlias = Callable[[Positions, Truths], Floats]
 """A function from the rows asked and their answers to each row's probability of being true. Good estimates save calls;
 bad ones cost calls, but the guarantee holds."""
 
-PILOT_SHARE, LEAST_PILOT, LARGEST_PILOT = 0.03, 60, 300
+PILOT_SHARE, MIN_PILOT_ROWS, MAX_PILOT_ROWS = 0.03, 60, 300
 """How many rows are asked at random first: a share of the rows, between two limits."""
 RATES: Floats = np.geomspace(0.004, 0.7, 32)
 SPLITS: Floats = np.linspace(0.1, 0.9, 9)
 ALPHA_SHARES: Floats = np.linspace(0.2, 0.9, 8)
-BOLD = 1.5
+BOLD_FACTOR = 1.5
 """The factor on the allowed misses in the first, bold choice of the middle. The rows asked then stay asked, and the
 probabilities are estimated again from them."""
 _ROUNDING = 1e-9
-LEAST_CHANCE = 0.3
+MIN_WRONG_ROWS = 0.3
 """At least so many wrong rows are assumed to be possible among as many rows as were asked."""
 
 
@@ -68,7 +68,7 @@ class Decision:
 
     Attributes:
         truths: shape (n,): the oracle's answers for rows that it was asked about, the proxy's decision for others.
-        asked: shape (n,): whether the oracle was asked.
+        judged: shape (n,): whether the oracle was asked.
         calibration: the number of rows asked at random: at the beginning, and at the two ends.
         rounds: the number of rounds in which the oracle was asked.
         missed_at_most: the most true rows among those that the proxy decided to be false.
@@ -76,7 +76,7 @@ class Decision:
     """
 
     truths: Truths
-    asked: npt.NDArray[np.bool_]
+    judged: npt.NDArray[np.bool_]
     calibration: int
     rounds: int
     missed_at_most: int
@@ -135,13 +135,13 @@ def cheapest_sampling(rows: Positions, risks: Floats, allowed: int, alpha: float
     expected = np.cumsum(risks)
     best = Sampling(rows, 0, float(len(rows)), 1.0, -1, 0, 0.0)
     for rate in map(float, RATES):
-        found = found_at_most(allowed, rate, alpha)
-        if found < 0:
+        most_found = found_at_most(allowed, rate, alpha)
+        if most_found < 0:
             continue
-        reach = int(np.searchsorted(expected, (found + 0.5) / rate))
+        reach = int(np.searchsorted(expected, (most_found + 0.5) / rate))
         cost = rate * reach + len(rows) - reach
         if reach and cost < best.cost:
-            best = Sampling(rows, allowed, cost, rate, found, reach, float(expected[reach - 1] * (1 - rate)))
+            best = Sampling(rows, allowed, cost, rate, most_found, reach, float(expected[reach - 1] * (1 - rate)))
     return best
 
 
@@ -153,9 +153,9 @@ class _End:
         self.right = right  # the answer that would not be wrong
         self.allowed = min(allowed, len(rows))
 
-    def settle(self, asked: npt.NDArray[np.bool_], truths: Truths) -> None:
+    def settle(self, judged: npt.NDArray[np.bool_], truths: Truths) -> None:
         """Account for rows that were asked: wrong ones that were found cannot be missed any more."""
-        now = asked[self.rows]
+        now = judged[self.rows]
         self.allowed -= int((truths[self.rows[now]] != self.right).sum())
         self.rows = self.rows[~now]
         self.allowed = max(0, min(self.allowed, len(self.rows)))
@@ -168,37 +168,37 @@ class _Cascade:
         self.targets = targets
         self.random = np.random.default_rng(seed)
         self.truths: Truths = np.full(len(weights), -1, dtype=np.int8)
-        self.asked = np.zeros(len(weights), dtype=bool)
+        self.judged = np.zeros(len(weights), dtype=bool)
         self.shuffled = self.random.permutation(len(weights))  # rows of equal risk must not be in the frame's order
         self.calibration = self.rounds = 0
 
     def ask(self, rows: Positions) -> Generator[Positions, Truths, None]:
-        rows = np.sort(rows[~self.asked[rows]])
+        rows = np.sort(rows[~self.judged[rows]])
         if len(rows):
             self.truths[rows] = yield rows
-            self.asked[rows] = True
+            self.judged[rows] = True
             self.rounds += 1
 
     def decided(self, low: _End | None = None, high: _End | None = None) -> Decision:
-        truths = np.where(self.asked, self.truths, 0).astype(np.int8)
+        truths = np.where(self.judged, self.truths, 0).astype(np.int8)
         if high is not None:
             truths[high.rows] = 1
         bounds = (0 if low is None else low.allowed, 0 if high is None else high.allowed)
-        return Decision(truths, self.asked, self.calibration, self.rounds, *bounds)
+        return Decision(truths, self.judged, self.calibration, self.rounds, *bounds)
 
     def known(self) -> int:
         """True rows that are known."""
         return int(self.weights[self.truths == 1].sum())
 
     def chances(self) -> Floats:
-        rows = np.flatnonzero(self.asked)
-        smallest = LEAST_CHANCE / max(len(rows), 1)
+        rows = np.flatnonzero(self.judged)
+        smallest = MIN_WRONG_ROWS / max(len(rows), 1)
         return np.clip(self.estimate(rows, self.truths[rows]), smallest, 1 - smallest)
 
     def samplings(self, bold: float) -> tuple[Sampling, Sampling]:
         """The low and the high end at the lowest expected cost; ``bold`` times the allowed number may be missed."""
         chances = self.chances()
-        left = self.shuffled[~self.asked[self.shuffled]]
+        left = self.shuffled[~self.judged[self.shuffled]]
         left = left[np.argsort(chances[left], kind="stable")]
         positives = self.known() + float(chances[left].sum())
         splits = sorted({int(np.searchsorted(chances[left], split)) for split in SPLITS})
@@ -233,15 +233,15 @@ class _Cascade:
         )
         self.calibration += len(chosen)
         yield from self.ask(chosen)
-        kept, beyond = [], []
+        inner, beyond = [], []
         for end, taken, right in zip(samplings, sampled, (0, 1), strict=True):
             wrong = taken & (self.truths[end.rows] != right)
             stop = int(np.searchsorted(np.cumsum(wrong), end.found + 1)) if end.reach else 0
             stays = end.rows[:stop]
-            kept.append(_End(stays[~self.asked[stays]], right, end.allowed))
+            inner.append(_End(stays[~self.judged[stays]], right, end.allowed))
             beyond.append(end.rows[stop:])
         yield from self.ask(np.concatenate(beyond))
-        return kept[0], kept[1]
+        return inner[0], inner[1]
 
     def top_up(self, low: _End, high: _End) -> Generator[Positions, Truths, None]:
         """Ask about the riskiest rows of the ends until no more can be missed there than the targets allow."""
@@ -258,7 +258,7 @@ class _Cascade:
                     chosen.append(end.rows[::-1][: int(np.searchsorted(np.cumsum(risks), (over + 1) * 2**hurry)) + 1])
             yield from self.ask(np.concatenate(chosen))
             for end in (low, high):
-                end.settle(self.asked, self.truths)
+                end.settle(self.judged, self.truths)
 
 
 def decide(
@@ -275,15 +275,15 @@ def decide(
     """
     count = len(weights)
     cascade = _Cascade(weights, estimate, targets, seed)
-    size = min(count, max(LEAST_PILOT, min(LARGEST_PILOT, int(PILOT_SHARE * count))))
+    size = min(count, max(MIN_PILOT_ROWS, min(MAX_PILOT_ROWS, int(PILOT_SHARE * count))))
     pilot = np.concatenate([np.flatnonzero(weights > 1), cascade.random.choice(count, size, replace=False)])
     cascade.calibration = min(size, count)
     yield from cascade.ask(np.unique(pilot))
-    if cascade.asked.all():
+    if cascade.judged.all():
         return cascade.decided()
-    bold = cascade.samplings(BOLD)
+    bold = cascade.samplings(BOLD_FACTOR)
     yield from cascade.ask(np.concatenate([end.rows[end.reach :] for end in bold]))
-    if cascade.asked.all():
+    if cascade.judged.all():
         return cascade.decided()
     low, high = yield from cascade.walk(cascade.samplings(1.0))
     yield from cascade.top_up(low, high)

@@ -11,27 +11,28 @@ import contextlib
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import config, guests, logs
+from tagframe import config, interop, logs
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Quote, QuoteEnds, get_lm, quoted_embeddings
-from tagframe.operators.batches import aover_batches, are_batches, over_batches
+from tagframe.operators.batches import aover_batches, over_batches
 from tagframe.operators.drivers import arun
 from tagframe.operators.step_generators import Step, without_model
 
 if TYPE_CHECKING:
     from tagframe.operators.operator import Operator
 
+_BATCHES = (Iterator, AsyncIterator, list, tuple)
 _QUOTE = Parameter("quote", Parameter.KEYWORD_ONLY, default=False, annotation="bool")
 _TO = Parameter("to", Parameter.KEYWORD_ONLY, default=None, annotation="str | os.PathLike[str] | None")
 _IF_EXISTS = Parameter("if_exists", Parameter.KEYWORD_ONLY, default="error", annotation="IfExists")
-_SAID = {
+_ADDED_DOCS = {
     "quote": "return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.",
     "to": "for batches: a folder to which the results are written as Parquet files; the call returns its path.",
     "if_exists": 'for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"`` goes'
@@ -49,7 +50,7 @@ class _Call:
         if not isinstance(frame, pd.DataFrame):
             raise InvalidArgument(f"{operator.name} takes a frame or batches; got a {type(frame).__name__}")
         self.operator, self.arguments, self.quotes = operator, (frame, *args), bool(kwargs.get("quote"))
-        self.options, self.settings = operator.told_apart(kwargs)
+        self.options, self.settings = operator.split_keywords(kwargs)
         self.asks = operator.asks(operator.arguments(*self.arguments, **self.options))
 
     def embedding(self) -> contextlib.AbstractContextManager[Any]:
@@ -71,12 +72,12 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
     """``tf.NAME``: the thread waits for the result."""
 
     def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
-        if are_batches(frame):
+        if isinstance(frame, _BATCHES):
             return over_batches(operator, call, frame, args, kwargs)
-        if guests.are_among(frame, *args, *kwargs.values()):
-            visit = guests.Visit((frame, *args), kwargs)
-            with visit.told():
-                return visit.back(call(*visit.arguments, **visit.keywords))
+        if interop.any_foreign(frame, *args, *kwargs.values()):
+            converted = interop.ConvertedCall((frame, *args), kwargs)
+            with converted.errors():
+                return converted.back(call(*converted.arguments, **converted.keywords))
         given = _Call(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
@@ -87,10 +88,10 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
 
 
 def _without_model(operator: Operator[...], step: Step[pd.DataFrame]) -> pd.DataFrame:
-    with logs.run("operators", operator.name) as told:
-        found = without_model(step)
-        told["rows"] = len(found)
-        return found
+    with logs.run("operators", operator.name) as counts:
+        result = without_model(step)
+        counts["rows"] = len(result)
+        return result
 
 
 def _quoted(step: Step[pd.DataFrame]) -> Quote:
@@ -106,12 +107,12 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     blocking = function(operator)
 
     async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
-        if are_batches(frame):
+        if isinstance(frame, _BATCHES):
             return await aover_batches(operator, call, frame, args, kwargs)
-        if guests.are_among(frame, *args, *kwargs.values()):
-            visit = await asyncio.to_thread(guests.Visit, (frame, *args), kwargs)
-            with visit.told():
-                return await asyncio.to_thread(visit.back, await call(*visit.arguments, **visit.keywords))
+        if interop.any_foreign(frame, *args, *kwargs.values()):
+            converted = await asyncio.to_thread(interop.ConvertedCall, (frame, *args), kwargs)
+            with converted.errors():
+                return await asyncio.to_thread(converted.back, await call(*converted.arguments, **converted.keywords))
         given = _Call(operator, frame, args, kwargs)
         if given.quotes or not given.asks:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)
@@ -120,10 +121,10 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
             return await arun(given.step(lm), lm, operator.name)
 
     dressed = _dressed(call, operator, f"a{operator.name}", "tagframe", _function_signature(operator))
-    said = (
+    sentence = (
         f"The awaitable form of :func:`tagframe.{operator.name}`: the event loop goes on, and cancelling stops what is"
     )
-    dressed.__doc__ = str(dressed.__doc__).replace("\n\n", f"\n\n{said}\nnot sent yet.\n\n", 1)
+    dressed.__doc__ = str(dressed.__doc__).replace("\n\n", f"\n\n{sentence}\nnot sent yet.\n\n", 1)
     return dressed
 
 
@@ -165,32 +166,34 @@ def _dressed(
     call.__name__ = call.__qualname__ = name
     call.__module__ = module
     names = ", ".join(f"``{setting}``" for setting in operator.settings)
-    said = {
-        entry: text.format(names=names) for entry, text in _SAID.items() if entry.strip("*") in signature.parameters
+    texts = {
+        entry: text.format(names=names)
+        for entry, text in _ADDED_DOCS.items()
+        if entry.strip("*") in signature.parameters
     }
     without = () if next(iter(signature.parameters)) == "frame" else ("frame",)
-    call.__doc__ = documented(str(operator.steps.__doc__), without=without, said=said)
+    call.__doc__ = documented(str(operator.steps.__doc__), without=without, entries=texts)
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
-def documented(doc: str, *, without: Sequence[str] = (), said: Mapping[str, str] | None = None) -> str:
-    """A docstring without some of its ``Args:`` and with others added at the end."""
+def documented(doc: str, *, without: Sequence[str] = (), entries: Mapping[str, str] | None = None) -> str:
+    """A docstring without some of its ``Args:`` and with entries added at the end."""
     lines = inspect.cleandoc(doc).split("\n")
     if "Args:" not in lines:
         return "\n".join(lines)
     start = lines.index("Args:") + 1
     end = next((at for at in range(start, len(lines)) if not lines[at]), len(lines))
-    kept: list[str] = []
+    lines_left: list[str] = []
     drops = False
     for line in lines[start:end]:
         if not line.startswith("     "):
             drops = line.strip().split(":")[0] in without
         if not drops:
-            kept.append(line)
+            lines_left.append(line)
     added = [
         line
-        for name, text in (said or {}).items()
+        for name, text in (entries or {}).items()
         for line in textwrap.wrap(f"{name}: {text}", 112, initial_indent=" " * 4, subsequent_indent=" " * 8)
     ]
-    return "\n".join([*lines[:start], *kept, *added, *lines[end:]])
+    return "\n".join([*lines[:start], *lines_left, *added, *lines[end:]])

@@ -11,10 +11,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm import Form
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.values import SECONDS, SHORT, TEXT, TEXT_OF_FIELD, Value
+from tagframe.operators.values import FIELD_TOKENS, SECONDS, SHORT_TOKENS, TEXT_TOKENS, Value
 
 _DTYPES = {str: "string", bool: "boolean", int: "Int64", float: "Float64"}
-_DEEPEST = 6
+_MAX_DEPTH = 6
 
 
 def model_value(model: Any) -> Value:
@@ -31,15 +31,15 @@ def model_value(model: Any) -> Value:
     schema = model.model_json_schema()
 
     def read(answer: str) -> tuple[Any, ...]:
-        found = read_model(model, answer)
-        return tuple(_cell(getattr(found, name)) for name in fields)
+        value = read_model(model, answer)
+        return tuple(_cell(getattr(value, name)) for name in fields)
 
     return Value(
         "the JSON object",
         read,
         {name: dtype_of(field.annotation) for name, field in fields.items()},
         json.dumps(sample_of(schema, schema)),
-        max(2 * TEXT, SHORT + TEXT_OF_FIELD * len(fields)),
+        max(2 * TEXT_TOKENS, SHORT_TOKENS + FIELD_TOKENS * len(fields)),
         details=f"One JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
         shape=Form(schema, strict=False),
     )
@@ -56,11 +56,11 @@ def read_model(model: Any, answer: str) -> Any:
     except AnswerRejected:
         raise
     except ValueError as error:  # pydantic's ValidationError, whose own text is very long
-        found = [
+        problems = [
             f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}"
             for one in getattr(error, "errors", list)()
         ]
-        raise AnswerRejected(f"expected JSON of {model.__name__}: {'; '.join(found[:5]) or error}") from error
+        raise AnswerRejected(f"expected JSON of {model.__name__}: {'; '.join(problems[:5]) or error}") from error
 
 
 def dtype_of(annotation: Any) -> Any:
@@ -95,7 +95,7 @@ def sample_of(schema: Any, whole: Any, depth: int = 0) -> Any:
         whole: the whole schema, with its definitions.
         depth: of the part, so that a recursive schema ends.
     """
-    if not isinstance(schema, dict) or depth > _DEEPEST:
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return None
     if "$ref" in schema:
         return sample_of(whole.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1]), whole, depth + 1)

@@ -18,7 +18,7 @@ from tagframe.operators.step_generators import Step, together
 
 Chain: TypeAlias = list[int]
 """Items, best first."""
-SHARED = 6
+SHARED_ONE_IN = 6
 """One in so many positions of a list is for items that are in all lists."""
 
 
@@ -54,10 +54,10 @@ def best(items: Sequence[int], k: int, lister: Lister, longest: int) -> Step[lis
     if len(items) < 2 or longest < 2:
         return items
     if len(items) <= longest or 2 * k <= longest:
-        found = yield from _tournament(items, k, lister, longest)
+        ranked = yield from _tournament(items, k, lister, longest)
     else:
-        found = yield from _sample_sort(items, k, lister, longest)
-    return [item for item in found if item not in lister.aside]
+        ranked = yield from _sample_sort(items, k, lister, longest)
+    return [item for item in ranked if item not in lister.aside]
 
 
 def _again(items: Sequence[int], k: int, lister: Lister, longest: int, chains: Sequence[Chain]) -> Step[list[int]]:
@@ -84,8 +84,8 @@ def _tournament(items: list[int], k: int, lister: Lister, longest: int) -> Step[
         chains = [chain for listed in ranked for chain in listed]
         if len(chains) == 1:
             return chains[0]
-        kept = {item for chain in chains for item in chain[:k]}
-        before, items = len(items), [item for item in items if item in kept]
+        first_ones = {item for chain in chains for item in chain[:k]}
+        before, items = len(items), [item for item in items if item in first_ones]
         if len(items) == before:  # parts of a list that could not be ordered as a whole
             return (yield from _again(items, k, lister, longest, chains))
     return items
@@ -98,7 +98,7 @@ def _sample_sort(items: list[int], k: int, lister: Lister, longest: int) -> Step
     first = chains[0] if len(chains) == 1 else []
     if len(first) < 2:
         return (yield from _again(items, k, lister, longest, chains))
-    count = min(max(1, longest // SHARED), len(first) - 1)
+    count = min(max(1, longest // SHARED_ONE_IN), len(first) - 1)
     pivots = [first[(number + 1) * len(first) // (count + 1)] for number in range(count)]
     between: list[list[int]] = [[] for _ in range(count + 1)]
     _sort_in(first, pivots, between)
@@ -114,10 +114,10 @@ def _sample_sort(items: list[int], k: int, lister: Lister, longest: int) -> Step
         parts.append((sorted(part), k - start))
         start += len(part) + 1
     sorted_parts = yield from together([best(part, wanted, lister, longest) for part, wanted in parts])
-    found: list[int] = []
+    in_order: list[int] = []
     for number, part in enumerate(sorted_parts):
-        found += part if number == count else [*part, pivots[number]]
-    return found
+        in_order += part if number == count else [*part, pivots[number]]
+    return in_order
 
 
 def _sort_in(chain: Chain, pivots: Sequence[int], between: list[list[int]]) -> None:

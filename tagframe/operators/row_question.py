@@ -29,7 +29,7 @@ from tagframe.operators.answer_grammar import (
     parse_word,
     parse_word_or_unsure,
 )
-from tagframe.operators.cells import DATA_RULE, SHORTEST, cut_note, encode_rows, fence, room, shortened
+from tagframe.operators.cells import DATA_RULE, MIN_ROW_BYTES, cut_note, encode_rows, fence, room, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind
 from tagframe.operators.prompt_names import label_text
@@ -37,7 +37,7 @@ from tagframe.operators.step_generators import Step, gather
 from tagframe.operators.values import split_answer
 
 T = TypeVar("T")
-_Said: TypeAlias = tuple[T | Unsure, str | None]
+_Answer: TypeAlias = tuple[T | Unsure, str | None]
 
 WORLD = "Go by the row and what you know of the world; where usage differs, by the commonest."
 """The sentence for operators that may use knowledge beyond the row."""
@@ -116,12 +116,12 @@ class Question(Generic[T]):
 
     @property
     def rules(self) -> str:
-        """What is said of the answer before the rows."""
+        """The rules for the answer, which stand before the rows."""
         before = f"{self.details}; " if self.details else "" if self.explains else "Answer "
         return f"{DATA_RULE} {FIELD_RULE} {before}{self.unsure}."
 
     @cached_property
-    def asked_last(self) -> str:
+    def last_line(self) -> str:
         """The line after the row: weak models follow what stands last."""
         if self.explains:
             return f"Explain in one or two sentences, then end on a line of its own with 'Answer:' and {self.form}."
@@ -135,13 +135,13 @@ class Question(Generic[T]):
 
     def prompt(self, line: str) -> Prompt:
         """The prompt for one row as it is shown."""
-        return Prompt((*self.opening, Message("user", f"{fence(line)}\n{self.asked_last}")))
+        return Prompt((*self.opening, Message("user", f"{fence(line)}\n{self.last_line}")))
 
     @cached_property
-    def accept(self) -> Callable[[str], _Said[T]]:
+    def accept(self) -> Callable[[str], _Answer[T]]:
         """A parser for the answer about one row: ``(value, explanation)``."""
 
-        def accept(text: str) -> _Said[T]:
+        def accept(text: str) -> _Answer[T]:
             if not self.explains:
                 return self.read(text), None
             if self.read_explained is not None:
@@ -159,7 +159,7 @@ class Question(Generic[T]):
     @cached_property
     def room(self) -> int | None:
         """The most bytes of a row in one prompt; None if the model's window is not known."""
-        return room(self.window, self.asked_last, *(str(message.content) for message in self.opening))
+        return room(self.window, self.last_line, *(str(message.content) for message in self.opening))
 
     def guessed(self, reason: str) -> tuple[str, ...]:
         """The guesses, after a reason if reasons are requested."""
@@ -176,18 +176,18 @@ class Question(Generic[T]):
             lines: rows, from :func:`~tagframe.operators.cells.encode_rows`.
             stored: which stored answers may be used; "alone" leaves out answers from packs.
         """
-        shown = [line if self.room is None else shortened(line, self.room) for line in lines]
+        texts = [line if self.room is None else shortened(line, self.room) for line in lines]
         guess = self.guessed("So it is, by what the row says and by what is known.\nAnswer: ")
-        found: dict[int, Completion[_Said[T]]] = {}
+        completions: dict[int, Completion[_Answer[T]]] = {}
         waiting = list(range(len(lines)))
         while waiting:
-            batch = self._batch([shown[row] for row in waiting], accept=self.accept, guess=guess, stored=stored)
-            found.update(zip(waiting, (yield from gather(batch)), strict=True))
-            waiting = [row for row in waiting if isinstance(found[row].error, ContextTooLong)]
-            waiting = [row for row in waiting if len(shown[row].encode()) > SHORTEST]
+            batch = self._batch([texts[row] for row in waiting], accept=self.accept, guess=guess, stored=stored)
+            completions.update(zip(waiting, (yield from gather(batch)), strict=True))
+            waiting = [row for row in waiting if isinstance(completions[row].error, ContextTooLong)]
+            waiting = [row for row in waiting if len(texts[row].encode()) > MIN_ROW_BYTES]
             for row in waiting:
-                shown[row] = shortened(shown[row], max(SHORTEST, len(shown[row].encode()) // 2))
-        return [self._reply(found[row], cut_note(line, shown[row])) for row, line in enumerate(lines)]
+                texts[row] = shortened(texts[row], max(MIN_ROW_BYTES, len(texts[row].encode()) // 2))
+        return [self._reply(completions[row], cut_note(line, texts[row])) for row, line in enumerate(lines)]
 
     def recalled(
         self, lines: Sequence[str], stored: Stored = "any", formed: dict[int, tuple[str, ...]] | None = None
@@ -200,18 +200,18 @@ class Question(Generic[T]):
             formed: receives, for rows that wait for an answer in a pack that was exported, the rows of that pack.
         """
         completions = yield from gather(self._batch(lines, accept=self.accept, stored=stored, sends=False))
-        found = {}
+        replies = {}
         for row, completion in enumerate(completions):
             if completion.value is not None:
-                found[row] = self._reply(completion)
+                replies[row] = self._reply(completion)
             elif formed is not None and isinstance(completion.error, NotStored) and completion.error.pack:
                 formed[row] = completion.error.pack
-        return found
+        return replies
 
     def keep(self, answers: Sequence[tuple[str, str]]) -> Step[None]:
         """Store the answers to rows of packs: each is a line as it was shown, and an answer to it."""
-        lines, said = zip(*answers, strict=True) if answers else ((), ())
-        yield from gather(self._batch(lines, known=said))
+        lines, texts = zip(*answers, strict=True) if answers else ((), ())
+        yield from gather(self._batch(lines, known=texts))
 
     def _batch(self, lines: Sequence[str], **more: Any) -> Batch[Any]:
         prompts = [self.prompt(line) for line in lines]
@@ -219,7 +219,7 @@ class Question(Generic[T]):
         form = self.shape.explained() if self.shape and self.explains else self.shape
         return Batch(prompts, max_tokens=self.limit, logprobs=logprobs, form=form, free=self.free, **more)
 
-    def _reply(self, completion: Completion[_Said[T]], cut: str | None = None) -> Reply[T]:
+    def _reply(self, completion: Completion[_Answer[T]], cut: str | None = None) -> Reply[T]:
         if completion.value is None:
             return Reply(None, error=completion.error, note=cut)
         value, reason = completion.value
@@ -238,7 +238,7 @@ def example_turns(examples: pd.DataFrame | None, resolved: Instruction, answer: 
     The arguments and errors are those of :func:`solved_rows`.
     """
     solved = solved_rows(examples, resolved, answer)
-    return [turn for line, said in solved for turn in (Message("user", fence(line)), Message("assistant", said))]
+    return [turn for line, answer in solved for turn in (Message("user", fence(line)), Message("assistant", answer))]
 
 
 def solved_rows(
@@ -362,7 +362,7 @@ def claim_question(
     )
 
 
-def truth_said(answer: Any) -> str:
+def truth_text(answer: Any) -> str:
     """An example's answer to a claim, as a model writes it.
 
     Raises:

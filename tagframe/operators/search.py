@@ -13,7 +13,7 @@ from tagframe.operators.cells import position_of
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
-from tagframe.operators.prompt_names import label_text, refuse_unprompted
+from tagframe.operators.prompt_names import label_text, refuse_private
 from tagframe.operators.row_question import no_use_for_examples
 from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import embedder
@@ -69,17 +69,17 @@ def sem_search(
     texts = texts_of(frame, col_name)
     scores_name = f"{SCORES}{suffix}"
     refuse_taken(frame, [scores_name] * (return_scores and K is not None), suffix)
-    found = frame
+    result = frame
     if K is not None:
         scores, rows = nearest([query], texts, whole_number(K, "K must be a number of rows"))
-        found = frame.iloc[rows[0]].copy()
+        result = frame.iloc[rows[0]].copy()
         if return_scores:
-            found[free_name(found, scores_name)] = scores[0]
+            result[free_name(result, scores_name)] = scores[0]
     if best is None:
         no_use_for_examples(examples, "n_rerank= is not given")
-        return found
+        return result
     request = f"Which {{{_doubled(label_text(col_name))}}} answers this best: {_doubled(query.strip())}"
-    return (yield from sem_topk.steps(found, request, best, examples=examples, on_error=on_error, window=window))
+    return (yield from sem_topk.steps(result, request, best, examples=examples, on_error=on_error, window=window))
 
 
 @declare(guess=lambda prompt: "", over="pairs", embeds=True, asks=lambda given: False)
@@ -129,11 +129,13 @@ def sem_sim_join(
     refuse_taken(frame, [score_name], score_suffix)
     refuse_taken(other, [score_name], score_suffix)
     queries = texts_of(frame, left_on)
-    asked = [row for row, text in enumerate(queries) if text is not None]
+    left_rows = [row for row, text in enumerate(queries) if text is not None]
     scores, rows = nearest(
-        [queries[row] or "" for row in asked], texts_of(other, right_on), whole_number(K, "K must be a number of rows")
+        [queries[row] or "" for row in left_rows],
+        texts_of(other, right_on),
+        whole_number(K, "K must be a number of rows"),
     )
-    lefts = np.repeat(np.array(asked, dtype=np.intp), [len(found) for found in rows])
+    lefts = np.repeat(np.array(left_rows, dtype=np.intp), [len(nearest_rows) for nearest_rows in rows])
     rights = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
     left, partner = frame.iloc[lefts].copy(), other.iloc[rights].copy()
     left.columns, partner.columns = renamed(left.columns, both, lsuffix), renamed(partner.columns, both, rsuffix)
@@ -177,10 +179,10 @@ def nearest(
     vectors = encoded(encoder, list(numbers), "passage")
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
-    scores, found = index.search(encoded(encoder, list(queries), "query"), min(k, len(numbers)))
+    scores, positions = index.search(encoded(encoder, list(queries), "query"), min(k, len(numbers)))
     members = list(numbers.values())
     all_scores, all_numbers = [], []
-    for line, which in zip(scores, found, strict=True):
+    for line, which in zip(scores, positions, strict=True):
         # Ties go to the text that comes first, which has the lower number.
         by_score = sorted(zip(-line, which.tolist(), strict=True))
         flat = [(-score, number) for score, one in by_score for number in members[one]][:k]
@@ -194,11 +196,10 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
 
     Raises:
         ColumnNotFound: there is no such column.
-        InvalidArgument: there are two.
-        HiddenColumn: it is hidden from models.
+        InvalidArgument: there are two, or it is private.
     """
     position = position_of(frame, label)
-    refuse_unprompted(frame, [position])
+    refuse_private(frame, [position])
     column = frame.iloc[:, position]
     nulls = column.isna().to_numpy()
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]

@@ -15,7 +15,7 @@ from tagframe.errors import BudgetExceeded, LMRequestFailed, RunStopped
 from tagframe.lm import Arrived, Batch, Bound, Completion
 
 T = TypeVar("T")
-Asked = TypeVar("Asked", bound=Sized)
+Request = TypeVar("Request", bound=Sized)
 
 Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
 """Yields further batches (none if it only waits), and is resumed as soon as some of its completions have arrived."""
@@ -23,27 +23,29 @@ Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
 
 def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
     """All completions of one batch, in the order of its prompts."""
-    found: dict[int, Completion[T]] = {}
-    asked: Sequence[Batch[Any]] = (batch,)
-    while len(found) < len(batch.prompts):
-        found.update((yield asked).get(batch, {}))
-        asked = ()
-    return [found[number] for number in range(len(batch.prompts))]
+    completions: dict[int, Completion[T]] = {}
+    batches: Sequence[Batch[Any]] = (batch,)
+    while len(completions) < len(batch.prompts):
+        completions.update((yield batches).get(batch, {}))
+        batches = ()
+    return [completions[number] for number in range(len(batch.prompts))]
 
 
 def gather_alike(
-    asked: Sequence[Asked], batch_of: Callable[[list[Asked]], Batch[T]], kind: Callable[[Asked], Hashable] = len
+    requests: Sequence[Request],
+    batch_of: Callable[[list[Request]], Batch[T]],
+    kind: Callable[[Request], Hashable] = len,
 ) -> Step[list[Completion[T]]]:
     """The completion of each of these, in order; those of one kind are sent as one batch."""
     alike: dict[Hashable, list[int]] = {}
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requests):
         alike.setdefault(kind(one), []).append(number)
-    batches = [batch_of([asked[number] for number in numbers]) for numbers in alike.values()]
+    batches = [batch_of([requests[number] for number in numbers]) for numbers in alike.values()]
     answered = yield from together([gather(batch) for batch in batches])
-    found: dict[int, Completion[T]] = {}
+    answers: dict[int, Completion[T]] = {}
     for numbers, completions in zip(alike.values(), answered, strict=True):
-        found.update(zip(numbers, completions, strict=True))
-    return [found[number] for number in range(len(asked))]
+        answers.update(zip(numbers, completions, strict=True))
+    return [answers[number] for number in range(len(requests))]
 
 
 def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
@@ -58,9 +60,9 @@ def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
         new: list[Batch[Any]] = []
         try:
             while True:
-                asked = [batch for batch in steps[number].send(arrived) if batch.prompts]  # type: ignore[arg-type]
-                new += asked
-                waits_for[number] += sum(len(batch.prompts) for batch in asked)
+                batches = [batch for batch in steps[number].send(arrived) if batch.prompts]  # type: ignore[arg-type]
+                new += batches
+                waits_for[number] += sum(len(batch.prompts) for batch in batches)
                 if waits_for[number]:
                     break
                 arrived = {}  # it waits for nothing
@@ -70,13 +72,13 @@ def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
         return new
 
     try:
-        asked = [batch for number in range(len(steps)) for batch in resume(number, None)]
+        new_batches = [batch for number in range(len(steps)) for batch in resume(number, None)]
         while len(results) < len(steps):
-            arrived = yield asked
+            arrived = yield new_batches
             by_step: dict[int, dict[Batch[Any], Any]] = {}
             for batch, completions in arrived.items():
                 by_step.setdefault(owners[batch], {})[batch] = completions
-            asked = [
+            new_batches = [
                 batch
                 for number in sorted(by_step)
                 if number not in results
@@ -97,9 +99,9 @@ def bounded(step: Step[T], bound: Bound) -> Step[T]:
             batches = step.send(arrived)  # type: ignore[arg-type]  # None begins it
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        asked = [replace(batch, bound=bound) for batch in batches]
-        own.update(zip(asked, batches, strict=True))
-        arrived = {own[batch]: completions for batch, completions in (yield asked).items()}
+        bound_batches = [replace(batch, bound=bound) for batch in batches]
+        own.update(zip(bound_batches, batches, strict=True))
+        arrived = {own[batch]: completions for batch, completions in (yield bound_batches).items()}
 
 
 def counted(step: Step[T]) -> Step[tuple[T, int]]:
@@ -119,8 +121,8 @@ def without_model(step: Step[T]) -> T:
     """The result of a step that asks no model."""
     try:
         while True:
-            asked = list(next(step))
-            assert not asked, "a step that was run without a model asked one"
+            batches = list(next(step))
+            assert not batches, "a step that was run without a model asked one"
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 

@@ -30,13 +30,13 @@ def embedder() -> embed.Embedder:
     Raises:
         NotConfigured: there is none.
     """
-    found = embed.get_embedder()
-    if found is None:
+    configured = embed.get_embedder()
+    if configured is None:
         raise NotConfigured(
             f"no embedding model is available: {embed.WITHOUT_A_HUB}, or tagframe.configure(embedder=…) with a model's"
             " name, a folder, or an object with encode(texts)"
         )
-    return found
+    return configured
 
 
 def vectors_of(lines: Sequence[str]) -> Floats:

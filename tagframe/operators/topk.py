@@ -23,13 +23,13 @@ from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
 from tagframe.operators.row_question import joined_notes
 from tagframe.operators.step_generators import Step, bounded, together
 
-LIST_ROWS = 30
+MAX_LIST_ROWS = 30
 """The most rows of a list that a model orders in one answer."""
-LIST_BYTES = 60_000
+MAX_LIST_BYTES = 60_000
 """The most data of a list: about 15,000 tokens."""
-LIST_ROW = 4_000
+MAX_LIST_ROW_BYTES = 4_000
 """The most bytes of a row in a list; a longer row is shown with its cells cut, and its outcome says so."""
-PATIENCE = 3
+MAX_LISTS_A_COMPARISON = 3
 """At most so many times the comparisons of two rows that a sort needs are asked as lists: enough for any lists, unless
 most of their answers cannot be read."""
 
@@ -102,7 +102,7 @@ def sem_topk(
     rankings = [_Ranking(lines, rows, resolved.text, k, debias, turns, window) for rows in groups]
     yield from together([ranking.steps() for ranking in rankings])
 
-    kept = [row for ranking in rankings for row in ranking.best()]
+    best_rows = [row for ranking in rankings for row in ranking.best()]
     outcomes = [Outcome("null" if line is None else "left out") for line in lines]
     errors: dict[int, Exception] = {}
     for ranking in rankings:
@@ -123,7 +123,7 @@ def sem_topk(
         "sem_topk",
         frame,
         outcomes,
-        [*kept, *sorted(errors)],
+        [*best_rows, *sorted(errors)],
         [],
         on_error=on_error,
         suffix=suffix,
@@ -173,15 +173,15 @@ class _Ranking:
             if (line := lines[row]) is not None:
                 alike.setdefault(line, []).append(row)
         data = room(window, LIST_TASK, criterion, *(str(turn.content) for turn in turns))
-        data = LIST_BYTES if data is None else min(LIST_BYTES, data)
-        size = min(LIST_ROW, max((len(line.encode()) for line in alike), default=1))
-        self._longest = max(2, min(LIST_ROWS, data // (size + NUMBER)))
-        most = min(LIST_ROW, data // self._longest - NUMBER)
+        data = MAX_LIST_BYTES if data is None else min(MAX_LIST_BYTES, data)
+        size = min(MAX_LIST_ROW_BYTES, max((len(line.encode()) for line in alike), default=1))
+        self._longest = max(2, min(MAX_LIST_ROWS, data // (size + NUMBER)))
+        most = min(MAX_LIST_ROW_BYTES, data // self._longest - NUMBER)
         ways, n = 2 if debias else 1, len(alike)
-        limit = PATIENCE * ways * max(math.ceil(1.25 * n), n + k * math.ceil(math.log2(max(n, 2))))
+        limit = MAX_LISTS_A_COMPARISON * ways * max(math.ceil(1.25 * n), n + k * math.ceil(math.log2(max(n, 2))))
         # Rows without a readable answer are tried once more, one by one.
         self._bound = Bound(limit + ways * n if n > 1 else 0, None)
-        items = [Item(line, found, shortened(line, most)) for line, found in alike.items()]
+        items = [Item(line, rows, shortened(line, most)) for line, rows in alike.items()]
         self.lists = Lists(items, criterion, limit, debias, turns)
 
     def steps(self) -> Step[None]:
@@ -205,16 +205,16 @@ class _Ranking:
 def _remarks(rankings: Sequence[_Ranking]) -> list[str]:
     """The remarks about the ranking as a whole."""
     every = [ranking.lists for ranking in rankings]
-    asked = sum(lists.asked for lists in every)
-    if not asked:
+    prompts = sum(lists.prompts for lists in every)
+    if not prompts:
         return []
-    facts = [f"prompts asked for the ranking: {asked:,}"]
-    told = {
+    facts = [f"prompts asked for the ranking: {prompts:,}"]
+    counts = {
         "comparisons that contradict the ranking": sum(one.lists.contradictions(one.order) for one in rankings),
         "comparisons without a winner": sum(lists.ties for lists in every),
         "lists without an answer although their rows can be ranked": sum(lists.unknown for lists in every),
     }
-    facts += [f"{what}: {count:,}" for what, count in told.items() if count]
+    facts += [f"{what}: {count:,}" for what, count in counts.items() if count]
     if any(lists.short for lists in every):
         facts.append(f"the order is not certain: {_SHORT}")
     return facts

@@ -29,13 +29,13 @@ from tagframe.operators.answer_grammar import (
     without_reasoning,
 )
 
-SHORT = 32
+SHORT_TOKENS = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
-TEXT = 512
+TEXT_TOKENS = 512
 """Tokens for a text (LOTUS's default for all answers)."""
-TEXT_OF_FIELD = 96
+FIELD_TOKENS = 96
 """Tokens for one of several values of an answer, with its name."""
-SCORES_ALIKE = 0.2
+MAX_SCORE_DIFFERENCE = 0.2
 """Two scores for one row count as the same up to this distance."""
 _SHARE = "one number from 0 to 1, such as 0.35", "0.35"
 SECONDS = "datetime64[s]"
@@ -69,7 +69,7 @@ class Value:
     read: Callable[[str], tuple[Any, ...]]
     columns: Mapping[str | None, Any]
     guess: str
-    tokens: int = SHORT
+    tokens: int = SHORT_TOKENS
     options: frozenset[str] = frozenset()
     is_text: bool = False
     alike: Callable[[Any, Any], bool] = lambda one, other: _cells_alike(one, other)
@@ -139,7 +139,7 @@ def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
 _DECIMALS = '("." [0-9]{1,8})?'
 
 
-def _said(value: Any) -> str:
+def _answer_text(value: Any) -> str:
     """A number, a date or None, as an answer."""
     return "Unknown" if value is None else str(value)
 
@@ -154,7 +154,7 @@ def _one(form: str, read: Callable[[str], Any], dtype: Any, guess: str, **more: 
 
 def _text_value(dtype: Any = "string") -> Value:
     """Any text but an empty one."""
-    return _one("the text alone", str, dtype, "some words of an answer", tokens=TEXT, is_text=True)
+    return _one("the text alone", str, dtype, "some words of an answer", tokens=TEXT_TOKENS, is_text=True)
 
 
 def _number_value(dtype: Any, *, whole: bool = False) -> Value:
@@ -163,9 +163,9 @@ def _number_value(dtype: Any, *, whole: bool = False) -> Value:
     shape = Form(
         {"type": ["integer" if whole else "number", "null"]},
         f'"-"? [0-9]{{1,18}} {"" if whole else _DECIMALS} | "Unknown"',
-        _said,
+        _answer_text,
     )
-    return _one(form, lambda answer: _held(parse_number(answer, whole=whole), dtype), dtype, "1234", shape=shape)
+    return _one(form, lambda answer: _fitting(parse_number(answer, whole=whole), dtype), dtype, "1234", shape=shape)
 
 
 def score_value(*, hundredths: bool = False) -> Value:
@@ -180,10 +180,10 @@ def score_value(*, hundredths: bool = False) -> Value:
         return number
 
     def alike(one: tuple[float], other: tuple[float]) -> bool:
-        return abs(one[0] - other[0]) <= SCORES_ALIKE
+        return abs(one[0] - other[0]) <= MAX_SCORE_DIFFERENCE
 
     grammar = '"100" | [0-9]{1,2}' if hundredths else '"0" ("." [0-9]{1,4})? | "1" (".0")?'
-    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, f'{grammar} | "Unknown"', _said)
+    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, f'{grammar} | "Unknown"', _answer_text)
     form, guess = ("one whole number from 0 to 100, such as 35", "35") if hundredths else _SHARE
     return _one(form, read, "Float64", guess, alike=alike, shape=shape)
 
@@ -193,9 +193,11 @@ def _date_value(dtype: Any = SECONDS) -> Value:
     form = "one date written as YYYY-MM-DD"
     day = '[0-9]{4} "-" [0-9]{2} "-" [0-9]{2}'
     shape = Form(
-        {"type": ["string", "null"]}, f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"', _said
+        {"type": ["string", "null"]},
+        f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"',
+        _answer_text,
     )
-    return _one(form, lambda answer: _held(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
+    return _one(form, lambda answer: _fitting(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
 
 
 def choice_value(choices: Sequence[str]) -> Value:
@@ -215,7 +217,7 @@ def choice_value(choices: Sequence[str]) -> Value:
         lambda answer: parse_choice(answer, options),
         "string",
         longest,
-        tokens=SHORT + len(longest),
+        tokens=SHORT_TOKENS + len(longest),
         options=frozenset(option.lower() for option in options),
         alike=operator.eq,
         details=f"One of these, as written: {listed}",
@@ -239,21 +241,21 @@ def value_of_dtype(dtype: Any) -> Value:
         return _date_value()
     named = {"number": "Float64", "date": SECONDS, "datetime": SECONDS}
     try:
-        found = pd.api.types.pandas_dtype(named.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+        known = pd.api.types.pandas_dtype(named.get(dtype, dtype) if isinstance(dtype, str) else dtype)
     except TypeError:
-        found = None
-    extension = found if isinstance(found, pd.api.extensions.ExtensionDtype) else None
-    if found is not None and found.kind == "b":
+        known = None
+    extension = known if isinstance(known, pd.api.extensions.ExtensionDtype) else None
+    if known is not None and known.kind == "b":
         read_truth = functools.partial(parse_word, words=TRUTH, expected="True or False")
         shape = words({True: "True", False: "False", None: "Unknown"})
         return _one("one word, True or False", read_truth, extension or "boolean", "True", shape=shape)
-    if found is not None and found.kind in "iu":
+    if known is not None and known.kind in "iu":
         return _number_value(extension or "Int64", whole=True)
-    if found is not None and found.kind == "f":
+    if known is not None and known.kind == "f":
         return _number_value(extension or "Float64")
-    if found is not None and found.kind == "M" and getattr(found, "tz", None) is None:
-        return _date_value(found)
-    if found is not None and pd.api.types.is_string_dtype(found):
+    if known is not None and known.kind == "M" and getattr(known, "tz", None) is None:
+        return _date_value(known)
+    if known is not None and pd.api.types.is_string_dtype(known):
         return _text_value(extension or "string")
     raise InvalidArgument(
         f"dtype must be one of str, float, int, bool, datetime.date, 'text', 'number', 'date', or a pandas dtype "
@@ -293,12 +295,12 @@ def parse_date(answer: str) -> datetime.datetime:
     """
     line = _bare(last_line(answer)).rstrip(".")
     try:
-        found = datetime.datetime.fromisoformat(line)
+        date = datetime.datetime.fromisoformat(line)
     except ValueError as error:
         raise AnswerRejected(f"expected a date as YYYY-MM-DD, got {answer[:80]!r} ({error})") from error
-    if found.tzinfo is not None:
+    if date.tzinfo is not None:
         raise AnswerRejected(f"expected a date without a time zone, got {answer[:80]!r}")
-    return found
+    return date
 
 
 def parse_choice(answer: str, options: Sequence[str]) -> str:
@@ -329,7 +331,7 @@ def _bare(line: str, also: str = "") -> str:
     return line
 
 
-def _held(value: Any, dtype: Any) -> Any:
+def _fitting(value: Any, dtype: Any) -> Any:
     """The value, if the column can hold it."""
     try:
         pd.array([value], dtype=dtype)

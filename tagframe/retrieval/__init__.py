@@ -1,17 +1,15 @@
 """Finds the tables of a corpus that answer a question together."""
 
-from tagframe.retrieval.decompose import Decomposer
+from tagframe.retrieval import methods as methods
 from tagframe.retrieval.method import Prepared, all_tables, among_candidates, by_both, by_meaning, by_words
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
-from tagframe.retrieval.methods.greedy import GreedyWeights
-from tagframe.retrieval.problem import JarWeights, Selection, SelectionProblem, spanning_forest
+from tagframe.retrieval.problem import GreedyWeights, JarWeights, Selection, SelectionProblem, spanning_forest
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import RetrieveOptions, retrieve_tables
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 
 __all__ = [
     "METHODS",
-    "Decomposer",
     "GreedyWeights",
     "JarWeights",
     "Method",

@@ -32,7 +32,7 @@ _POSSESSIVE = re.compile(r"['’]s?\Z")
 _ENDINGS = frozenset(".!)")
 """Signs after a word that may belong to a value; other signs belong to the sentence."""
 _FAMILIES = frozenset({"text", "date"})
-_LAKE = 50_000
+_LAKE_COLUMNS = 50_000
 """In a corpus of more columns, numbers are not looked for either: they are in too many columns to mean anything. Of a
 column with more values than its sketch holds, only the samples are looked for: the others were chosen at random."""
 _SMALLEST_NUMBER = 1000
@@ -66,18 +66,18 @@ class ValueHit:
 class ValueIndex:
     """The values in the profiles, by hash: all values of columns with a complete sketch, a sample of larger ones."""
 
-    def __init__(self, tables: Sequence[TableProfile], kept: Arrays | None = None) -> None:
+    def __init__(self, tables: Sequence[TableProfile], stored: Arrays | None = None) -> None:
         """An index of the tables' values.
 
         Args:
             tables: the profiles.
-            kept: the result of :meth:`arrays` for the same tables; then these are not read.
+            stored: the result of :meth:`arrays` for the same tables; then these are not read.
         """
-        if kept is None:
+        if stored is None:
             self._widths = np.array([len(table.columns) for table in tables], dtype=np.int64)
             self._hashes, self._owners = hashes_of_cells([column for table in tables for column in table.columns])
         else:
-            self._widths, self._hashes, self._owners = kept["widths"], kept["hashes"], kept["owners"]
+            self._widths, self._hashes, self._owners = stored["widths"], stored["hashes"], stored["owners"]
         count = len(self._widths)
         self._table = np.repeat(np.arange(count, dtype=np.int32), self._widths)
         first = np.cumsum(self._widths) - self._widths
@@ -94,17 +94,17 @@ class ValueIndex:
         """
         hashes, owners = hashes_of_cells([column for table in new for column in table.columns], of_lake=of_lake)
         stay, moved = columns.moved(self._owners)
-        held = self._hashes[stay]
-        positions = np.searchsorted(held, hashes, side="right")
-        kept: dict[str, npt.NDArray[Any]] = {
+        hashes_before = self._hashes[stay]
+        positions = np.searchsorted(hashes_before, hashes, side="right")
+        arrays: dict[str, npt.NDArray[Any]] = {
             "widths": tables.into(self._widths, np.array([len(table.columns) for table in new], dtype=np.int64)),
-            "hashes": np.insert(held, positions, hashes),
+            "hashes": np.insert(hashes_before, positions, hashes),
             "owners": np.insert(moved, positions, columns.new[owners]).astype(np.int32),
         }
-        return ValueIndex((), kept)
+        return ValueIndex((), arrays)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The index, to be kept."""
+        """The index, to be stored."""
         return {"widths": self._widths, "hashes": self._hashes, "owners": self._owners}
 
     def hits(self, question: Question) -> list[ValueHit]:
@@ -127,29 +127,29 @@ class ValueIndex:
         canonicals = [canonical(value)[0] or "" for value in texts]
         keys = hash_texts(canonicals) if texts else np.zeros(0, dtype=np.uint64)
         taken = [False] * len(words)
-        found: list[tuple[int, ValueHit]] = []
+        hits: list[tuple[int, ValueHit]] = []
         for position, (value, span, owners) in enumerate(zip(texts, spans, self._owners_of(keys), strict=True)):
             if not len(owners) or any(taken[span[0] : span[1]]):
                 continue
             taken[span[0] : span[1]] = [True] * (span[1] - span[0])
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
-            found.append((span[0], self._hit(value, owners, written_so)))
-        found += self._inflected(words, stops, taken)
-        return [hit for _, hit in sorted(found, key=lambda entry: entry[0])]
+            hits.append((span[0], self._hit(value, owners, written_so)))
+        hits += self._inflected(words, stops, taken)
+        return [hit for _, hit in sorted(hits, key=lambda entry: entry[0])]
 
     def _inflected(
         self, words: Sequence[str], stops: Sequence[bool], taken: Sequence[bool]
     ) -> list[tuple[int, ValueHit]]:
         """Single words that no cell has as they are, where cells have another form of them; none is a name."""
-        found: list[tuple[int, ValueHit]] = []
+        hits: list[tuple[int, ValueHit]] = []
         for position, (word, is_stop) in enumerate(zip(words, stops, strict=True)):
             if is_stop or taken[position] or len(word) < SHORTEST or not word.isalpha():
                 continue
             others, keys = _other_forms(word)
             known = ((form, owners) for form, owners in zip(others, self._owners_of(keys), strict=True) if len(owners))
-            found += [(position, self._hit(word, owners, False, form)) for form, owners in islice(known, 1)]
-        return found
+            hits += [(position, self._hit(word, owners, False, form)) for form, owners in islice(known, 1)]
+        return hits
 
     def _owners_of(self, keys: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.int32]]:
         """The columns that hold each value, by its hash, ascending."""
@@ -171,10 +171,10 @@ def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tup
         table: the position of the table.
         profile: its profile.
     """
-    held = [(hit, hit.tables.index(table)) for hit in hits if table in hit.tables]
+    places = [(hit, hit.tables.index(table)) for hit in hits if table in hit.tables]
     return tuple(
         (profile.columns[hit.columns[position]].name, (hit.cells and hit.cells[position]) or hit.text)
-        for hit, position in held
+        for hit, position in places
     )
 
 
@@ -202,8 +202,8 @@ def hashes_of_cells(
     positions = np.arange(len(columns), dtype=np.int32)
     owners = np.concatenate([np.repeat(positions, list(map(len, part))) for part in (sketched, samples)])
     del sketched
-    kept = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
-    every, owners = every[kept], owners[kept]
+    counts = ~(plain[owners] & np.isin(every, _small_numbers())) if len(every) else np.zeros(0, dtype=bool)
+    every, owners = every[counts], owners[counts]
     order = np.lexsort((owners, every))
     every, owners = every[order], owners[order]
     again = np.zeros(len(every), dtype=bool)
@@ -213,7 +213,7 @@ def hashes_of_cells(
 
 def is_lake(columns: int) -> bool:
     """Whether a corpus has so many columns that only some values are looked for."""
-    return columns > _LAKE
+    return columns > _LAKE_COLUMNS
 
 
 def _stop_words(words: Sequence[str]) -> list[bool]:
@@ -234,8 +234,8 @@ def _may_be_value(words: Sequence[str], stops: Sequence[bool]) -> bool:
 @lru_cache(maxsize=4096)
 def _other_forms(word: str) -> tuple[tuple[str, ...], npt.NDArray[np.uint64]]:
     """The other forms of a word, likely ones first, and the hash of each."""
-    found = accented(word) + forms(word)
-    return found, hash_texts(found) if found else np.zeros(0, dtype=np.uint64)
+    others = accented(word) + forms(word)
+    return others, hash_texts(others) if others else np.zeros(0, dtype=np.uint64)
 
 
 def rarity_of(tables: int) -> float:
@@ -272,11 +272,13 @@ def _small_numbers() -> npt.NDArray[np.uint64]:
     return hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])
 
 
-_COMMON = 50
+_MOST_JOINED_TABLES = 50
 """If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
 
 
-def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+def cell_name_rows(
+    index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
     """Which tables hold the names among some values of a question. As a rule, the question needs one of them.
 
     A table holds a name if its cells have it, or if a key joins it to the column that has it: a long column's profile
@@ -303,7 +305,7 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
         of_database: dict[int, dict[int, frozenset[int]]] = {}
         for table, column in zip(hit.tables, hit.columns, strict=True):
             database = of_database.setdefault(int(index.database[table]), {})
-            others = index.joined_on(table, column) if len(hit.tables) <= _COMMON else ()
+            others = index.joined_on(table, column) if len(hit.tables) <= _MOST_JOINED_TABLES else ()
             database[table] = frozenset({table, *others})
         for roles in of_database.values():
             if row[next(iter(roles))]:
@@ -315,7 +317,7 @@ def held_names(index: RetrievalIndex, hits: Sequence[ValueHit], named: Mapping[s
     return rows, here
 
 
-def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
+def cell_term_rows(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
     """The rarity of values that are not names, such as ``jazz``, in the tables that hold them; 0 in other tables.
 
     Args:
@@ -334,7 +336,7 @@ def held_terms(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collecti
         row = np.zeros(len(positions))
         for table, column in zip(hit.tables, hit.columns, strict=True):
             if table in positions:
-                held = {table, *index.joined_on(table, column)} & positions.keys()
-                row[[positions[one] for one in held]] = hit.rarity
+                having = {table, *index.joined_on(table, column)} & positions.keys()
+                row[[positions[one] for one in having]] = hit.rarity
         rows.append(row)
     return np.array(rows).reshape(-1, len(positions))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from tagframe.errors import AnswerRejected, warn
@@ -78,10 +77,10 @@ def parse_subqueries(answer: str) -> tuple[str, ...]:
     Raises:
         AnswerRejected: the answer has no tagged sub-query.
     """
-    found = tuple(dict.fromkeys(" ".join(part.split()) for part in _TAGGED.findall(answer) if part.strip(" :\n")))
-    if not found:
+    subqueries = tuple(dict.fromkeys(" ".join(part.split()) for part in _TAGGED.findall(answer) if part.strip(" :\n")))
+    if not subqueries:
         raise AnswerRejected("wrap each concept and attribute in <sub_c></sub_c> tags; the answer has none")
-    return found
+    return subqueries
 
 
 def decompose_with(lm: LM, question: Question) -> Question:
@@ -98,16 +97,3 @@ def taken_apart(lm: LM, question: Question, prompt: str, accept: Callable[[str],
         warn(f"the question was decomposed by rules, not by the model: {completion.error}")
         return question
     return question.with_subqueries(completion.value, "model")
-
-
-@dataclass(frozen=True)
-class Decomposer:
-    """The sources of a method's sub-queries other than rules.
-
-    Attributes:
-        ask: has a model decompose the question.
-        read: turns the caller's argument into sub-queries.
-    """
-
-    ask: Callable[[LM, Question], Question] = decompose_with
-    read: Callable[[Sequence[str]], tuple[str, ...]] = tuple

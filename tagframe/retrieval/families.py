@@ -31,7 +31,7 @@ COPIED = 0.6
 """Two tables are near-copies if they have at least this share of their column names in common (Jaccard)."""
 
 _NUMBER = re.compile(r"\d+")
-_YEAR = 4
+_YEAR_DIGITS = 4
 """The fewest digits of a number that names a piece."""
 
 
@@ -112,21 +112,21 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     return ()
 
 
-def meant(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
     """The pieces that a question names by a word that not all of them have; all of them if it names none.
 
     The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
     the 10 of "the top 10" is no October.
 
     >>> sales = [TableProfile(f"{year}.sales", f"{year}", "sales", ()) for year in (2023, 2024)]
-    >>> [piece.id for piece in meant(sales, "What was sold in 2024?")], len(meant(sales, "What was sold?"))
+    >>> [piece.id for piece in named_pieces(sales, "Sold in 2024?")], len(named_pieces(sales, "What was sold?"))
     (['2024.sales'], 2)
     """
-    asked = {*terms(question)}
+    stems = {*terms(question)}
     words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
     shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
     named = [
-        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR} & asked)
+        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR_DIGITS} & stems)
         + _is_written(piece.database, question)
         for own, piece in zip(words, pieces, strict=True)
     ]
@@ -187,7 +187,7 @@ def _is_written(name: str, question: str) -> bool:
     >>> _is_written("2024-Q2", "orders of 2024-q2"), _is_written("it", "is it?"), _is_written("it", "staff of IT")
     (True, False, True)
     """
-    text, sought = (question, name.upper()) if len(name) < _YEAR else (question.casefold(), name.casefold())
+    text, sought = (question, name.upper()) if len(name) < _YEAR_DIGITS else (question.casefold(), name.casefold())
     return bool(name) and re.search(rf"(?<!\w){re.escape(sought)}(?!\w)", text) is not None
 
 
@@ -210,17 +210,17 @@ def _groups(
     place = tables[0].place
     # Whether tables of one name are pieces depends on the other tables of their databases.
     state = facts.state(tables, *(f"{table.id} {table.shape}" for table in around if place and table.place == place))
-    kept = facts.get("families", database, state, lambda text: [*map(tuple, json.loads(text))])
-    if kept is not None:
-        return kept
+    stored = facts.get("families", database, state, lambda text: [*map(tuple, json.loads(text))])
+    if stored is not None:
+        return stored
     names = {table.id: table.name.casefold() for table in tables}
-    found = [
+    groups = [
         group.tables
         for group in infer_unions(tables, by_date=True, around=around)
         if len(group.tables) >= LEAST or len({names[id] for id in group.tables}) == 1
     ]
-    facts.put("families", database, state, json.dumps(found))
-    return found
+    facts.put("families", database, state, json.dumps(groups))
+    return groups
 
 
 def shared_name(names: Sequence[str]) -> str:
@@ -233,7 +233,7 @@ def shared_name(names: Sequence[str]) -> str:
     if len(of_folder) == 1 and "." in names[0]:
         return f"*.{of_folder.pop()}"
     pieces, numbers = _NUMBER.split(names[0]), [_NUMBER.findall(name) for name in names]
-    if len({len(found) for found in numbers}) > 1:
+    if len({len(digits) for digits in numbers}) > 1:
         return _NUMBER.sub("*", names[0])
-    shown = [column[0] if len(set(column)) == 1 else "*" for column in zip(*numbers, strict=True)]
-    return "".join(piece + number for piece, number in zip(pieces, [*shown, ""], strict=True))
+    parts = [column[0] if len(set(column)) == 1 else "*" for column in zip(*numbers, strict=True)]
+    return "".join(piece + number for piece, number in zip(pieces, [*parts, ""], strict=True))

@@ -35,14 +35,14 @@ from tagframe.retrieval.lexical import (
     WordIndex,
     database_index,
     database_terms,
-    said_terms,
+    description_terms,
     table_terms,
 )
 from tagframe.retrieval.links import Links
+from tagframe.retrieval.mentioned_names import Names
 from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
-from tagframe.retrieval.question import MEANT, Question
-from tagframe.retrieval.said_names import Names
+from tagframe.retrieval.question import USUAL_NAMES, Question
 from tagframe.retrieval.segment import WordsApart
 from tagframe.retrieval.vocabulary import Vocabulary
 from tagframe.retrieval.words import terms
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = frozenset({"integer", "real"})
 LAKE = 20_000
-"""An index of more columns is made all at once, while the columns are in memory, and kept in a file."""
+"""An index of more columns is made all at once, while the columns are in memory, and stored in a file."""
 _NAME = "the index"
 _REMEMBERED_QUESTIONS = 256
 
@@ -78,9 +78,9 @@ class Relevance:
 
 
 class RetrievalIndex:
-    """The tables of a corpus, ready for questions. Expensive parts are made at first use and kept.
+    """The tables of a corpus, ready for questions. Expensive parts are made at first use and stay.
 
-    The index of a lake (a large corpus) is made all at once and kept in a file beside the catalogue of the corpus. The
+    The index of a lake (a large corpus) is made at once, and stored in a file beside its catalogue. The
     next process maps that file into memory. It reads neither the columns of tables that no question is about, nor the
     texts behind the vectors.
 
@@ -119,7 +119,7 @@ class RetrievalIndex:
         self.embedder, self.declared_keys = embedder, declared_keys
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
-        self._kept: Arrays | None = None
+        self._stored: Arrays | None = None
         self._readable: tuple[TableProfile, ...] | None = None
         self._starts = np.zeros(1, dtype=np.int64)
         self._more = np.zeros((0, 0), dtype=np.float32)
@@ -133,13 +133,13 @@ class RetrievalIndex:
             kind = self._facts.state((), code_of_keys(), code_of_index(), name, str(declared_keys))
             places = {table.place for table in corpus.profiles}
             state = self._facts.state(corpus.profiles, kind, "apart" if places == {""} else "together")
-            self._kept = self._facts.arrays(_NAME, state)
+            self._stored = self._facts.arrays(_NAME, state)
         with columns_at_hand():
             self._know_tables(corpus, corpus if described is None else described, apart)
-            if kind and self._kept is None:
+            if kind and self._stored is None:
                 self._refresh(corpus, kind, state)
             self._prepare(corpus if described is None else described)
-            if self._kept is None and self._starts[-1] > LAKE:
+            if self._stored is None and self._starts[-1] > LAKE:
                 arrays = arrays_of(self, kind)
                 self._readable = None  # everything that needs them has been made
                 if state:
@@ -155,33 +155,33 @@ class RetrievalIndex:
             if arrays is not None:
                 self._facts.put_arrays(_NAME, state, arrays)
                 del self.__dict__["links"]  # links from the arrays replace them
-                self._kept = self._facts.arrays(_NAME, state) or arrays
+                self._stored = self._facts.arrays(_NAME, state) or arrays
                 return
 
     def _know_tables(self, corpus: Corpus, readable: Corpus, apart: str | None) -> None:
-        kept, profiles = self._kept, corpus.profiles
+        stored, profiles = self._stored, corpus.profiles
         self.profiles = profiles
-        if kept is None:
+        if stored is None:
             self.families = families(profiles, self._facts, apart=apart)
         else:
-            self.families = families_at(profiles, kept["pieces"])
+            self.families = families_at(profiles, stored["pieces"])
         self.tables = tuple(family.table for family in self.families)
-        shown = readable.profiles
+        named = readable.profiles
         if len(self.tables) < len(profiles):
             position = {table.id: number for number, table in enumerate(profiles)}
-            shown = tuple(
-                shown[position[one.table.id]].called(one.name) if one.parts else shown[position[one.table.id]]
+            named = tuple(
+                named[position[one.table.id]].called(one.name) if one.parts else named[position[one.table.id]]
                 for one in self.families
             )
         # Of many tables of one name in a folder, a question means one by the name of its subfolder, file or schema.
         often = Counter((table.place, table.name.casefold()) for table in self.tables if table.place)
-        shown = tuple(
+        named = tuple(
             one.called(f"{table.database}_{one.name}")
             if not family.parts and often[table.place, table.name.casefold()] >= LEAST
             else one
-            for one, table, family in zip(shown, self.tables, self.families, strict=True)
+            for one, table, family in zip(named, self.tables, self.families, strict=True)
         )
-        self.named = WordsApart(shown, partial(vocabulary, self.embedder))
+        self.named = WordsApart(named, partial(vocabulary, self.embedder))
         self._know_homes([self.links.home(position) for position in range(len(self.tables))])
         self.one_name = len({table.database for table in self.tables}) == 1
 
@@ -194,18 +194,20 @@ class RetrievalIndex:
         return numbers
 
     def _prepare(self, readable: Corpus) -> None:
-        kept = self._kept
-        if kept is None:
+        stored = self._stored
+        if stored is None:
             self._readable = self.named.whole()
-        widths = np.array([len(table.columns) for table in self.tables]) if kept is None else kept["widths"]
+        widths = np.array([len(table.columns) for table in self.tables]) if stored is None else stored["widths"]
         self._starts = np.cumsum([0, *widths.tolist()])
         self._filled = np.flatnonzero(widths)
         self.vectors: CorpusVectors | None = None
-        if self.embedder is not None and kept is None:
+        if self.embedder is not None and stored is None:
             self.vectors = self._read_vectors(readable)
-        elif self.embedder is not None and kept is not None:
+        elif self.embedder is not None and stored is not None:
             owner = np.repeat(np.arange(len(widths)), widths)
-            self.vectors = CorpusVectors(kept["tables"], kept["distinct"], kept["column_row"].astype(np.intp), owner)
+            self.vectors = CorpusVectors(
+                stored["tables"], stored["distinct"], stored["column_row"].astype(np.intp), owner
+            )
             vectors_of(readable).promise(partial(self._read_vectors, readable))
 
     def _lay_over(self, under: RetrievalIndex, id: str, profiles: Mapping[str, TableProfile]) -> None:
@@ -233,7 +235,7 @@ class RetrievalIndex:
         databases = Cut.at(numbers[home], 0, 1, len(numbers) - 1)
         known: dict[str, object] = {
             "lexical": under.lexical.laid_over(tables, [words]),
-            "said": under.said.laid_over(tables, [said_terms(named)]),
+            "descriptions": under.descriptions.laid_over(tables, [description_terms(named)]),
             "database_words": under.database_words.laid_over(databases, [database_terms([named])])
             if is_new
             else under.database_words,
@@ -281,7 +283,7 @@ class RetrievalIndex:
 
     @property
     def readable(self) -> tuple[TableProfile, ...]:
-        """All tables under readable names; not kept, as they are rarely needed once the index is made."""
+        """All tables under readable names; not stored, as they are rarely needed once the index is made."""
         return self.named.whole() if self._readable is None else self._readable
 
     @property
@@ -289,8 +291,8 @@ class RetrievalIndex:
         """How many columns each table has: shape (n,)."""
         return np.diff(self._starts)
 
-    def _kept_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        return None if self._kept is None else part_of(self._kept, name)
+    def _stored_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        return None if self._stored is None else part_of(self._stored, name)
 
     def position(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
@@ -301,8 +303,8 @@ class RetrievalIndex:
         return {table.id: position for position, table in enumerate(self.tables)}
 
     def _word_index(self, name: str, make: Callable[[Sequence[TableProfile]], WordIndex]) -> WordIndex:
-        kept = self._kept_part(name)
-        return make(self.readable) if kept is None else WordIndex((), kept)
+        stored = self._stored_part(name)
+        return make(self.readable) if stored is None else WordIndex((), stored)
 
     @once
     def lexical(self) -> WordIndex:
@@ -310,9 +312,9 @@ class RetrievalIndex:
         return self._word_index("lexical", partial(LexicalIndex, with_database=not self.one_name))
 
     @once
-    def said(self) -> WordIndex:
+    def descriptions(self) -> WordIndex:
         """BM25 over the descriptions of tables and columns."""
-        return self._word_index("said", lambda tables: WordIndex(list(map(said_terms, tables))))
+        return self._word_index("descriptions", lambda tables: WordIndex(list(map(description_terms, tables))))
 
     @once
     def database_words(self) -> WordIndex:
@@ -333,13 +335,13 @@ class RetrievalIndex:
     @once
     def vocabulary(self) -> Vocabulary:
         """The words of names."""
-        kept = self._kept_part("vocabulary")
-        return Vocabulary(self.readable) if kept is None else Vocabulary((), kept=kept)
+        stored = self._stored_part("vocabulary")
+        return Vocabulary(self.readable) if stored is None else Vocabulary((), stored=stored)
 
     @once
     def values(self) -> ValueIndex:
         """The values in cells."""
-        return ValueIndex(self.tables, self._kept_part("values"))
+        return ValueIndex(self.tables, self._stored_part("values"))
 
     def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
         """ω.
@@ -376,8 +378,8 @@ class RetrievalIndex:
     @once
     def links(self) -> Links:
         """Key pairs."""
-        kept = self._kept_part("links")
-        return Links(self.tables, declared=self.declared_keys, facts=self._facts, kept=kept)
+        stored = self._stored_part("links")
+        return Links(self.tables, declared=self.declared_keys, facts=self._facts, stored=stored)
 
     @once
     def has_rows(self) -> npt.NDArray[np.bool_]:
@@ -387,8 +389,8 @@ class RetrievalIndex:
     @once
     def is_key(self) -> npt.NDArray[np.bool_]:
         """Whether each column of the corpus is part of a key pair that links tables: shape (columns,)."""
-        if self._kept is not None:
-            return np.asarray(self._kept["is_key"], dtype=bool)
+        if self._stored is not None:
+            return np.asarray(self._stored["is_key"], dtype=bool)
         keys = self.links.key_columns()
         return np.array(
             [(position, column.name) in keys for position, table in enumerate(self.tables) for column in table.columns],
@@ -411,12 +413,12 @@ class RetrievalIndex:
         if not self.is_key[self._starts[table] + column]:
             return []
         id, name = self.tables[table].id, self.tables[table].columns[column].name
-        found = []
+        tables = []
         for other, score in self.links.of(table):
             key = self.links.best(table, other) if score >= LINKED else None
             if key is not None and (name,) == (key.left_columns if key.left_table == id else key.right_columns):
-                found.append(other)
-        return found
+                tables.append(other)
+        return tables
 
     def _column_terms(self, table: int) -> list[frozenset[str]]:
         named = self.named[table]
@@ -439,10 +441,10 @@ class RetrievalIndex:
 
     def by_table(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The largest value of each table's columns: (…, columns) to (…, n); 0 for a table without columns."""
-        found = np.zeros((*values.shape[:-1], len(self.tables)), dtype=values.dtype)
+        best = np.zeros((*values.shape[:-1], len(self.tables)), dtype=values.dtype)
         if len(self._filled):
-            found[..., self._filled] = np.maximum.reduceat(values, self._starts[self._filled], axis=-1)
-        return found
+            best[..., self._filled] = np.maximum.reduceat(values, self._starts[self._filled], axis=-1)
+        return best
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Unit vectors of texts that search, such as a question: shape (len(texts), d)."""
@@ -473,9 +475,9 @@ class RetrievalIndex:
             return Relevance(np.zeros(count), np.zeros(count), np.zeros((0, count)), np.zeros((0, count)), ())
         known = self._question(question)
         each, labels = known.words, tuple(word.text for word in question.content)
-        if question.told:
-            each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.told])])
-            labels = (*labels, *question.told)
+        if question.added_subqueries:
+            each = np.concatenate([each, self.encode([plain(subquery) for subquery in question.added_subqueries])])
+            labels = (*labels, *question.added_subqueries)
         # Once for each distinct text, in the vectors' precision: a lake has a hundred thousand columns. All of them are
         # needed, since signals compare every table with all others. FAISS would only find the nearest ones: among
         # 193,000 texts, 98 % of a thousand in half of the product's 47 ms.
@@ -508,19 +510,19 @@ class RetrievalIndex:
         if self.vectors is None or not question.measures:
             return np.zeros((0, len(tables)))
         known = {word.text: row for word, row in zip(question.content, self._question(question).words, strict=True)}
-        meant = [[MEANT[word.lower()]] if word.lower() in MEANT else [] for word in question.measures]
-        asked = [
-            [*([known[word]] if word in known else []), *(self.encode(texts) if texts else [])]
-            for word, texts in zip(question.measures, meant, strict=True)
+        usual = [[USUAL_NAMES[word.lower()]] if word.lower() in USUAL_NAMES else [] for word in question.measures]
+        texts = [
+            [*([known[word]] if word in known else []), *(self.encode(others) if others else [])]
+            for word, others in zip(question.measures, usual, strict=True)
         ]
-        found = np.zeros((len(asked), len(tables)))
+        best = np.zeros((len(texts), len(tables)))
         for position, table in enumerate(tables):
             part = slice(self._starts[table], self._starts[table + 1])
             numbers = np.array([_is_number(one) for one in self.tables[table].columns], dtype=bool) & ~self.is_key[part]
             if numbers.any():
                 columns = self._columns_of(part)[numbers].T
-                found[:, position] = [max(float((vectors @ columns).max()), 0.0) for vectors in map(np.stack, asked)]
-        return found
+                best[:, position] = [max(float((vectors @ columns).max()), 0.0) for vectors in map(np.stack, texts)]
+        return best
 
     def vector(self, question: Question) -> Floats | None:
         """The vector of a question: shape (d,); None without an embedder."""
@@ -567,7 +569,9 @@ class RetrievalIndex:
         else:
             wanted = [frozenset(terms(plain(subquery))) for subquery in subqueries]
             each = [
-                np.array([[len(one & held) / max(len(one), 1) for held in self._column_terms(table)] for one in wanted])
+                np.array(
+                    [[len(one & words) / max(len(one), 1) for words in self._column_terms(table)] for one in wanted]
+                )
                 for table in tables
             ]
         each = [

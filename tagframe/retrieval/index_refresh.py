@@ -21,20 +21,20 @@ from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.retrieval.cell_values import ValueIndex, is_lake
-from tagframe.retrieval.lexical import WordIndex, database_terms, said_terms, table_terms
+from tagframe.retrieval.lexical import WordIndex, database_terms, description_terms, table_terms
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
-_PARTS = ("lexical", "said", "database_words", "vocabulary", "values", "links")
+_PARTS = ("lexical", "descriptions", "database_words", "vocabulary", "values", "links")
 """The parts of an index that are saved beside vectors, families and keys."""
 
-_MOST = 0.5
+_MAX_CHANGED_SHARE = 0.5
 """If at least this share of the tables is new, the whole index is made again."""
 
-_SPARSE = 2
+_MAX_UNUSED_FACTOR = 2
 """Unused vectors are removed once fewer than one in so many belongs to a column."""
 
 _DIGEST = 16
@@ -42,9 +42,9 @@ _DIGEST = 16
 Numbers = npt.NDArray[np.int64]
 
 
-def part_of(kept: Arrays, name: str) -> dict[str, npt.NDArray[Any]]:
+def part_of(arrays: Arrays, name: str) -> dict[str, npt.NDArray[Any]]:
     """The arrays of one part."""
-    return {key.partition(".")[2]: array for key, array in kept.items() if key.startswith(f"{name}.")}
+    return {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
 
 
 def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
@@ -55,21 +55,21 @@ def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
         kind: a text for what else the arrays depend on: code and embedder.
     """
     parts = {name: getattr(index, name).arrays() for name in _PARTS}
-    found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-    found |= {"widths": index.widths, "is_key": index.is_key, "pieces": _pieces(index), **_state(index, kind)}
+    arrays_by_name = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+    arrays_by_name |= {"widths": index.widths, "is_key": index.is_key, "pieces": _pieces(index), **_state(index, kind)}
     if index.vectors is not None:
         vectors = index.vectors
         of_tables, of_columns = _documents(index.readable, index.one_name)
         documents = np.zeros(len(vectors.distinct), dtype=np.uint64)
         documents[vectors.column_row] = hash_texts(of_columns)
-        found |= {
+        arrays_by_name |= {
             "tables": vectors.tables,
             "distinct": vectors.distinct,
             "column_row": vectors.column_row.astype(np.int32),
             "table_documents": hash_texts(of_tables),
             "documents": documents,
         }
-    return found
+    return arrays_by_name
 
 
 def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) -> dict[str, Any] | None:
@@ -85,13 +85,13 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     if "kind" not in before or not np.array_equal(state["kind"], before["kind"]):
         return None  # another tagframe's, or another embedder's
     tables = Cut.between(_digests(before["states"]), _digests(state["states"]))
-    if len(tables.new) > _MOST * len(index.tables):
+    if len(tables.new) > _MAX_CHANGED_SHARE * len(index.tables):
         return None
     # Keys of a database are inferred from all its tables.
     databases = Cut.between(_digests(before["databases"]), _digests(state["databases"]))
     changed = sorted({*np.flatnonzero(np.isin(index.database, databases.new)).tolist(), *tables.new.tolist()})
-    shown = index.named.of([index.named.own[position] for position in changed]).whole()
-    named = dict(zip(changed, shown, strict=True))
+    profiles = index.named.of([index.named.own[position] for position in changed]).whole()
+    named = dict(zip(changed, profiles, strict=True))
     new = _New(index, tables, [named[position] for position in tables.new.tolist()])
     columns = tables.of_parts(before["widths"], new.widths)
     widths = tables.into(before["widths"], new.widths)
@@ -103,12 +103,12 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
         of_database.setdefault(int(index.database[position]), []).append(table)
     of_words = {
         "lexical": (tables, [table_terms(table, with_database=not index.one_name) for table in new.named]),
-        "said": (tables, list(map(said_terms, new.named))),
+        "descriptions": (tables, list(map(description_terms, new.named))),
         "database_words": (databases, [database_terms(of_database[number]) for number in databases.new.tolist()]),
     }
     parts: dict[str, dict[str, Any]] = {
         **{name: WordIndex((), part_of(before, name)).laid_over(*over).arrays() for name, over in of_words.items()},
-        "vocabulary": Vocabulary((), kept=part_of(before, "vocabulary"))
+        "vocabulary": Vocabulary((), stored=part_of(before, "vocabulary"))
         .laid_over(new.named, tables, columns, widths)
         .arrays(),
         "values": ValueIndex((), part_of(before, "values"))
@@ -116,15 +116,15 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
         .arrays(),
         "links": index.links.arrays(part_of(before, "links"), tables, changed),
     }
-    found = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
-    found |= {"widths": widths, "pieces": _pieces(index), **state}
-    found["is_key"] = columns.into(before["is_key"], np.zeros(len(columns.new), dtype=bool))
+    arrays_by_name = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+    arrays_by_name |= {"widths": widths, "pieces": _pieces(index), **state}
+    arrays_by_name["is_key"] = columns.into(before["is_key"], np.zeros(len(columns.new), dtype=bool))
     keys = index.links.key_columns({index.tables[position].database for position in changed})
     starts = np.cumsum(widths) - widths
     for position in changed:
-        held = [(position, column.name) in keys for column in index.tables[position].columns]
-        found["is_key"][starts[position] : starts[position] + len(held)] = held
-    return found | (_vectors(before, new, columns, corpus) if index.embedder is not None else {})
+        in_keys = [(position, column.name) in keys for column in index.tables[position].columns]
+        arrays_by_name["is_key"][starts[position] : starts[position] + len(in_keys)] = in_keys
+    return arrays_by_name | (_vectors(before, new, columns, corpus) if index.embedder is not None else {})
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[st
     rows = np.array(
         [position.get(text, row) for text, row in zip(of_columns, own.tolist(), strict=True)], dtype=np.int32
     )
-    found = {
+    arrays = {
         "tables": new.cut.into(before["tables"], vectors),
         "table_documents": new.cut.into(before["table_documents"], hash_texts(of_tables)),
         "column_row": columns.into(before["column_row"], rows),
@@ -177,13 +177,13 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[st
         "documents": before["documents"],
     }
     if more:
-        found["distinct"] = np.concatenate([before["distinct"], encoded[len(apart) :]])
-        found["documents"] = np.concatenate([before["documents"], hash_texts(more)])
-    used = np.unique(found["column_row"])
-    if _SPARSE * len(used) < len(found["distinct"]):
-        found["column_row"] = np.searchsorted(used, found["column_row"]).astype(np.int32)
-        found["distinct"], found["documents"] = found["distinct"][used], found["documents"][used]
-    return found
+        arrays["distinct"] = np.concatenate([before["distinct"], encoded[len(apart) :]])
+        arrays["documents"] = np.concatenate([before["documents"], hash_texts(more)])
+    used = np.unique(arrays["column_row"])
+    if _MAX_UNUSED_FACTOR * len(used) < len(arrays["distinct"]):
+        arrays["column_row"] = np.searchsorted(used, arrays["column_row"]).astype(np.int32)
+        arrays["distinct"], arrays["documents"] = arrays["distinct"][used], arrays["documents"][used]
+    return arrays
 
 
 _DOCUMENTS = ("table_documents", "documents")
@@ -221,8 +221,8 @@ def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
         "kind": _rows([f"{kind}\n{index.one_database} {index.one_name}"]),
         "states": _rows(
             [
-                f"{one.table.id}\n{shown.name}\n{digest_of(one.table)}"
-                for one, shown in zip(index.families, index.named.own, strict=True)
+                f"{one.table.id}\n{profile.name}\n{digest_of(one.table)}"
+                for one, profile in zip(index.families, index.named.own, strict=True)
             ]
         ),
         "databases": _rows([f"{name}\n{links[name]}" for name in sorted(links)]),

@@ -44,52 +44,52 @@ few: with so many statements, the learned cost of each further table in a set ha
 statements weigh as much as all other evidence, if rows of all tables are known and names or cells contain all words of
 the question. If nothing of that is known, every statement counts fully."""
 
-TOLD = ("told",)
-"""told: used if only names are known of the tables and the examples are very similar to the question
+BELIEVED = ("believed",)
+"""believed: used if only names are known of the tables and the examples are very similar to the question
 (:attr:`~tagframe.retrieval.problem.Examples.like`). It is the odds that the probability of a set is what the nearest
 examples or the posterior say, and not what names say."""
 
-CERTAIN = 20.0
+CORRECTION_LOG_ODDS = 20.0
 """The log-odds of a table if a person has said whether this question needs it."""
 
-_NEAR = 0.05
+_COSINE_SCALE = 0.05
 """A question whose cosine is lower by this much counts e times less."""
 
-_STEEP = 4
+_LIKENESS_EXPONENT = 4
 """The exponent that makes distant or few examples count less. If it is lower, statements about other tables mislead
 more, and the third statement of a warehouse raises the probability of a set by more than a tenth."""
 
-_LIKELY = 4.0
+_LIKELY_TABLES = 4.0
 """The number of likely tables for which other tables are looked up that are read together with them."""
 
-_NEAREST = 64
+_MOST_EXAMPLES = 64
 """The number of examples with whose tables sets are compared."""
 
-_SAMPLE = 300
+_TRUST_SAMPLE = 300
 """The number of examples used to measure how well questions predict tables."""
 
 
-_UNLIKE = 0.05
+_MIN_KIND_SHARE = 0.05
 """What was learned counts fully for a question that is nearer to its nearest example than at least this share of the
 examples are to theirs. Other questions are probably of another kind, for example if the log is another department's."""
 
-_KINDS = 10
+_MIN_EXAMPLES_OF_A_KIND = 10
 """With fewer examples, every question counts as being of their kind."""
 
-_SEEN = 0.05
+_MIN_ODDS_SHARE = 0.05
 """What was learned counts fully for a question if a table that a statement reads has at least this share of the best
 table's odds by the first stage. For questions about tables that no statement reads, the share is .01 in the median, for
 others 1, and .07 at the tenth part (FIBEN, 30 statements, where the value was chosen). Where names say nothing,
 all tables have much the same odds.
 """
 
-_SAME = 0.95
+_MIN_SAME_COSINE = 0.95
 """From this cosine on, two questions are the same in other words."""
 
-_LIKE = 0.6
+_MAX_LIKE_COSINE = 0.6
 """From this cosine on, a question is similar to another one, however similar the examples are to each other."""
 
-_OTHERS = 100
+_NEARNESS_SAMPLE = 100
 """The number of examples used to measure how similar they are to each other."""
 
 
@@ -101,14 +101,14 @@ class Known:
         members: shape (m, 2): statement and table, for every table that a statement reads.
         count: the number of tables.
         times: shape (e,), the weight of each statement.
-        asked: shape (q,), the statements that have a question.
+        questions: shape (q,), the statements that have a question.
         vectors: shape (q, d), the vectors of these questions; rows of length 1.
     """
 
     members: npt.NDArray[np.intp]
     count: int
     times: Floats
-    asked: npt.NDArray[np.intp]
+    questions: npt.NDArray[np.intp]
     vectors: Floats
 
     @cached_property
@@ -140,7 +140,7 @@ class Known:
 
         A log of one department says nothing of the tables of another one, so it must not lower them.
         """
-        return min(float(np.exp(prior[self.usage > 0].max(initial=-np.inf))) / _SEEN, 1.0)
+        return min(float(np.exp(prior[self.usage > 0].max(initial=-np.inf))) / _MIN_ODDS_SHARE, 1.0)
 
     def by_table(self, values: Floats) -> Floats:
         """For each table, the sum of a value over the statements that read it: (e,) to (n,)."""
@@ -157,51 +157,57 @@ class Known:
         row = np.full(len(self.times), -1)
         row[statements] = np.arange(len(statements))
         inside = self.members[row[self.members[:, 0]] >= 0]
-        found = np.zeros((len(statements), self.count), dtype=bool)
-        found[row[inside[:, 0]], inside[:, 1]] = True
-        return found
+        reads = np.zeros((len(statements), self.count), dtype=bool)
+        reads[row[inside[:, 0]], inside[:, 1]] = True
+        return reads
 
     @cached_property
     def trust(self) -> float:
         """How much better the nearest other questions predict an example's tables than the tables' usage does; 0 if
         questions and statements are unrelated."""
-        chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_SAMPLE, len(self.asked))).astype(np.intp))
+        chosen = np.unique(
+            np.linspace(0, len(self.questions) - 1, min(_TRUST_SAMPLE, len(self.questions))).astype(np.intp)
+        )
         if len(chosen) < 2:
             return 0.0
         near = self.vectors[chosen] @ self.vectors[chosen].T
         np.fill_diagonal(near, -np.inf)
-        tables = self.read(self.asked[chosen]).astype(np.float64)
+        tables = self.read(self.questions[chosen]).astype(np.float64)
         gain = _weights(near) @ tables - (tables.sum(axis=0) - tables) / (len(chosen) - 1)
         return max(float(((gain * tables).sum(axis=1) / np.maximum(tables.sum(axis=1), 1)).mean()), 0.0)
 
     @cached_property
     def nearness(self) -> Floats:
         """The cosine of each of some examples and its nearest other one that is not the same in other words, ascending;
-        cosines above :data:`_LIKE` count as that."""
-        chosen = np.unique(np.linspace(0, len(self.asked) - 1, min(_OTHERS, len(self.asked))).astype(np.intp))
+        cosines above :data:`_MAX_LIKE_COSINE` count as that."""
+        chosen = np.unique(
+            np.linspace(0, len(self.questions) - 1, min(_NEARNESS_SAMPLE, len(self.questions))).astype(np.intp)
+        )
         near = self.vectors[chosen] @ self.vectors.T
-        return np.sort(np.minimum(np.where(near < _SAME, near, -1.0).max(axis=1, initial=-1.0), _LIKE))
+        return np.sort(
+            np.minimum(np.where(near < _MIN_SAME_COSINE, near, -1.0).max(axis=1, initial=-1.0), _MAX_LIKE_COSINE)
+        )
 
     def of_its_kind(self, vector: Floats | None) -> float:
         """How far a question is of the same kind as the learned ones, in [0, 1]; 1 if that cannot be judged."""
-        if vector is None or len(self.asked) < _KINDS:
+        if vector is None or len(self.questions) < _MIN_EXAMPLES_OF_A_KIND:
             return 1.0
         below = np.searchsorted(self.nearness, (self.vectors @ vector).max(), side="right") / len(self.nearness)
-        return 1 - (1 - min(float(below) / _UNLIKE, 1.0)) * len(self.asked) / len(self.times)
+        return 1 - (1 - min(float(below) / _MIN_KIND_SHARE, 1.0)) * len(self.questions) / len(self.times)
 
     def without(self, statements: Iterable[int]) -> Known:
         """The same without some statements; the trust in questions and their nearness to each other stay unchanged."""
-        kept = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
+        others = np.setdiff1d(np.arange(len(self.times)), np.array(sorted(statements), dtype=np.intp))
         number = np.full(len(self.times), -1)
-        number[kept] = np.arange(len(kept))
+        number[others] = np.arange(len(others))
         members = self.members[number[self.members[:, 0]] >= 0]
-        asks = number[self.asked] >= 0
-        found = Known(
+        asks = number[self.questions] >= 0
+        rest = Known(
             np.stack([number[members[:, 0]], members[:, 1]], axis=1),
-            self.count, self.times[kept], number[self.asked[asks]], self.vectors[asks],
+            self.count, self.times[others], number[self.questions[asks]], self.vectors[asks],
         )  # fmt: skip
-        found.__dict__.update(trust=self.trust, nearness=self.nearness)
-        return found
+        rest.__dict__.update(trust=self.trust, nearness=self.nearness)
+        return rest
 
     def signals(self, vector: Floats | None, prior: Floats, weights: Floats) -> Floats:
         """The learned evidence for each table and one question: shape (n, len(SIGNALS)).
@@ -211,38 +217,38 @@ class Known:
             prior: shape (n,), the first stage's score; the best is 0.
             weights: shape (len(SIGNALS),); they choose the likely tables for ``together``.
         """
-        found = np.zeros((self.count, len(SIGNALS)))
-        found[:, 0] = prior
-        found[:, 1] = np.log1p(2 * self.usage)
-        if vector is not None and len(self.asked) and self.trust:
+        evidence = np.zeros((self.count, len(SIGNALS)))
+        evidence[:, 0] = prior
+        evidence[:, 1] = np.log1p(2 * self.usage)
+        if vector is not None and len(self.questions) and self.trust:
             cosine = self.vectors @ vector
             share, nearest = np.zeros((2, len(self.times)))
-            share[self.asked] = _weights(cosine[None])[0]
-            nearest[self.asked] = np.maximum(cosine, 0.0)
+            share[self.questions] = _weights(cosine[None])[0]
+            nearest[self.questions] = np.maximum(cosine, 0.0)
             statement, table = self.members.T
-            found[:, 2] = self.trust * np.bincount(table, share[statement], minlength=self.count)
-            np.maximum.at(found[:, 3], table, self.trust * nearest[statement])
-        scores = found @ weights
+            evidence[:, 2] = self.trust * np.bincount(table, share[statement], minlength=self.count)
+            np.maximum.at(evidence[:, 3], table, self.trust * nearest[statement])
+        scores = evidence @ weights
         odds = np.exp(scores - scores.max(initial=-np.inf))
-        each = np.minimum(_LIKELY * odds / max(float(odds.sum()), 1e-300), 1.0) / (self.usage + 1)
-        found[:, 4] = self.by_table(self.by_statement(each)) - self.usage * each
-        return found
+        each = np.minimum(_LIKELY_TABLES * odds / max(float(odds.sum()), 1e-300), 1.0) / (self.usage + 1)
+        evidence[:, 4] = self.by_table(self.by_statement(each)) - self.usage * each
+        return evidence
 
     def examples(self, vector: Floats | None, shares: Sequence[float] = (1.0, 1.0)) -> Examples:
         """The nearest examples of a question, with the weight of each, and of all of them (:meth:`shares`)."""
-        if vector is None or not len(self.asked):
+        if vector is None or not len(self.questions):
             return Examples(np.zeros((0, self.count), dtype=bool), np.zeros(0), np.zeros(0), *shares)
         cosine = self.vectors @ vector
-        best = np.argsort(-cosine, kind="stable")[:_NEAREST]
-        chosen = self.asked[best]
+        best = np.argsort(-cosine, kind="stable")[:_MOST_EXAMPLES]
+        chosen = self.questions[best]
         weight = self.trust * _weights(cosine[None, best])[0]
-        like = self.trust * (shares[0] * max(float(cosine[best[0]]), 0.0)) ** _STEEP
+        like = self.trust * (shares[0] * max(float(cosine[best[0]]), 0.0)) ** _LIKENESS_EXPONENT
         return Examples(self.read(chosen), self.sizes[chosen], weight, shares[0], shares[1], like)
 
 
 def _weights(cosine: Floats) -> Floats:
     """The weight of each example, row by row; each row sums to 1."""
-    odds = np.exp((cosine - cosine.max(axis=1, keepdims=True)) / _NEAR)
+    odds = np.exp((cosine - cosine.max(axis=1, keepdims=True)) / _COSINE_SCALE)
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
@@ -258,10 +264,10 @@ def known_of(index: RetrievalIndex, statements: Sequence[Statement], vectors: Ve
         vectors: the store of vectors of questions.
     """
     given = tuple(statements)
-    held = _made.get(index)
-    if held is None or held[0] != given:
-        held = _made[index] = given, _known(index, given, vectors)
-    return held[1] if len(held[1].members) else None
+    made = _made.get(index)
+    if made is None or made[0] != given:
+        made = _made[index] = given, _known(index, given, vectors)
+    return made[1] if len(made[1].members) else None
 
 
 def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: VectorStore) -> Known:
@@ -271,21 +277,21 @@ def _known(index: RetrievalIndex, statements: Sequence[Statement], vectors: Vect
         for row, one in enumerate(statements)
         for table in sorted({position[id] for id in one.tables if id in position})
     ]
-    asked = [row for row, one in enumerate(statements) if one.question] if index.embedder is not None else []
+    with_question = [row for row, one in enumerate(statements) if one.question] if index.embedder is not None else []
     encoded = np.zeros((0, 0))
-    if asked and index.embedder is not None:
-        known, rows = vectors.encode(index.embedder, [statements[row].question for row in asked])
+    if with_question and index.embedder is not None:
+        known, rows = vectors.encode(index.embedder, [statements[row].question for row in with_question])
         encoded = known[rows].astype(np.float64)
     return Known(
         np.array(members, dtype=np.intp).reshape(-1, 2),
         len(index.tables),
         np.array([1 + np.log(max(one.times, 1)) for one in statements]),
-        np.array(asked, dtype=np.intp),
+        np.array(with_question, dtype=np.intp),
         encoded,
     )
 
 
-def told(index: RetrievalIndex, statements: Sequence[Statement], question: Question) -> Floats | None:
+def correction_of(index: RetrievalIndex, statements: Sequence[Statement], question: Question) -> Floats | None:
     """The log-odds of each table, if a person has said which tables this very question needs; None if not.
 
     Args:
@@ -293,13 +299,13 @@ def told(index: RetrievalIndex, statements: Sequence[Statement], question: Quest
         statements: the statements that were learned; of two corrections of this question, the later one counts.
         question: as asked.
     """
-    asked = spoken(question.text)
-    said = [one for one in statements if one.by == "user" and one.question and spoken(one.question) == asked]
-    if not said:
+    text = spoken(question.text)
+    corrections = [one for one in statements if one.by == "user" and one.question and spoken(one.question) == text]
+    if not corrections:
         return None
-    tables = {*said[-1].tables}
+    tables = {*corrections[-1].tables}
     is_in = [bool(tables & {*(one.parts or (one.table.id,))}) for one in index.families]
-    return np.where(is_in, CERTAIN, -CERTAIN)
+    return np.where(is_in, CORRECTION_LOG_ODDS, -CORRECTION_LOG_ODDS)
 
 
 def set_signals(utilities: Floats, own: Floats, examples: Examples, members: Floats) -> Floats:

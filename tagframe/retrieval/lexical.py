@@ -28,16 +28,16 @@ def table_terms(table: TableProfile, *, with_database: bool = True) -> list[str]
 
     Descriptions of the table and its columns are included.
     """
-    texts = [table.name, *(column.name for column in table.columns), *_said(table)]
+    texts = [table.name, *(column.name for column in table.columns), *_of_descriptions(table)]
     return [term for text in ([table.database, *texts] if with_database else texts) for term in _cut(text)]
 
 
-def said_terms(table: TableProfile) -> list[str]:
+def description_terms(table: TableProfile) -> list[str]:
     """The words of the descriptions of a table and of its columns."""
-    return [term for text in _said(table) for term in _cut(text)]
+    return [term for text in _of_descriptions(table) for term in _cut(text)]
 
 
-def _said(table: TableProfile) -> list[str]:
+def _of_descriptions(table: TableProfile) -> list[str]:
     return [text for text in (table.description, *(column.description for column in table.columns)) if text]
 
 
@@ -49,14 +49,14 @@ class WordIndex:
 
     Args:
         documents: the words of each.
-        kept: a result of :meth:`arrays`, instead of documents.
+        stored: a result of :meth:`arrays`, instead of documents.
     """
 
-    def __init__(self, documents: Sequence[Sequence[str]], kept: Arrays | None = None) -> None:
-        if kept is not None:
-            self._lengths = kept["lengths"]
-            self._words = {word: n for n, word in enumerate(texts_of(kept["words"], len(kept["starts"]) - 1))}
-            self._starts, self._documents, self._often = kept["starts"], kept["documents"], kept["often"]
+    def __init__(self, documents: Sequence[Sequence[str]], stored: Arrays | None = None) -> None:
+        if stored is not None:
+            self._lengths = stored["lengths"]
+            self._words = {word: n for n, word in enumerate(texts_of(stored["words"], len(stored["starts"]) - 1))}
+            self._starts, self._documents, self._often = stored["starts"], stored["documents"], stored["often"]
         else:
             self._lengths = np.array([len(document) for document in documents], dtype=np.int64)
             self._words = {}
@@ -91,8 +91,8 @@ class WordIndex:
 
     def arrays(self) -> dict[str, Any]:
         """The index as arrays, to be saved; words have no line breaks."""
-        found = {"starts": self._starts, "documents": self._documents, "often": self._often, "lengths": self._lengths}
-        return {"words": text_array(list(self._words)), **found}
+        arrays = {"starts": self._starts, "documents": self._documents, "often": self._often, "lengths": self._lengths}
+        return {"words": text_array(list(self._words)), **arrays}
 
     def laid_over(self, cut: Cut, documents: Sequence[Sequence[str]]) -> WordIndex:
         """The index with changed documents, equal to an index that is made from scratch.
@@ -102,12 +102,12 @@ class WordIndex:
             documents: the words of the documents that are added.
         """
         stay, positions = cut.moved(self._documents)
-        held = np.repeat(np.arange(len(self._words)), np.diff(self._starts))[stay]
+        stays = np.repeat(np.arange(len(self._words)), np.diff(self._starts))[stay]
         made = WordIndex(())
         made._words = dict(self._words)
         words, new, often = _pairs(documents, made._words)
         made._put(
-            np.concatenate([held, words]),
+            np.concatenate([stays, words]),
             np.concatenate([positions, cut.new[new]]),
             np.concatenate([self._often[stay], often]),
         )
@@ -115,20 +115,20 @@ class WordIndex:
         made._index = made._weighed()
         return made
 
-    def scores(self, asked: Sequence[str]) -> Floats:
+    def scores(self, terms: Sequence[str]) -> Floats:
         """BM25 of every document for the terms of a text: shape (n,), 0 for documents without any of them."""
-        known = [self._words[form] for form in self._forms(asked)]
+        known = [self._words[form] for form in self._forms(terms)]
         if not known:
             return np.zeros(len(self._lengths))
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
 
-    def words_of(self, document: int, asked: Iterable[str]) -> list[str]:
+    def words_of(self, document: int, terms: Iterable[str]) -> list[str]:
         """The words among these that a document has."""
-        return [form for form in self._forms(asked) if self._has(self._words[form], document)]
+        return [form for form in self._forms(terms) if self._has(self._words[form], document)]
 
-    def _forms(self, asked: Iterable[str]) -> list[str]:
+    def _forms(self, terms: Iterable[str]) -> list[str]:
         """The words, each as the documents have it, if they do."""
-        return [form for word in asked if (form := known_form(word, self._words)) is not None]
+        return [form for word in terms if (form := known_form(word, self._words)) is not None]
 
     def _has(self, word: int, document: int) -> bool:
         part = self._documents[self._starts[word] : self._starts[word + 1]]
@@ -142,8 +142,8 @@ def _pairs(documents: Sequence[Sequence[str]], words: dict[str, int]) -> tuple[N
     numbers = (words.setdefault(word, len(words)) for document in documents for word in document)
     every = np.fromiter(numbers, dtype=np.int64, count=sum(lengths))
     several = every * max(len(documents), 1) + np.repeat(np.arange(len(documents)), lengths)
-    found, often = np.unique(several, return_counts=True)
-    return found // max(len(documents), 1), found % max(len(documents), 1), often
+    distinct, often = np.unique(several, return_counts=True)
+    return distinct // max(len(documents), 1), distinct % max(len(documents), 1), often
 
 
 _K1, _B = 1.5, 0.75

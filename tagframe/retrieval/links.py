@@ -1,4 +1,4 @@
-"""Link scores: the best key pair between two tables. Keys are facts of a database, inferred once and kept.
+"""Link scores: the best key pair between two tables. Keys are facts of a database, inferred once and stored.
 
 A link score is the pair's :func:`~tagframe.keys.evidence_share`, 1 for the surest. Selectors add up evidence, not
 probabilities.
@@ -20,7 +20,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
 from tagframe.keys.database_keys import DatabaseKeys, database_keys, places_of
 from tagframe.keys.inference import with_told
-from tagframe.progress import shown
+from tagframe.progress import track
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
@@ -51,15 +51,15 @@ class _Pairs:
 class Links:
     """The key pairs of a corpus, best first, between any two of its tables.
 
-    For a lake, the scores are kept as arrays: a question looks at the neighbours of tables in a dozen databases, but
+    For a lake, the scores are stored as arrays: a question looks at the neighbours of tables in a dozen databases, but
     needs the pairs themselves in one or two only.
 
     Args:
         tables: the profiles, in the order that indices refer to.
         declared: whether keys that the source declares are used (with a score of 1).
         facts: the store of key pairs; None keeps them for this process only.
-        kept: the result of :meth:`arrays` for the same tables.
-        but: a database for which nothing is kept.
+        stored: the result of :meth:`arrays` for the same tables.
+        but: a database for which nothing is stored.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Links:
         *,
         declared: bool = True,
         facts: ComputedStore | None = None,
-        kept: Arrays | None = None,
+        stored: Arrays | None = None,
         but: str | None = None,
     ) -> None:
         self._tables = tables
         self._declared = declared
         self._facts = ComputedStore() if facts is None else facts
-        self._kept, self._but = kept, but
+        self._stored, self._but = stored, but
         self._index = {table.id: position for position, table in enumerate(tables)}
         self._databases: dict[str, list[int]] = defaultdict(list)
         for position, table in enumerate(tables):
@@ -94,29 +94,29 @@ class Links:
             cut: how the order of tables has changed since.
             changed: the tables of databases that have changed.
         """
-        held = None if before is None or cut is None else _carried(before, cut)
-        wanted = range(len(self._tables)) if held is None else sorted(changed)
-        found: list[tuple[int, int, float, bool]] = []
+        carried = None if before is None or cut is None else _carried(before, cut)
+        wanted = range(len(self._tables)) if carried is None else sorted(changed)
+        links: list[tuple[int, int, float, bool]] = []
         for table in wanted:
-            found += ((table, *link) for link in self._links(table))
+            links += ((table, *link) for link in self._links(table))
             self._forget(AT_HAND)
         self._forget(0)
-        parts = [np.array(part) for part in (zip(*found, strict=True) if found else ((), (), (), ()))]
-        if held is not None:
-            stay = ~np.isin(held[0], wanted)
-            parts = [np.concatenate([part[stay], new]) for part, new in zip(held, parts, strict=True)]
+        parts = [np.array(part) for part in (zip(*links, strict=True) if links else ((), (), (), ()))]
+        if carried is not None:
+            stay = ~np.isin(carried[0], wanted)
+            parts = [np.concatenate([part[stay], new]) for part, new in zip(carried, parts, strict=True)]
         order = np.argsort(parts[0], kind="stable")
         return _by_table([part[order] for part in parts], len(self._tables))
 
     def states(self) -> dict[str, str]:
         """For each home a text of all that its keys depend on, keys to other databases included."""
-        found: dict[str, list[str]] = defaultdict(list)
+        parts_of: dict[str, list[str]] = defaultdict(list)
         for name, members in self._databases.items():
-            found[self.home(members[0])].append(self._source(name).state)
+            parts_of[self.home(members[0])].append(self._source(name).state)
         for ends, keys in self._between.items():
             for home in {self.home(end) for end in ends}:
-                found[home] += [f"{key.left} {key.right} {key.score}" for key in keys]
-        return {home: " ".join(parts) for home, parts in found.items()}
+                parts_of[home] += [f"{key.left} {key.right} {key.score}" for key in keys]
+        return {home: " ".join(parts) for home, parts in parts_of.items()}
 
     def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
         """The links with one table added or replaced; the keys of its database are inferred again.
@@ -125,14 +125,14 @@ class Links:
             cut: how the order of tables changes.
             tables: all tables, the new one included.
         """
-        kept = None if self._kept is None else _by_table(_carried(self._kept, cut), len(tables))
+        stored = None if self._stored is None else _by_table(_carried(self._stored, cut), len(tables))
         database = tables[cut.new[0]].database
-        return Links(tables, declared=self._declared, facts=self._facts, kept=kept, but=database)
+        return Links(tables, declared=self._declared, facts=self._facts, stored=stored, but=database)
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
         """All key pairs between the tables, best first."""
-        found = [key for _, keys in self._among(set(tables)) for key in keys]
-        return sorted(found, key=lambda key: (-key.score, key.left, key.right))
+        every = [key for _, keys in self._among(set(tables)) for key in keys]
+        return sorted(every, key=lambda key: (-key.score, key.left, key.right))
 
     def best(self, left: int, right: int) -> KeyPair | None:
         """The best key pair of two tables, or None."""
@@ -152,19 +152,19 @@ class Links:
     def _between_any(self, tables: Sequence[int], dtype: Any, part: int) -> npt.NDArray[Any]:
         """A part of :data:`Link` between any two of some tables: shape (n, n); 0 where there is none."""
         position = {table: row for row, table in enumerate(tables)}
-        found = np.zeros((len(tables), len(tables)), dtype=dtype)
+        matrix = np.zeros((len(tables), len(tables)), dtype=dtype)
         for row, table in enumerate(tables):
             for link in self._links(table):
                 if link[0] in position:
-                    found[row, position[link[0]]] = link[part]
-        return found
+                    matrix[row, position[link[0]]] = link[part]
+        return matrix
 
     def of(self, table: int) -> Sequence[tuple[int, float]]:
         """The other tables with which a table has key pairs, ascending, and the best score of each."""
         return [(other, score) for other, score, _ in self._links(table)]
 
     def _links(self, table: int) -> list[Link]:
-        if self._kept is None or self._tables[table].database == self._but:
+        if self._stored is None or self._tables[table].database == self._but:
             known = self._of(self._tables[table].database).known
             if table not in known:
                 id = self._tables[table].id
@@ -173,8 +173,8 @@ class Links:
                     for other, keys in self._around(table)
                 ]
             return known[table]
-        part = slice(*self._kept["starts"][table : table + 2].tolist())
-        return list(zip(*(self._kept[name][part].tolist() for name in _PARTS), strict=True))
+        part = slice(*self._stored["starts"][table : table + 2].tolist())
+        return list(zip(*(self._stored[name][part].tolist() for name in _PARTS), strict=True))
 
     def neighbours(self, tables: Sequence[int], limit: int) -> list[int]:
         """Up to ``limit`` other tables that are linked to these, those with the surest links first."""
@@ -194,13 +194,13 @@ class Links:
         """
         wanted = self._databases if databases is None else sorted(databases)
         sources = {database: self._source(database) for database in wanted}
-        kept = self._facts.get_all("key columns", [source.state for source in sources.values()])
+        stored = self._facts.get_all("key columns", [source.state for source in sources.values()])
         work = ((len(self._databases[database]), source) for database, source in sources.items())
-        found: set[tuple[int, str]] = set()
+        columns: set[tuple[int, str]] = set()
         count = sum(len(self._databases[database]) for database in wanted)
-        for source in shown(work, count, "looking for keys", "table"):
-            found |= {(self._index[table], name) for table, name in source.columns(LINKED, kept.get(source.state))}
-        return found | {
+        for source in track(work, count, "looking for keys", "table"):
+            columns |= {(self._index[table], name) for table, name in source.columns(LINKED, stored.get(source.state))}
+        return columns | {
             (self._index[table], name)
             for keys in self._between.values()
             for key in keys
@@ -212,15 +212,15 @@ class Links:
         """All tables in the databases of these tables, and in those that belong together with them; among many tables,
         only those within two links of them."""
         members = sorted(set(tables))
-        found: list[int] = []
+        positions: list[int] = []
         for home in sorted({self.home(table) for table in members}):
             whole = [table for table in range(len(self._tables)) if self.home(table) == home]
             if len(whole) > MOST_AROUND:
                 inside = [table for table in members if self.home(table) == home]
                 near = self.neighbours(inside, MOST_AROUND)
                 whole = sorted({*inside, *near, *self.neighbours(near, MOST_AROUND)})
-            found += whole
-        return found
+            positions += whole
+        return positions
 
     def _source(self, database: str) -> DatabaseKeys:
         if database not in self._sources:
@@ -229,22 +229,22 @@ class Links:
         return self._sources[database]
 
     def _of(self, database: str) -> _Pairs:
-        """The key pairs of a database; if scores are kept, those of the last few databases stay in memory."""
-        found = self._pairs.get(database)
-        if found is None:
+        """The key pairs of a database; if scores are stored, those of the last few databases stay in memory."""
+        pairs = self._pairs.get(database)
+        if pairs is None:
             between: dict[Ends, list[KeyPair]] = defaultdict(list)
             for key in self._source(database).pairs:
                 left, right = self._index[key.left_table], self._index[key.right_table]
                 if left != right:
                     between[min(left, right), max(left, right)].append(key)
-            found = self._pairs[database] = _Pairs(dict(between))
-            if self._kept is not None:
+            pairs = self._pairs[database] = _Pairs(dict(between))
+            if self._stored is not None:
                 self._forget(AT_HAND)
-        return found
+        return pairs
 
-    def _forget(self, kept: int) -> None:
+    def _forget(self, stored: int) -> None:
         """Drop the pairs of all databases except those that were read last."""
-        for database in list(self._pairs)[: max(len(self._pairs) - kept, 0)]:
+        for database in list(self._pairs)[: max(len(self._pairs) - stored, 0)]:
             self._pairs.pop(database, None)
             self._sources.pop(database, None)
 
@@ -266,12 +266,12 @@ class Links:
 
     def _between_databases(self) -> dict[Ends, list[KeyPair]]:
         """The keys between tables of different databases, best first: given ones, and those inferred in a folder."""
-        found: dict[Ends, list[KeyPair]] = defaultdict(list)
+        between: dict[Ends, list[KeyPair]] = defaultdict(list)
         for key in with_told(self._places.keys, self._tables, declared=False):
             left, right = self._index[key.left_table], self._index[key.right_table]
             if self._tables[left].database != self._tables[right].database:
-                found[min(left, right), max(left, right)].append(key)
-        return dict(found)
+                between[min(left, right), max(left, right)].append(key)
+        return dict(between)
 
     def home(self, table: int) -> str:
         """One name for the databases that belong together with that of a table."""
@@ -282,8 +282,8 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
     """The ids of tables that may connect these: all others in their databases; in large databases, those near them."""
     profiles = corpus.profiles
     positions = {profile.id: position for position, profile in enumerate(profiles)}
-    found = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
-    return [profiles[position].id for position in found if profiles[position].id not in tables]
+    around = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
+    return [profiles[position].id for position in around if profiles[position].id not in tables]
 
 
 def home_of(corpus: Corpus, table: str) -> str:
@@ -302,9 +302,9 @@ def _by_table(parts: Sequence[npt.NDArray[Any]], count: int) -> dict[str, npt.ND
     return {"starts": starts, **dict(zip(_PARTS, given, strict=True))}
 
 
-def _carried(kept: Arrays, cut: Cut) -> list[npt.NDArray[Any]]:
+def _carried(stored: Arrays, cut: Cut) -> list[npt.NDArray[Any]]:
     """The links that remain: the table, the other table, the score and the direction of each, ordered by table."""
-    owner = np.repeat(np.arange(len(kept["starts"]) - 1), np.diff(kept["starts"]))
-    stay = (cut.positions[owner] >= 0) & (cut.positions[kept["others"]] >= 0)
-    ends = [cut.positions[part[stay]] for part in (owner, kept["others"])]
-    return [*ends, kept["scores"][stay], kept["refers"][stay]]
+    owner = np.repeat(np.arange(len(stored["starts"]) - 1), np.diff(stored["starts"]))
+    stay = (cut.positions[owner] >= 0) & (cut.positions[stored["others"]] >= 0)
+    ends = [cut.positions[part[stay]] for part in (owner, stored["others"])]
+    return [*ends, stored["scores"][stay], stored["refers"][stay]]

@@ -5,14 +5,16 @@ Beside it stands what several methods share: coarse relevance, candidates, fine 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.decompose import Decomposer
+from tagframe.errors import InvalidArgument, TableNotFound, did_you_mean
+from tagframe.retrieval.decompose import decompose_with
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.joinability import Omega
 from tagframe.retrieval.problem import ColumnProblem, Floats, Selection, SelectionProblem, best_first
@@ -21,72 +23,179 @@ from tagframe.retrieval.signals import Evidence
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
-    from tagframe.retrieval.form import Form
 
 
-R = TypeVar("R")
-"""The relevance of all tables: coarse relevance as an array, or evidence."""
-P = TypeVar("P")
-"""A SelectionProblem, or a ColumnProblem."""
+P = TypeVar("P", bound="SelectionProblem | ColumnProblem")
 
 
-@dataclass(frozen=True, eq=False)
-class Method(Generic[R, P]):
-    """A way to choose tables: as ``method=`` of a call, or by its name once it is registered.
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A way to choose tables: a small frozen object with its own parameters, as ``method=`` of a call.
 
-    ``relevance``, ``prepare`` and ``select`` run one after the other. The first two are usually functions of
-    :mod:`tagframe.retrieval`: ``by_meaning``, ``by_words`` or ``by_both``; and ``all_tables``, which fills ``r`` and
-    ``anchor`` of the problem, or ``among_candidates``, which also fills ``fine``, ``omega``, ``link`` and ``source``.
+    A method of your own is a subclass. It needs a ``name``, a ``summary`` and :meth:`select`; its parameters are fields
+    of a dataclass. Once :func:`register` knows the class, its name stands for its defaults.
+
+    ``read``, ``relevance``, ``prepare`` and ``select`` run one after the other.
 
     Attributes:
-        name: the value of ``method=``.
+        name: what ``method=`` calls it.
         summary: what it does, as a phrase after the name.
-        relevance: the relevance of every table of the corpus to the question; its model is None if no model is asked.
-        prepare: builds the problem over some of the tables from the relevance. Its last arguments are the position of
-            the anchor, or None, and the largest number of tables, or None.
-        select: the choice, a pure function of the problem and k, which does not count anchors. With k None it returns
-            all tables, or as many as the method considers needed.
-        decomposer: takes ``decomposition=`` and asks a model for sub-queries; None if they always come from rules.
-        takes_coarse: whether relevance from elsewhere, shape (n,), may replace ``relevance``.
-        asks_model: whether the method works with answers of a model, so that it asks the configured model by default.
-        says_k: whether ``select`` decides how many tables are needed.
-        refines: whether a model's second look may add to the relevance, which is an ``Evidence`` then.
-        form: the method in a form of its paper, for a method that has several; None for others.
-        said: the form as it is printed and noted: setting → value.
+        chooses_k: whether ``select`` decides how many tables are needed.
     """
 
-    name: str
-    summary: str
-    relevance: Callable[[RetrievalIndex, Question, LM | None], R]
-    prepare: Callable[[RetrievalIndex, Question, R, int | None, int | None], Prepared[P]]
-    select: Callable[[P, int | None], Selection]
-    decomposer: Decomposer | None = None
-    takes_coarse: bool = True
-    asks_model: bool = False
-    says_k: bool = False
-    refines: bool = False
-    form: Callable[[Form], Method[R, P]] | None = None
-    said: Mapping[str, Any] = field(default_factory=dict)
+    name: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    chooses_k: ClassVar[bool] = False
 
     @property
-    def may_ask(self) -> bool:
-        """Whether the method can use a model."""
-        return self.decomposer is not None or self.asks_model
+    def asks_model(self) -> bool:
+        """Whether the method asks the configured model, if there is one; rules take its place if not."""
+        return False
 
-    def prepared(
-        self,
-        index: RetrievalIndex,
-        question: Question,
-        *,
-        anchored: int | None = None,
-        lm: LM | None = None,
-        k: int | None = None,
-    ) -> Prepared[P]:
-        """All steps before the choice of up to k tables: relevance (which may ask ``lm``), candidates, and the problem.
+    @property
+    def needs_model(self) -> bool:
+        """Whether the method cannot do without a model."""
+        return False
 
-        ``anchored`` is the position of the anchor in the index, if there is one.
+    def read(self, question: Question, lm: LM | None) -> Question:
+        """The question with the sub-queries that the method uses; those of rules by default."""
+        return question
+
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Any:
+        """The relevance of every table of the corpus to the question: :func:`by_both` by default.
+
+        Args:
+            index: of the corpus.
+            question: as :meth:`read` returns it.
+            lm: the model; None if none is asked.
+
+        Returns:
+            Shape (n,), or whatever :meth:`prepare` reads.
         """
-        return self.prepare(index, question, self.relevance(index, question, lm), anchored, k)
+        return by_both(index, question)
+
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Any, anchored: int | None, k: int | None
+    ) -> Prepared[Any]:
+        """The problem over some of the tables: :func:`among_candidates` by default.
+
+        Args:
+            index, question: as in :meth:`relevance`.
+            relevance: what it returned.
+            anchored: the position of the anchor, if there is one.
+            k: the largest number of tables, if there is one.
+        """
+        return among_candidates(index, question, relevance, anchored, k)
+
+    @abstractmethod
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The choice: a pure function of the problem and k.
+
+        Args:
+            problem: the :class:`SelectionProblem` of :meth:`prepare`.
+            k: how many tables, anchors not counted; None for all, or for as many as the method considers needed.
+        """
+
+    def note(self, index: RetrievalIndex, prepared: Prepared[Any]) -> str:
+        """What a user should know of how the method works here, or ""."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithSubqueries(Method):
+    """A method that covers the sub-queries of a question (JAR section 3.1).
+
+    Attributes:
+        subqueries: the question's, ``concept:attribute``, if you know them; "model" has the configured model decompose
+            the question with JAR's prompt (appendix A.1); None has rules do so.
+
+    Raises:
+        InvalidArgument: a text that is not "model".
+    """
+
+    subqueries: Sequence[str] | Literal["model"] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.subqueries, str) and self.subqueries != "model":
+            raise InvalidArgument(
+                f'subqueries must be a list, such as [{self.subqueries!r}], or "model"; got {self.subqueries!r}'
+            )
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model decomposes the question."""
+        return self.subqueries == "model"
+
+    def read(self, question: Question, lm: LM | None) -> Question:
+        """The question with the sub-queries that were given, or those of a model."""
+        if self.subqueries is None or self.subqueries == "model":
+            return question if lm is None or self.subqueries is None else decompose_with(lm, question)
+        return question.with_subqueries(self.subqueries, "given")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByScores(Method):
+    """A method that starts from one score of each table.
+
+    Attributes:
+        coarse: relevance of tables by id, from your own scorer, instead of the method's own. Tables that it does not
+            name have 0.
+    """
+
+    coarse: Mapping[str, float] | None = None
+
+    @abstractmethod
+    def scores(self, index: RetrievalIndex, question: Question) -> Floats:
+        """The method's own score of each table: shape (n,)."""
+
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Floats:
+        """The scores that were given, or the method's own: shape (n,).
+
+        Raises:
+            TableNotFound: the corpus does not have a table that ``coarse`` names.
+        """
+        return self.scores(index, question) if self.coarse is None else scores_of_tables(index, self.coarse)
+
+
+def scores_of_tables(index: RetrievalIndex, given: Mapping[str, float]) -> Floats:
+    """Scores by table id as an array: shape (n,).
+
+    Raises:
+        TableNotFound: the corpus does not have a table that is named.
+    """
+    position = {table.id: number for number, table in enumerate(index.tables)}
+    scores = np.zeros(len(position))
+    for table, value in given.items():
+        if table not in position:
+            raise TableNotFound(f"coarse= names no table {table!r} in {did_you_mean(str(table), position)}")
+        scores[position[table]] = value
+    return scores
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is neither None nor one of the choices.
+
+    Raises:
+        InvalidArgument: with the choices.
+    """
+    if value is not None and value not in choices:
+        raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def check_number(name: str, value: object, what: str) -> None:
+    """Refuse a value that is neither None nor a whole number of at least 1.
+
+    Args:
+        name: of the parameter.
+        value: of the parameter.
+        what: what it must be, in words.
+
+    Raises:
+        InvalidArgument: with the value.
+    """
+    is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if value is not None and not (is_number and value >= 1):  # type: ignore[operator]
+        raise InvalidArgument(f"{name} must be {what}, at least 1; got {value!r}")
 
 
 CANDIDATES = 20
@@ -139,25 +248,20 @@ class Prepared(Generic[P]):
     evidence: Evidence | None = None
 
 
-def by_words(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """BM25 of every table: shape (n,); ``lm`` is not asked."""
+def by_words(index: RetrievalIndex, question: Question) -> Floats:
+    """BM25 of every table: shape (n,)."""
     return index.lexical.scores(question.terms)
 
 
-def by_meaning(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """Cosine of the question and every table; without an embedder, BM25: shape (n,); ``lm`` is not asked."""
+def by_meaning(index: RetrievalIndex, question: Question) -> Floats:
+    """Cosine of the question and every table; without an embedder, BM25: shape (n,)."""
     return by_words(index, question) if index.embedder is None else index.dense(question.text)
 
 
-def by_both(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """Cosine plus a share of BM25 divided by that of the best table: shape (n,); ``lm`` is not asked."""
-    return both(index, question.text, question.terms)
-
-
-def both(index: RetrievalIndex, text: str, words: Sequence[str]) -> Floats:
-    """As :func:`by_both`, for any text and its terms."""
-    lexical = index.lexical.scores(words)
-    return index.dense(text) + LEXICAL_WEIGHT * lexical / max(float(lexical.max(initial=0.0)), 1e-12)
+def by_both(index: RetrievalIndex, question: Question) -> Floats:
+    """Cosine plus a share of BM25 divided by that of the best table: shape (n,)."""
+    lexical = index.lexical.scores(question.terms)
+    return index.dense(question.text) + LEXICAL_WEIGHT * lexical / max(float(lexical.max(initial=0.0)), 1e-12)
 
 
 def all_tables(
@@ -166,7 +270,7 @@ def all_tables(
     """The problem of a ranking: every table, with its coarse relevance only.
 
     Args:
-        index, question: as in :attr:`Method.relevance`.
+        index, question: as in :meth:`Method.relevance`.
         ranking: the relevance of every table, shape (n,).
         anchored: the position of the anchor, if there is one.
         k: how many tables are asked for.

@@ -68,10 +68,10 @@ class Cut:
     def into(self, values: npt.NDArray[T], new: npt.NDArray[Any]) -> npt.NDArray[T]:
         """The values after the change: removed ones left out, new ones put in."""
         stay = self.positions >= 0
-        found = np.empty((self.count, *values.shape[1:]), dtype=values.dtype)
-        found[self.positions[stay]] = values[stay]
-        found[self.new] = new
-        return found
+        merged = np.empty((self.count, *values.shape[1:]), dtype=values.dtype)
+        merged[self.positions[stay]] = values[stay]
+        merged[self.new] = new
+        return merged
 
     def moved(self, positions: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
         """Which of some positions stay, and their new positions."""

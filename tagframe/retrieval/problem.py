@@ -36,15 +36,15 @@ class RowKind(IntEnum):
     """A word of the question that is in names of tables and columns."""
     VALUE = 4
     """A value of the question that is in cells."""
-    HELD = 5
-    """A name of the question, against the tables that hold it (:mod:`tagframe.retrieval.cell_values`)."""
+    CELL = 5
+    """A name of the question, against the tables whose cells have it (:mod:`tagframe.retrieval.cell_values`)."""
     TERM = 6
     """A word of the question that is not a name and that no column name explains, against the tables that hold it."""
     MEASURE = 7
     """A measure that the question asks for ("total revenue"), against numeric columns that are not keys."""
-    SAID = 8
-    """A name that the question says in whole, against the tables that have it (:mod:`tagframe.retrieval.said_names`);
-    no feature of sets, but k="auto" adds tables by it."""
+    MENTIONED = 8
+    """A name that the question mentions in whole, against the tables that have it
+    (:mod:`tagframe.retrieval.mentioned_names`); no feature of sets, but k="auto" adds tables by it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Examples:
     share: float = 1.0
     like: float = 0.0
 
-    def held(self, inside: npt.NDArray[np.bool_]) -> float:
+    def share_inside(self, inside: npt.NDArray[np.bool_]) -> float:
         """The weighted share of the statements whose tables are all in a set; the set is a mask of shape (n,)."""
         return float(self.weight @ ((self.tables & inside).sum(axis=1) == self.size) / max(self.weight.sum(), 1e-9))
 
@@ -76,7 +76,7 @@ class Examples:
 _NOT_GIVEN: Any = ()
 _LENGTHS = {
     **dict.fromkeys(("omega", "link", "refers", "similarity", "mixed"), "nn"),
-    **dict.fromkeys(("source", "anchor", "looked", "learned"), "n"),
+    **dict.fromkeys(("source", "anchor", "opinion", "learned"), "n"),
     "fine": "qn",
     "kind": "q",
     "row_weight": "q",
@@ -106,7 +106,7 @@ class SelectionProblem:
         mixed: shape (n, n), symmetric: whether two tables are of different families of near-copies
             (:func:`tagframe.retrieval.families.mixed_copies`).
         anchor: shape (n,), True for tables that are in the set already.
-        looked: shape (n,), what a second look adds to the log-odds that each table is needed.
+        opinion: shape (n,), what a second look, or a person, adds to the log-odds that each table is needed.
         learned: shape (n,), what earlier statements add to the log-odds that each table is needed.
         examples: such statements; None if nothing was learned.
         facts: properties of the question as a whole, by :data:`tagframe.retrieval.signals.FACTS`.
@@ -128,7 +128,7 @@ class SelectionProblem:
     similarity: Floats = _NOT_GIVEN
     mixed: npt.NDArray[np.bool_] = _NOT_GIVEN
     anchor: npt.NDArray[np.bool_] = _NOT_GIVEN
-    looked: Floats = _NOT_GIVEN
+    opinion: Floats = _NOT_GIVEN
     learned: Floats = _NOT_GIVEN
     examples: Examples | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
@@ -246,9 +246,11 @@ def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tupl
     rows, columns = np.triu_indices(len(nodes), 1)
     values = weights[nodes[rows], nodes[columns]]
     positive = [position for position in best_first(values).tolist() if values[position] > 0]
-    kept = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
-    edges = tuple((int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in kept)
-    return edges, float(sum(values[positive[position]] for position in kept))
+    forest = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
+    edges = tuple(
+        (int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in forest
+    )
+    return edges, float(sum(values[positive[position]] for position in forest))
 
 
 def forest_weights(
@@ -316,6 +318,27 @@ JAR_WEIGHTS: Mapping[str, JarWeights] = {
 
 For FIBEN none are published: BIRD's are used.
 """
+
+
+@dataclass(frozen=True)
+class GreedyWeights:
+    """λ of iterative JAR, equation 3.
+
+    The defaults of the three are the paper's (section 4, appendix A), that of the share is ours.
+
+    Attributes:
+        coverage, join, coarse: the weights of the three gains.
+        link_share: the share of the link score in a join's gain; the rest is ω. The paper uses ω only (0).
+    """
+
+    coverage: float = 2.0
+    join: float = 1.0
+    coarse: float = 4.0
+    link_share: float = 0.5
+
+
+GREEDY_WEIGHTS: Mapping[str, GreedyWeights] = dict.fromkeys(("spider", "bird", "fiben"), GreedyWeights(link_share=0.0))
+"""The paper's λ by data set: the same for all (section 4)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ _APOSTROPHE = re.compile("['’]")
 _TAILED = re.compile(r"[^\W_]['’]$")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _CONTRACTED = re.compile(r"n['’]t$")
-_TAIL = 3
+_MIN_TAIL_LETTERS = 3
 """The fewest letters after an apostrophe that are a word: the Brien of O'Brien, but not the s of a possessive."""
 _LINKS = frozenset({"of", "for"})
 _BETWEEN = frozenset({"the", "a", "an", "each", "all", "every", "any", "its", "their"})
@@ -30,7 +30,7 @@ _AGGREGATES = frozenset(
 )
 _AMOUNTS = "revenue revenues sales turnover income spending spendings earnings takings".split()
 _AFTER_HOW = {"much": "total amount", "long": "duration", "old": "age", "tall": "height", "heavy": "weight"}
-MEANT = dict.fromkeys([*_AMOUNTS, "total"], "total amount") | _AFTER_HOW
+USUAL_NAMES = dict.fromkeys([*_AMOUNTS, "total"], "total amount") | _AFTER_HOW
 """Words for measures that are seldom names of columns, with the names that such columns usually have."""
 _MEASURES = frozenset(_AMOUNTS) | frozenset(
     "profit profits price prices cost costs salary salaries wage wages duration weight height age".split()
@@ -74,8 +74,8 @@ class Question:
         read = text[:LONGEST] if isinstance(text, str) else ""
         words = words_in(read)
         if not words:
-            shown = f"{text[:80]!r}…" if isinstance(text, str) and len(text) > LONGEST else repr(text)
-            raise EmptyQuestion(f"a question needs words; got {shown}")
+            quoted_text = f"{text[:80]!r}…" if isinstance(text, str) and len(text) > LONGEST else repr(text)
+            raise EmptyQuestion(f"a question needs words; got {quoted_text}")
         quoted = tuple(next(filter(None, groups)).strip() for groups in _QUOTED.findall(read))
         return cls(read, _taken_apart(read, words), quoted)
 
@@ -101,14 +101,14 @@ class Question:
     @cached_property
     def content(self) -> tuple[Word, ...]:
         """The words except stop words, without the endings that follow an apostrophe. These words have vectors."""
-        found = []
+        content = []
         for word in self.words:
             start, is_tail = word.start, bool(_TAILED.search(self.text, max(word.start - 2, 0), word.start))
             for part in _APOSTROPHE.split(word.text):
-                if part.lower() not in STOP_WORDS and (not is_tail or len(part) >= _TAIL):
-                    found.append(Word(part, start, start + len(part)))
+                if part.lower() not in STOP_WORDS and (not is_tail or len(part) >= _MIN_TAIL_LETTERS):
+                    content.append(Word(part, start, start + len(part)))
                 start, is_tail = start + len(part) + 1, True
-        return tuple(found)
+        return tuple(content)
 
     @cached_property
     def measures(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class Question:
         ('Total',)
         """
         content = {word.start: word.text for word in self.content}
-        found: list[str] = []
+        measures: list[str] = []
         is_open, before = False, ""
         for word, following in pairwise((*self.words, Word("", len(self.text), len(self.text)))):
             text = word.text.lower()
@@ -132,19 +132,19 @@ class Question:
             if text in _AGGREGATES:
                 is_open = True
                 if text == "total" and following.text.lower() in _PER:
-                    found.append(word.text)
+                    measures.append(word.text)
             elif text in _COUNTS or (text in STOP_WORDS and text not in _ON):
                 is_open = False
             elif word.start in content and not goes_on and (is_open or content[word.start].lower() in _MEASURES):
-                found.append(content[word.start])
+                measures.append(content[word.start])
                 is_open = False
             if before == "how" and text in _AFTER_HOW and (text != "much" or following.text.lower() in STOP_WORDS):
-                found.append(word.text)
+                measures.append(word.text)
             before = text
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(measures))
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def added_subqueries(self) -> tuple[str, ...]:
         """The sub-queries that add to the question's own words; those made by rules do not."""
         return () if self.origin == "rules" else self.subqueries
 
@@ -189,13 +189,13 @@ def _taken_apart(text: str, words: Sequence[Word]) -> tuple[str, ...]:
 
 def _compounds(text: str, words: Sequence[Word]) -> list[Word]:
     """The words; words with a hyphen between them are one."""
-    found: list[Word] = []
+    compounds: list[Word] = []
     for word in words:
-        if found and text[found[-1].end : word.start] == "-":
-            start = found.pop().start
+        if compounds and text[compounds[-1].end : word.start] == "-":
+            start = compounds.pop().start
             word = Word(text[start : word.end], start, word.end)
-        found.append(word)
-    return found
+        compounds.append(word)
+    return compounds
 
 
 def _link(between: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from tagframe.corpus.canonical import canonical
 from tagframe.corpus.profile import TableProfile
 from tagframe.errors import CorpusError
 from tagframe.retrieval.cell_values import ValueHit, is_name, rarity_of, without_possessive
-from tagframe.retrieval.methods.auto import UNFIT, is_knowable
+from tagframe.retrieval.methods.auto import MIN_FIT, is_knowable
 from tagframe.retrieval.methods.weights import shipped_weights
 from tagframe.retrieval.problem import best_first
 from tagframe.retrieval.question import Question
@@ -37,7 +37,7 @@ MOST_CELLS = 1_000_000
 """The most cells that are read for one corpus; those of the likeliest tables first."""
 LONGEST = 200
 """The most characters of a cell that is searched for names; a long text contains some name by chance."""
-_SHORT = 3
+_MIN_PART_LETTERS = 3
 """A name of fewer letters must be the whole cell: ``US`` is not found in ``Leave Us Leap``."""
 _BETWEEN = re.compile(r"[\s&.,'’/-]+\Z")
 _WORD = re.compile(r"[^\W_]+")
@@ -63,30 +63,34 @@ class _Column:
 
     def cells_with(self, words: Sequence[str], *, whole: bool) -> list[str]:
         """The first two cells that have these words side by side, in any order; with ``whole``, and no other words."""
-        wanted, count, found = sorted(words), len(words), list[str]()
+        wanted, count, cells = sorted(words), len(words), list[str]()
         rarest = max(words, key=len)
         start = self.text.find(rarest)
-        while start >= 0 and len(found) < 2:
+        while start >= 0 and len(cells) < 2:
             line = bisect_right(self.starts, start)
-            held = _words(self.cells[line - 1])
-            runs = [held] if whole else [held[first : first + count] for first in range(len(held) - count + 1)]
+            cell_words = _words(self.cells[line - 1])
+            runs = (
+                [cell_words]
+                if whole
+                else [cell_words[first : first + count] for first in range(len(cell_words) - count + 1)]
+            )
             if any(sorted(run) == wanted for run in runs):
-                found.append(self.cells[line - 1])
+                cells.append(self.cells[line - 1])
             start = self.text.find(rarest, self.starts[line])
-        return found
+        return cells
 
 
 _read: weakref.WeakKeyDictionary[Corpus, dict[str, tuple[TableProfile, tuple[_Column, ...]]]]
 _read = weakref.WeakKeyDictionary()
 
 
-def with_names_read(corpus: Corpus, index: RetrievalIndex, question: Question, found: Evidence) -> Evidence:
+def with_names_read(corpus: Corpus, index: RetrievalIndex, question: Question, evidence: Evidence) -> Evidence:
     """The evidence; if nothing seems to fit the question, cells are read for its names."""
     weights = shipped_weights()
-    if not is_knowable(found.facts) or weights.fit(found.facts) >= UNFIT:
-        return found
-    values = read_hits(corpus, index, question, found.values, best_first(weights.prior(found.signals)).tolist())
-    return gather(index, question, values) if values else found
+    if not is_knowable(evidence.facts) or weights.fit(evidence.facts) >= MIN_FIT:
+        return evidence
+    values = read_hits(corpus, index, question, evidence.values, best_first(weights.prior(evidence.signals)).tolist())
+    return gather(index, question, values) if values else evidence
 
 
 def read_hits(
@@ -109,9 +113,9 @@ def read_hits(
     there = {word for hit in known for word in _words(hit.text)}
     runs = [run for run in names_of(question) if not (there.issuperset(_words(run)) or index.vocabulary.explains(run))]
     columns = _columns(corpus, index, order) if runs else {}
-    found = [hit for run in runs for hit in _hits(run, columns)]
-    new = {word for hit in (*small, *found) for word in _words(hit.text)}
-    return [*(hit for hit in known if not new.issuperset(_words(hit.text))), *small, *found] if new else []
+    hits = [hit for run in runs for hit in _hits(run, columns)]
+    new = {word for hit in (*small, *hits) for word in _words(hit.text)}
+    return [*(hit for hit in known if not new.issuperset(_words(hit.text))), *small, *hits] if new else []
 
 
 def _may_be_name(hit: ValueHit) -> bool:
@@ -158,9 +162,9 @@ def _words(text: str) -> list[str]:
 
 def _hits(run: str, columns: dict[int, tuple[_Column, ...]]) -> list[ValueHit]:
     """The hits of a name as a whole, of its parts between commas, or of all its words in separate columns."""
-    found = _hit(run, columns, whole=len(run) < _SHORT or run.lower() in STOP_WORDS)
-    if found is not None:
-        return [found]
+    hit = _hit(run, columns, whole=len(run) < _MIN_PART_LETTERS or run.lower() in STOP_WORDS)
+    if hit is not None:
+        return [hit]
     if "," in run:
         return [hit for part in run.split(",") for hit in _hits(part.strip(), columns)]
     parts = [_hit(part, columns, whole=True) for part in run.split()]
@@ -169,35 +173,35 @@ def _hits(run: str, columns: dict[int, tuple[_Column, ...]]) -> list[ValueHit]:
 
 def _hit(name: str, columns: dict[int, tuple[_Column, ...]], *, whole: bool) -> ValueHit | None:
     words = _words(name)
-    found: dict[int, tuple[int, str]] = {}
+    cells_of_table: dict[int, tuple[int, str]] = {}
     for table, of_table in columns.items() if len("".join(words)) > 1 else ():  # one letter is no name
         for column in of_table:
             cells = column.cells_with(words, whole=whole)
             if cells:
-                shown = cells[0] if len(cells) == 1 else f"…{name}…"
-                found[table] = column.position, "" if canonical(cells[0]) == canonical(name) else shown
+                cell = cells[0] if len(cells) == 1 else f"…{name}…"
+                cells_of_table[table] = column.position, "" if canonical(cells[0]) == canonical(name) else cell
                 break
-    tables = tuple(sorted(found))
-    held = tuple(found[table][0] for table in tables), tuple(found[table][1] for table in tables)
-    return ValueHit(name, tables, held[0], rarity_of(len(tables)), True, held[1]) if tables else None
+    tables = tuple(sorted(cells_of_table))
+    places = tuple(cells_of_table[table][0] for table in tables), tuple(cells_of_table[table][1] for table in tables)
+    return ValueHit(name, tables, places[0], rarity_of(len(tables)), True, places[1]) if tables else None
 
 
 def _columns(corpus: Corpus, index: RetrievalIndex, order: Iterable[int]) -> dict[int, tuple[_Column, ...]]:
     """The texts of tables, by position, up to the limit of cells."""
-    kept, left = _read.setdefault(corpus, {}), MOST_CELLS
-    found: dict[int, tuple[_Column, ...]] = {}
+    stored, left = _read.setdefault(corpus, {}), MOST_CELLS
+    columns: dict[int, tuple[_Column, ...]] = {}
     for table in order:
         for id in index.families[table].parts or (index.tables[table].id,):
             profile = corpus.profile(id)
-            texts = [column for column in profile.columns if column.family == "text" and column.for_models]
+            texts = [column for column in profile.columns if column.family == "text" and not column.private]
             left -= (cells := len(texts) * (profile.rows or 0))
             if left < 0 or not cells:
                 left += cells if left < 0 else 0
                 continue
-            if id not in kept or kept[id][0] is not profile:
-                kept[id] = profile, _texts_of(corpus, profile, [column.position for column in texts])
-            found[table] = (*found.get(table, ()), *kept[id][1])
-    return found
+            if id not in stored or stored[id][0] is not profile:
+                stored[id] = profile, _texts_of(corpus, profile, [column.position for column in texts])
+            columns[table] = (*columns.get(table, ()), *stored[id][1])
+    return columns
 
 
 def _texts_of(corpus: Corpus, profile: TableProfile, positions: Sequence[int]) -> tuple[_Column, ...]:
@@ -205,11 +209,11 @@ def _texts_of(corpus: Corpus, profile: TableProfile, positions: Sequence[int]) -
         frame = corpus.read(profile.id, [profile.columns[position].name for position in positions])
     except CorpusError:
         return ()
-    found = []
+    texts = []
     for number, position in enumerate(positions):
         every = frame.iloc[:, number].dropna().unique().tolist()
         cells = [cell for cell in every if isinstance(cell, str) and len(cell) <= LONGEST]
         lines = [folded(cell).replace("\n", " ") for cell in cells]
         starts = np.cumsum([0, *(len(line) + 1 for line in lines)]).tolist()
-        found.append(_Column(position, cells, "\n".join(lines), starts))
-    return tuple(found)
+        texts.append(_Column(position, cells, "\n".join(lines), starts))
+    return tuple(texts)

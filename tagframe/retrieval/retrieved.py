@@ -20,7 +20,6 @@ from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
-from tagframe.joins.hidden_keys import as_hidden_now
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
@@ -46,7 +45,7 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     return cosines
 
 
-def said_of_joins(question: str) -> tuple[Hints, Roles]:
+def role_readers(question: str) -> tuple[Hints, Roles]:
     """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
     some of them, and the roles that are named."""
     words = [word.text for word in words_in(question)]
@@ -93,34 +92,6 @@ class TableHit:
         left = tuple(id for id in self.parts or (self.id,) if id not in gone)
         return replace(self, id=left[0], parts=left if len(left) > 1 else ()) if left else None
 
-    def _without_cells_of(self, columns: Collection[str]) -> TableHit:
-        """The same without words in cells of these columns, and without the reasons that quote them."""
-        gone = [(column, words) for column, words in self.cells if column in columns]
-        if not gone:
-            return self
-        said = tuple(f"{words!r} is in {column}" for column, words in gone)
-        return replace(
-            self,
-            cells=tuple(one for one in self.cells if one not in gone),
-            reasons=tuple(reason for reason in self.reasons if not reason.startswith(said)),
-        )
-
-
-class _HitsNow:
-    """The tables of a result. Reasons do not quote cells of columns that were hidden after the search."""
-
-    def __get__(self, found: RetrievedTables, owner: object) -> tuple[TableHit, ...]:
-        hits: tuple[TableHit, ...] = found.__dict__["tables"]
-        return tuple(
-            hit._without_cells_of([one.name for one in found.corpus.profile(hit.id).columns if not one.for_models])
-            if hit.cells and hit.id in found.corpus
-            else hit
-            for hit in hits
-        )
-
-    def __set__(self, found: RetrievedTables, hits: tuple[TableHit, ...]) -> None:
-        found.__dict__["tables"] = hits
-
 
 @dataclass(frozen=True, eq=False)
 class RetrievedTables(Public):
@@ -150,24 +121,22 @@ class RetrievedTables(Public):
     @property
     def ids(self) -> list[str]:
         """The ids of the tables; the anchor comes first, if there is one."""
-        found = [hit.id for hit in self.tables]
-        return found if self.anchor is None else [self.anchor, *found]
+        ids = [hit.id for hit in self.tables]
+        return ids if self.anchor is None else [self.anchor, *ids]
 
     def _members(self) -> list[str]:
         """The ids of all tables, with every piece of a table in pieces; the anchor first."""
-        found = [id for hit in self.tables for id in hit.parts or (hit.id,)]
-        return found if self.anchor is None else [self.anchor, *found]
+        members = [id for hit in self.tables for id in hit.parts or (hit.id,)]
+        return members if self.anchor is None else [self.anchor, *members]
 
     @property
     def join_plan(self) -> JoinPlan:
         """How the tables are joined. It may contain further tables that are needed as bridges.
 
-        Columns that were hidden after the search are hidden in it too.
-
         Raises:
             NotConnected: no key pairs connect the tables.
         """
-        return as_hidden_now(self._plan_then, self.corpus)
+        return self._plan_then
 
     @once
     def _plan_then(self) -> JoinPlan:
@@ -181,7 +150,7 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
-        hints, said = said_of_joins(self.question)
+        hints, by_words = role_readers(self.question)
         members, named = self._members(), {table.casefold() for table in needed}
         return plan_tables(
             self.corpus,
@@ -198,7 +167,7 @@ class RetrievedTables(Public):
                 for id in hit.parts or (hit.id,)
             ],
             min_chance=min_chance,
-            roles=roles or said,
+            roles=roles or by_words,
         )
 
     @property
@@ -362,8 +331,8 @@ class RetrievedTables(Public):
             TableNotFound: a table is not among these.
             InvalidArgument: no table would be left.
         """
-        kept = {self._member(table) for table in tables}
-        gone = {*self._members()} - kept
+        chosen = {self._member(table) for table in tables}
+        gone = {*self._members()} - chosen
         return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
 
     def add(self, *tables: str) -> RetrievedTables:
@@ -382,9 +351,9 @@ class RetrievedTables(Public):
         profiles = [self.corpus.profile(id) for hit in self.tables for id in hit.parts or (hit.id,)]
         wanted = table.casefold()
         for names in ([profile.id for profile in profiles], [profile.name for profile in profiles]):
-            found = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
-            if len(found) == 1:
-                return found[0]
+            matches = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
+            if len(matches) == 1:
+                return matches[0]
         raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}")
 
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
@@ -468,18 +437,18 @@ class RetrievedTables(Public):
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan is pickled if it was made.
-        kept = {*(one.name for one in fields(self)), "_plan_then"}
-        return {name: value for name, value in self.__dict__.items() if name in kept} | {"tables": self.tables}
+        names = {*(one.name for one in fields(self)), "_plan_then"}
+        return {name: value for name, value in self.__dict__.items() if name in names} | {"tables": self.tables}
 
     def __repr__(self) -> str:
-        from tagframe.display import found_text
+        from tagframe.display import retrieved_text
 
-        return found_text(self, self._plan()[0])
+        return retrieved_text(self, self._plan()[0])
 
     def _repr_html_(self) -> str:
-        from tagframe.display import found_html
+        from tagframe.display import retrieved_html
 
-        return found_html(self, *self._plan())
+        return retrieved_html(self, *self._plan())
 
     def _plan(self) -> tuple[JoinPlan | None, str]:
         """The join plan, or why there is none."""
@@ -487,6 +456,3 @@ class RetrievedTables(Public):
             return self.join_plan, ""
         except NotConnected as error:
             return None, str(error)
-
-
-RetrievedTables.tables = _HitsNow()  # type: ignore[assignment]

@@ -15,13 +15,13 @@ from tagframe.keys.column_names import KEY_WORDS, singular
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
 
-HINT = 3.0
+ROLE_LOG_ODDS = 3.0
 """A role word adds this to the log odds of its key."""
-LIKELIER = 0.04
+LIKENESS_LOG_ODDS = 0.04
 """A word that is only like a role's adds this: its key comes first, and the others stay equally likely."""
-_ALIKE = 0.4
+_MIN_LIKENESS = 0.4
 """Words that are less alike in meaning have nothing to do with each other."""
-_LIKER = 0.1
+_MIN_LIKENESS_LEAD = 0.1
 """A word means one of two roles if it is liker to it by this much."""
 
 Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
@@ -125,17 +125,17 @@ def _roles(group: Sequence[KeyPair]) -> dict[KeyPair, frozenset[str]]:
 
 def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
     """The parts before the ends that one-word roles have in common: "liefer" of "lieferadresse"."""
-    found: dict[KeyPair, set[str]] = defaultdict(set)
+    parts: dict[KeyPair, set[str]] = defaultdict(set)
     words = {(key, _plain(word)) for key, role in roles.items() for word in role}
     for key, word in words:
         for other_key, other in words:
             shared = _common(word[::-1], other[::-1])
             if key != other_key and shared >= 4 and len(word) - shared >= 4:
-                found[key].add(word[:-shared])
-    return found
+                parts[key].add(word[:-shared])
+    return parts
 
 
-class _Said:
+class _Words:
     """The words of a question, in the forms in which they are compared with roles."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -144,9 +144,9 @@ class _Said:
         self.stems = {_stem(word) for word in self.words}
         self._forms: dict[str, bool] = {}
 
-    def without(self, words: Set[str]) -> _Said:
+    def without(self, words: Set[str]) -> _Words:
         """The question without some words."""
-        return _Said(self.words - words)
+        return _Words(self.words - words)
 
     def has(self, word: str) -> bool:
         """Whether a word of the question is a form of the word."""
@@ -156,45 +156,45 @@ class _Said:
         return self._forms[word]
 
 
-def _spoken(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozenset[str]) -> set[KeyPair]:
+def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role is named by a word of the question, in any form."""
     their_stems = {_stem(thing) for thing in things}
 
     def names(word: str) -> bool:
         # "liked" is no role in a table of likes: every question about the table uses the word. A reviewer is one.
         if _stem(word) in their_stems:
-            return word not in things and not word.endswith("ed") and _plain(word) in said.plain
-        return said.has(word)
+            return word not in things and not word.endswith("ed") and _plain(word) in words.plain
+        return words.has(word)
 
     spoken = {key for key, role in roles.items() if any(map(names, role))}
     if not spoken:
         parts = _parts(roles)
-        bare = said.plain | {word.removeprefix("ge") for word in said.plain}
-        spoken = {key for key, found in parts.items() if any(word.startswith(tuple(found)) for word in bare)}
+        bare = words.plain | {word.removeprefix("ge") for word in words.plain}
+        spoken = {key for key, parts_of in parts.items() if any(word.startswith(tuple(parts_of)) for word in bare)}
     return spoken
 
 
-def _meant(roles: Mapping[KeyPair, frozenset[str]], said: _Said, things: frozenset[str]) -> set[KeyPair]:
+def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role means the same as a word of the question."""
     stems = {_stem(thing) for thing in things}
     return {
         key
         for key, role in roles.items()
-        if any(_meanings(word) & said.stems for word in role if _stem(word) not in stems)
+        if any(_meanings(word) & words.stems for word in role if _stem(word) not in stems)
     }
 
 
 def _alike(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], likeness: Likeness) -> set[KeyPair]:
     """The key whose role is the most alike in meaning to a word of the question, if one is."""
-    said = sorted({word for word in used if len(word) > 2})
+    words = sorted({word for word in used if len(word) > 2})
     named = {key: " ".join(sorted(role)) for key, role in roles.items() if role}
-    if not said or len(named) < 2:
+    if not words or len(named) < 2:
         return set()
-    found: list[tuple[float, float, KeyPair]] = []
-    for row in likeness(said, [*named.values()]):
+    leads: list[tuple[float, float, KeyPair]] = []
+    for row in likeness(words, [*named.values()]):
         ranked = sorted(zip(row, named, strict=True), key=lambda pair: -pair[0])
-        found.append((ranked[0][0] - ranked[1][0], ranked[0][0], ranked[0][1]))
-    clear = [(lead, key) for lead, best, key in found if lead >= _LIKER and best >= _ALIKE]
+        leads.append((ranked[0][0] - ranked[1][0], ranked[0][0], ranked[0][1]))
+    clear = [(lead, key) for lead, best, key in leads if lead >= _MIN_LIKENESS_LEAD and best >= _MIN_LIKENESS]
     return {max(clear, key=lambda pair: pair[0])[1]} if clear else set()
 
 
@@ -213,18 +213,18 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
     >>> {key.left: hint for key, hint in role_hints(keys, "which away team won".split()).items()}
     {'g.match.away_team_id': 3.0}
     """
-    said = _Said(_used(words))
-    plainly = _plainly(said)
+    question_words = _Words(_used(words))
+    plainly = _plainly(question_words)
     hints: dict[KeyPair, float] = {}
     for things, roles in _groups(keys):
-        hint, found = HINT, _named(roles, plainly, things)
-        if not found:
-            hint = LIKELIER
-            found = _spoken(roles, said, things) | _meant(roles, said, things)
-        if not found and likeness is not None:
-            found = _alike(roles, said.words - things, likeness)
-        if len(found) < len(roles):
-            hints.update(dict.fromkeys(found, hint))
+        hint, supported = ROLE_LOG_ODDS, _named(roles, plainly, things)
+        if not supported:
+            hint = LIKENESS_LOG_ODDS
+            supported = _spoken(roles, question_words, things) | _same_in_meaning(roles, question_words, things)
+        if not supported and likeness is not None:
+            supported = _alike(roles, question_words.words - things, likeness)
+        if len(supported) < len(roles):
+            hints.update(dict.fromkeys(supported, hint))
     return hints
 
 
@@ -235,7 +235,7 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
     (2, 0)
     """
-    plainly = _plainly(_Said(_used(words)))
+    plainly = _plainly(_Words(_used(words)))
     return {key for things, roles in _groups(keys) for key in _named(roles, plainly, things)}
 
 
@@ -247,8 +247,8 @@ def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str
     """
     things = {word for table in tables for word in words_of(table.partition(".")[2])}
     role = {word for column in columns for word in words_of(column)} - _NO_ROLE - things
-    said = [_plain(word) for word in words]
-    return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in said for word in role)
+    spoken = [_plain(word) for word in words]
+    return any(_is_form_of(one, _plain(word)) or _stem(one) == _stem(word) for one in spoken for word in role)
 
 
 def _used(words: Iterable[str]) -> set[str]:
@@ -265,13 +265,13 @@ def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyP
             yield frozenset(word for table in both for word in words_of(table.partition(".")[2])), _roles(group)
 
 
-def _plainly(said: _Said) -> tuple[_Said, _Said]:
+def _plainly(words: _Words) -> tuple[_Words, _Words]:
     """The words of a question that name a role, and those that mean one, whatever else they mean."""
-    return said.without(_PREPOSITIONS), said.without(_EVERYDAY)
+    return words.without(_PREPOSITIONS), words.without(_EVERYDAY)
 
 
 def _named(
-    roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Said, _Said], things: frozenset[str]
+    roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Words, _Words], things: frozenset[str]
 ) -> set[KeyPair]:
     """The keys whose role is named by a word, or by one of the same meaning."""
-    return _spoken(roles, plainly[0], things) or _meant(roles, plainly[1], things)
+    return _spoken(roles, plainly[0], things) or _same_in_meaning(roles, plainly[1], things)

@@ -131,9 +131,9 @@ class WordsApart:
 
     def of(self, tables: Sequence[TableProfile]) -> WordsApart:
         """The same for other tables, with the same known words."""
-        found = WordsApart(tables, self._ranked)
-        found.__dict__["_segmenter"] = self._segmenter
-        return found
+        apart = WordsApart(tables, self._ranked)
+        apart.__dict__["_segmenter"] = self._segmenter
+        return apart
 
     def whole(self) -> tuple[TableProfile, ...]:
         """All tables."""

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.retrieval.calibration import calibrated, scaled
-from tagframe.retrieval.cell_values import ValueHit, held_names, held_terms, rarity_of
+from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_rows, rarity_of
 from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
+from tagframe.retrieval.mentioned_names import mentioned_names
 from tagframe.retrieval.problem import Floats, RowKind, best_first
-from tagframe.retrieval.question import MEANT, Question
-from tagframe.retrieval.said_names import said_names
+from tagframe.retrieval.question import USUAL_NAMES, Question
 from tagframe.retrieval.words import known_form
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SIGNALS = tuple(
     """dense lexical column words attributes name name_share column_name attribute_name value plain_value only_value
-    only_here neighbour neighbour_alone database database_top3 said database_lexical database_words
+    only_here neighbour neighbour_alone database database_top3 description database_lexical database_words
     database_attributes database_named named words_apart dense_apart lexical_apart width database_width
     database_apart""".split()
 )
@@ -47,7 +47,7 @@ neighbour             link score × (dense + lexical) of the best other table
 neighbour_alone       the same in a corpus of one database, where no other signal shows which tables belong together
 database              dense + lexical of the best table of the database
 database_top3         the sum of the three best
-said                  BM25 of the descriptions only, divided by that of the best table
+description           BM25 of the descriptions only, divided by that of the best table
 database_lexical      BM25 of the distinct words of the whole database, divided by that of the best database
 database_words        as words, for the best column of the whole database; database_attributes likewise
 named                 rarity of the question's words in the names, divided by that in all names of the corpus
@@ -64,23 +64,34 @@ Shares, ranks and standard deviations mean the same in a corpus of ten tables as
 
 _STANDING_OUT = ("dense_apart", "lexical_apart", "words_apart", "named", "database_named")
 
-FACTS = ("log_tables", "dense", "words", "least_word", "known", "length", *_STANDING_OUT, "held", "unseen", "bare")
+FACTS = (
+    "log_tables",
+    "dense",
+    "words",
+    "least_word",
+    "known",
+    "length",
+    *_STANDING_OUT,
+    "cell_names",
+    "unseen",
+    "bare",
+)
 """Properties of a question as a whole, by name: the log of the number of tables; the best table's ``dense``; for the
 database with the best ``database_words``, that value, the cosine of the word that it covers least, and the share of the
 question's words in its names or cells; the number of the question's words; the best table's values of the signals for
 how far it stands out; the total rarity of the question's names in cells; the share of tables without a known row; and
 the same if all tables are in one large database."""
 
-_LARGE = 15  # tables: more than the pool from which sets are made
+_MIN_LARGE_DATABASE = 15  # tables: more than the pool from which sets are made
 
-_NEIGHBOURS_OF = 10
-_MULTIWORD = 1.5
+_LIKELIEST_TABLES = 10
+_PHRASE_FACTOR = 1.5
 """Factor for the rarity of a value of several words."""
 
-_SELDOM_NAMED = 2.0
+_MEASURE_FACTOR = 2.0
 """Factor for the cosine of a measure such as revenue, whose name columns seldom have: half as near is near enough."""
 
-_FEW_WIDTHS = 1.0
+_WIDTH_PENALTY = 1.0
 """Regularisation of the effect of width, if there are few databases, or if all have one width."""
 
 _APART = (-4.0, 8.0)
@@ -99,8 +110,9 @@ class Evidence:
         label: the word or sub-query behind each row.
         values: values of the question that were found in cells.
         facts: by the names of :data:`FACTS`.
-        looked: shape (n,), the log-odds that a model's second look adds (:mod:`tagframe.retrieval.refine`); None
-            without a second look.
+        opinion: shape (n,), the log-odds that a model's second look (:mod:`tagframe.retrieval.refine`) or a person
+            adds; None without either.
+        note: what the second look says to the user.
         known: what was learned from statements; None if nothing was.
         vector: of the question, if it is needed.
     """
@@ -112,7 +124,8 @@ class Evidence:
     label: tuple[str, ...]
     values: tuple[ValueHit, ...]
     facts: Mapping[str, float] = field(default_factory=dict)
-    looked: Floats | None = None
+    opinion: Floats | None = None
+    note: str = ""
     known: Known | None = None
     vector: Floats | None = None
 
@@ -136,12 +149,12 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     hits = index.values.hits(question) if values is None else values
     neighbour = _neighbour(index, together)
     named_rows, named_labels = _named_rows(index, stems)
-    name_rows, only_here = held_names(index, hits, dict(zip(named_labels, named_rows, strict=True)))
+    name_rows, only_here = cell_name_rows(index, hits, dict(zip(named_labels, named_rows, strict=True)))
     named_most = max(float(named_rows.max(axis=1).sum()) if len(named_rows) else 0.0, 1e-9)
     database_words = index.by_database(words)
     widths = index.widths
     database_width = np.log(np.maximum(np.bincount(index.database, widths), 1.0))[index.database]
-    found = {
+    signals = {
         "dense": dense,
         "lexical": lexical,
         "column": relevance.column,
@@ -157,7 +170,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
         "neighbour_alone": neighbour * index.one_database,
         "database": index.by_database(together),
         "database_top3": _top3(index, together),
-        "said": _over_best(index.said.scores(question.terms)),
+        "description": _over_best(index.descriptions.scores(question.terms)),
         "database_lexical": _over_best(index.database_words.scores(question.terms))[index.database],
         "database_words": _mean(database_words),
         "database_attributes": _mean(index.by_database(attributes)),
@@ -178,13 +191,13 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
         (RowKind.ATTRIBUTE, attributes, relevance.labels),
         (RowKind.NAME, named_rows, named_labels),
         (RowKind.VALUE, value_rows, [hit.text for hit in hits]),
-        (RowKind.HELD, name_rows, [hit.text for hit in hits if hit.is_name]),
+        (RowKind.CELL, name_rows, [hit.text for hit in hits if hit.is_name]),
     ]
     # Rows of words are means over words; rows of names are shares of the total over all names of the corpus.
     each = float(max(len(words), 1))
     scale = {RowKind.WORD: each, RowKind.ATTRIBUTE: each, RowKind.NAME: named_most}
     evidence = Evidence(
-        np.stack([found[name] for name in SIGNALS], axis=1),
+        np.stack([signals[name] for name in SIGNALS], axis=1),
         np.concatenate([rows for _, rows, _ in blocks]).reshape(-1, count),
         np.repeat([int(kind) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
         np.repeat([1 / scale.get(kind, 1.0) for kind, _, _ in blocks], [len(rows) for _, rows, _ in blocks]),
@@ -225,7 +238,7 @@ def facts_of(
         *apart,
         sum(_rarity(hit, there) for hit in evidence.values if hit.is_name),
         unseen,
-        unseen if index.one_database and there.sum() >= _LARGE else 0.0,
+        unseen if index.one_database and there.sum() >= _MIN_LARGE_DATABASE else 0.0,
     )
     return dict(zip(FACTS, map(float, values), strict=True))
 
@@ -233,7 +246,7 @@ def facts_of(
 def _rarity(hit: ValueHit, there: npt.NDArray[np.bool_]) -> float:
     """The rarity of a value among some tables; 0 if none of them holds it."""
     tables = int(there[list(hit.tables)].sum())
-    return (_MULTIWORD if " " in hit.text else 1.0) * rarity_of(tables) if tables else 0.0
+    return (_PHRASE_FACTOR if " " in hit.text else 1.0) * rarity_of(tables) if tables else 0.0
 
 
 def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, tables: Sequence[int]) -> dict[str, Any]:
@@ -241,12 +254,12 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     :class:`~tagframe.retrieval.problem.SelectionProblem`. Some kinds of rows are made for few tables only."""
     measured = scaled(index.measured(question, tables), index.embedder)
     for row, word in zip(measured, question.measures, strict=False):  # none without an embedder
-        if word.lower() in MEANT:
-            np.minimum(_SELDOM_NAMED * row, 1.0, out=row)
+        if word.lower() in USUAL_NAMES:
+            np.minimum(_MEASURE_FACTOR * row, 1.0, out=row)
     more = {
-        RowKind.TERM: held_terms(index, evidence.values, tables),
+        RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,
-        RowKind.SAID: said_names(index, question, tables),
+        RowKind.MENTIONED: mentioned_names(index, question, tables),
     }
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
@@ -257,13 +270,15 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
 
 def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:
     """The signals of values found in cells."""
-    found = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
+    signals = {name: np.zeros(len(index.tables)) for name in ("value", "plain_value", "only_value")}
     for hit in hits:
         tables = list(hit.tables)
-        found["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (_MULTIWORD if " " in hit.text else 1)
+        signals["value" if hit.is_name else "plain_value"][tables] += hit.rarity * (
+            _PHRASE_FACTOR if " " in hit.text else 1
+        )
         if hit.is_name and len(tables) == 1 and not index.vocabulary.explains(hit.text):
-            found["only_value"][tables] += 1.0
-    return found
+            signals["only_value"][tables] += 1.0
+    return signals
 
 
 def _mean(rows: Floats) -> Floats:
@@ -295,7 +310,7 @@ def _beyond_width(index: RetrievalIndex, database_words: Floats, database_width:
         return np.zeros(len(index.tables))
     best, width = database_words[:, first], database_width[first]
     wider = width - width.mean()
-    slope = best @ wider / (wider @ wider + _FEW_WIDTHS)
+    slope = best @ wider / (wider @ wider + _WIDTH_PENALTY)
     beyond = best - best.mean(axis=1, keepdims=True) - slope[:, None] * wider
     lead = beyond.max(axis=1) ** 2
     return np.asarray((lead / max(float(lead.sum()), 1e-9)) @ beyond)[index.database]
@@ -322,16 +337,16 @@ def _top3(index: RetrievalIndex, together: Floats) -> Floats:
 
 def _neighbour(index: RetrievalIndex, together: Floats) -> Floats:
     """The relevance that tables get from the most relevant tables to which they are linked."""
-    found = np.zeros(len(together))
-    for table in best_first(together)[:_NEIGHBOURS_OF].tolist():
+    relevance = np.zeros(len(together))
+    for table in best_first(together)[:_LIKELIEST_TABLES].tolist():
         for other, score in index.links.of(table):
-            found[other] = max(found[other], score * together[table])
-    return found
+            relevance[other] = max(relevance[other], score * together[table])
+    return relevance
 
 
 def near_duplicates(index: RetrievalIndex, tables: Sequence[int]) -> Floats:
     """How similar the tables' sets of column names are (Jaccard): shape (n, n), symmetric, zero diagonal."""
-    held = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
-    alike = overlap(held, held)
+    names = [frozenset(column.name.casefold() for column in index.tables[table].columns) for table in tables]
+    alike = overlap(names, names)
     np.fill_diagonal(alike, 0.0)
     return alike

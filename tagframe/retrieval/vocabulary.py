@@ -20,7 +20,7 @@ from tagframe.retrieval.words import known_form, stem, terms
 
 Numbers = npt.NDArray[np.int64]
 
-_LINE = 12
+_FULL_WEIGHT_WORDS = 12
 """Up to so many different words of a description count in full for the name; in a longer one, each counts less."""
 
 
@@ -31,7 +31,7 @@ class Vocabulary:
 
     Args:
         tables: of the corpus.
-        kept: a result of :meth:`arrays` for the same tables, instead of the tables.
+        stored: a result of :meth:`arrays` for the same tables, instead of the tables.
 
     Attributes:
         rarity: by word.
@@ -39,12 +39,12 @@ class Vocabulary:
         columns: the words of column names, table after table.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], *, kept: Arrays | None = None) -> None:
-        if kept is not None:
-            words = texts_of(kept["words"], len(kept["rarity"]))
-            rarity = kept["rarity"]
+    def __init__(self, tables: Sequence[TableProfile], *, stored: Arrays | None = None) -> None:
+        if stored is not None:
+            words = texts_of(stored["words"], len(stored["rarity"]))
+            rarity = stored["rarity"]
             self.names, self.columns = (
-                _Postings(words, rarity, *(kept[f"{of}.{name}"] for name in _KEPT)) for of in ("names", "columns")
+                _Postings(words, rarity, *(stored[f"{of}.{name}"] for name in _ARRAYS)) for of in ("names", "columns")
             )
             self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
             return
@@ -52,7 +52,7 @@ class Vocabulary:
         owner = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
         self._put(list(names.words), names.of_tables, names.of_columns, owner, len(tables))
 
-    def _put(self, words: Sequence[str], names: _Held, columns: _Held, owner: Numbers, count: int) -> None:
+    def _put(self, words: Sequence[str], names: _Places, columns: _Places, owner: Numbers, count: int) -> None:
         """Store which words are in which names; words that are in no name are left out.
 
         Args:
@@ -75,9 +75,9 @@ class Vocabulary:
 
     def arrays(self) -> dict[str, Any]:
         """The words and their places, to be saved."""
-        found = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
+        arrays = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
         parts = {"names": self.names, "columns": self.columns}
-        return found | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _KEPT}
+        return arrays | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _ARRAYS}
 
     def laid_over(
         self, named: Sequence[TableProfile], tables: Cut, columns: Cut, widths: npt.NDArray[np.int64]
@@ -94,8 +94,8 @@ class Vocabulary:
         made = Vocabulary(())
         made._put(
             list(names.words),
-            self.names.held(tables).beside(names.of_tables, tables.new),
-            self.columns.held(columns).beside(names.of_columns, columns.new),
+            self.names.places(tables).beside(names.of_tables, tables.new),
+            self.columns.places(columns).beside(names.of_columns, columns.new),
             np.repeat(np.arange(len(widths)), widths),
             len(widths),
         )
@@ -108,16 +108,16 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _Places:
     """Words by number, the position of the name of each, and whether the word is in the name itself."""
 
     words: Numbers
     positions: Numbers
     own: npt.NDArray[np.bool_]
 
-    def beside(self, other: _Held, positions: Numbers) -> _Held:
+    def beside(self, other: _Places, positions: Numbers) -> _Places:
         """The same with the words of further names at these positions."""
-        return _Held(
+        return _Places(
             np.concatenate([self.words, other.words]),
             np.concatenate([self.positions, positions[other.positions]]),
             np.concatenate([self.own, other.own]),
@@ -154,23 +154,23 @@ class _Names:
         for name, description in distinct:
             stems = dict.fromkeys(stem(word) for word in identifier_words(name))
             mine = [number(stem, len(self.words)) for stem in stems]
-            said = dict.fromkeys(terms(description))
+            described = dict.fromkeys(terms(description))
             own.append(len(mine))
-            every.append([*mine, *(number(word, len(self.words)) for word in said if word not in stems)])
+            every.append([*mine, *(number(word, len(self.words)) for word in described if word not in stems)])
         self._own = np.array(own, dtype=np.int64)
         self._starts = np.cumsum([0, *map(len, every)])
         self._flat = np.fromiter(chain.from_iterable(every), dtype=np.int64, count=self._starts[-1])
-        self.of_tables, self.of_columns = self._held(of_table), self._held(of_column)
+        self.of_tables, self.of_columns = self._places(of_table), self._places(of_column)
 
-    def _held(self, names: Numbers) -> _Held:
+    def _places(self, names: Numbers) -> _Places:
         starts = self._starts[names]
         counts = self._starts[names + 1] - starts
         positions = np.repeat(np.arange(len(names)), counts)
         within = np.arange(len(positions)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return _Held(self._flat[starts[positions] + within], positions, within < self._own[names][positions])
+        return _Places(self._flat[starts[positions] + within], positions, within < self._own[names][positions])
 
 
-_KEPT = ("starts", "positions", "own", "total")
+_ARRAYS = ("starts", "positions", "own", "total")
 
 
 class _Postings:
@@ -197,22 +197,22 @@ class _Postings:
         self._number = {word: number for number, word in enumerate(words)}
         self._rarity = rarity
         self.starts, self.positions, self.own, self.total = starts, positions, own, total
-        said = np.bincount(positions[~own], minlength=len(total))
-        self._weight = np.where(own, 1.0, (_LINE / np.maximum(said, _LINE))[positions])
+        described = np.bincount(positions[~own], minlength=len(total))
+        self._weight = np.where(own, 1.0, (_FULL_WEIGHT_WORDS / np.maximum(described, _FULL_WEIGHT_WORDS))[positions])
 
     @classmethod
-    def of(cls, words: Sequence[str], rarity: Floats, held: _Held, count: int) -> _Postings:
+    def of(cls, words: Sequence[str], rarity: Floats, places: _Places, count: int) -> _Postings:
         """The places of words in ``count`` names."""
         # The rarest last, whatever the numbers of words are, so that equal sums are equal to the last digit.
-        own = held.words[held.own]
-        order = np.lexsort((rarity[own], held.positions[held.own]))
-        total = np.bincount(held.positions[held.own][order], rarity[own][order], minlength=count)
-        order = np.lexsort((held.positions, held.words))
-        starts = np.searchsorted(held.words[order], np.arange(len(words) + 1))
-        positions = held.positions[order].astype(np.int32)
-        return cls(words, rarity, starts, positions, held.own[order], np.maximum(total, 1e-9))
+        own = places.words[places.own]
+        order = np.lexsort((rarity[own], places.positions[places.own]))
+        total = np.bincount(places.positions[places.own][order], rarity[own][order], minlength=count)
+        order = np.lexsort((places.positions, places.words))
+        starts = np.searchsorted(places.words[order], np.arange(len(words) + 1))
+        positions = places.positions[order].astype(np.int32)
+        return cls(words, rarity, starts, positions, places.own[order], np.maximum(total, 1e-9))
 
-    def held(self, cut: Cut) -> _Held:
+    def places(self, cut: Cut) -> _Places:
         """The words of the names that stay after a change.
 
         Args:
@@ -220,15 +220,15 @@ class _Postings:
         """
         stay, positions = cut.moved(self.positions)
         words = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
-        return _Held(words, positions, self.own[stay])
+        return _Places(words, positions, self.own[stay])
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""
-        found = np.zeros(len(self.total))
+        rarity = np.zeros(len(self.total))
         for word in words:
             form = known_form(word, self._number)
             if form is not None:
                 number = self._number[form]
                 part = slice(self.starts[number], self.starts[number + 1])
-                found[self.positions[part]] += self._rarity[number] * self._weight[part]
-        return found, np.minimum(found / self.total, 1.0)
+                rarity[self.positions[part]] += self._rarity[number] * self._weight[part]
+        return rarity, np.minimum(rarity / self.total, 1.0)

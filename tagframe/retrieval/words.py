@@ -129,15 +129,15 @@ def accented(word: str) -> tuple[str, ...]:
     plain = word.casefold()
     if not plain.isascii():
         return ()
-    found = [
+    accented_forms = [
         plain[:at] + other + plain[at + 1 :]
         for at, letter in enumerate(plain)
         for other in _WITH_ACCENTS.get(letter, "")
     ]
     for two, one in (("ss", "ß"), ("ae", "ä"), ("oe", "ö"), ("ue", "ü")):
         if two in plain:
-            found.append(plain.replace(two, one))
-    return tuple(found)
+            accented_forms.append(plain.replace(two, one))
+    return tuple(accented_forms)
 
 
 def _forms(word: str) -> Iterator[str]:

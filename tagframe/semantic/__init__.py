@@ -1,1 +1,1 @@
-"""Files that say what tables mean: descriptions, and the semantic models of Apache Ossie, dbt and Snowflake."""
+"""Files that say what tables mean: descriptions, and the semantic models of Apache Ossie and dbt."""

@@ -19,11 +19,10 @@ import pandas as pd
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.facts import LONGEST, FactKey, as_description
 from tagframe.corpus.profile import TableProfile
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
 from tagframe.semantic.dbt import is_manifest, model_of_dbt
 from tagframe.semantic.ossie import Taken, models_in, taken
-from tagframe.semantic.snowflake import is_snowflake, model_of_snowflake
 
 T = TypeVar("T")
 
@@ -61,7 +60,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Described(Shown):
+class Described(Displayable):
     """The result of many descriptions.
 
     Attributes:
@@ -146,7 +145,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
         )
     models = _models(documents, path, unread)
     if path.is_file() and path.suffix.lower() not in _TABULAR and not models:
-        raise InvalidArgument(f"{path} has no tables in a form of Apache Ossie, dbt or Snowflake, so it describes none")
+        raise InvalidArgument(f"{path} has no tables in a form of Apache Ossie or dbt, so it describes none")
     return Given(said, models, unread)
 
 
@@ -155,10 +154,8 @@ def _models(
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """The semantic models in the contents of files; the files of a dbt project are one model."""
     of_ossie = [model for one in documents for model in models_in(one)]
-    of_snowflake = [one for one in documents if is_snowflake(one)]
-    of_dbt = [one for one in documents if not models_in(one) and not is_snowflake(one)]
+    of_dbt = [one for one in documents if not models_in(one)]
     found: list[tuple[str, Mapping[str, Any]]] = [("Ossie", _together(parts)) for parts in _by_name(of_ossie)]
-    found += [("Snowflake", model_of_snowflake(_together(parts), unread)) for parts in _by_name(of_snowflake)]
     if of_dbt:
         root = _root(path)
         file = root / "dbt_project.yml"

@@ -35,7 +35,7 @@ def checked_in_rows(corpus: Corpus, value: dict[str, Any]) -> Iterator[str]:
     def keys_in(table: str, columns: tuple[str, ...]) -> pd.DataFrame | None:
         """The rows with a key; None if they are not read."""
         profile = corpus.profile(table)
-        hidden = {column.name for column in profile.columns if not column.for_models}
+        hidden = {column.name for column in profile.columns if column.private}
         if (profile.rows or 0) > MOST_ROWS or hidden & {*columns}:
             return None
         try:

@@ -1,8 +1,7 @@
 """A semantic model in Apache Ossie's form, matched with the tables of a corpus.
 
-Apache Ossie (formerly OSI), core metadata specification: datasets with fields, relationships, metrics. The models of
-dbt and Snowflake are brought into this form first (:mod:`~tagframe.semantic.dbt`,
-:mod:`~tagframe.semantic.snowflake`).
+Apache Ossie (formerly OSI), core metadata specification: datasets with fields, relationships, metrics. dbt's models
+are brought into this form first (:mod:`~tagframe.semantic.dbt`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import TableProfile
+from tagframe.engines.sql_reader import parse
+from tagframe.errors import UnsafeSQL
 from tagframe.semantic.shapes import shaped
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def models_in(plain: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return found if any(isinstance(one.get("datasets"), list) for one in found) else []
 
 
-def ansi(expression: str, dialect: str = "ANSI_SQL") -> dict[str, Any]:
+def ansi(expression: str) -> dict[str, Any]:
     """An expression in Ossie's form."""
-    return {"dialects": [{"dialect": dialect, "expression": expression}]}
+    return {"dialects": [{"dialect": "ANSI_SQL", "expression": expression}]}
 
 
 def own_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,20 +97,20 @@ def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
     Raises:
         LookupError: it is no expression in SQL. A statement is none, nor is one with a subquery: it may read anything.
     """
-    import sqlglot
     from sqlglot import exp
+    from sqlglot.errors import SqlglotError
 
     if dialect not in SQL:
         raise LookupError(f"{dialect} is not SQL")
     if len(text) > LONGEST_EXPRESSION:
         raise LookupError(f"it has {len(text):,} characters, more than {LONGEST_EXPRESSION:,}")
     try:
-        trees = sqlglot.parse(text, read=SQL[dialect])
+        trees = parse(text, SQL[dialect])
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Condition | exp.Filter | exp.WithinGroup) or tree.find(exp.Query):
             raise LookupError(f"{text[:_LONGEST_NAME]!r} is not one expression over columns")
         tree.sql()  # what is nested too deep is found here
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+    except (SqlglotError, UnsafeSQL, RecursionError) as error:
         raise LookupError(f"{text[:_LONGEST_NAME]!r} cannot be read as {dialect}") from error
     return tree
 
@@ -160,7 +161,7 @@ def taken(model: Mapping[str, Any], form: str, table_of: Tables, column_of: Colu
 
     Args:
         model: in Ossie's form.
-        form: whose model it is: "Ossie", "dbt" or "Snowflake".
+        form: whose model it is: "Ossie" or "dbt".
         table_of, column_of: find tables and columns.
     """
     return _Reader(model, form, table_of, column_of).read()

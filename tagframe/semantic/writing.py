@@ -69,7 +69,7 @@ def _draft(corpus: Corpus, known: Facts) -> dict[str, Any]:
     """The model of all that the read ones do not say."""
     said = {id for model in known.semantic for id, _ in model.value["datasets"].values()}
     told = {ToldKey.of(one).sides for model in known.semantic for one in model.value["keys"]}
-    seen = {(one.id, column.name) for one in corpus.profiles for column in one.columns if column.for_models}
+    seen = {(one.id, column.name) for one in corpus.profiles for column in one.for_prompts}
     keys = [
         key
         for key in corpus_keys(corpus)
@@ -118,7 +118,7 @@ def _dataset(
     if synonyms:
         found["ai_context"] = {"synonyms": [*synonyms]}
         inferred.append("synonyms")
-    found["fields"] = [_field(column) for column in profile.columns if column.for_models]
+    found["fields"] = [_field(column) for column in profile.for_prompts]
     return _with_inferred(found, inferred, {} if profile.rows is None else {"rows": profile.rows})
 
 

@@ -37,7 +37,7 @@ def test_a_file_is_only_read_and_tells_nothing_hidden(tmp_path):
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(file.SCRIPT)
     corpus = tf.open_corpus(path).subset(file.TABLES.values())
-    corpus.hide("order.seats")
+    corpus = corpus.hide("order.seats")
     tools, before = Tools(corpus, limits=file.LIMITS), path.read_bytes()
     # The statements themselves have a test each; here they come in by another door.
     for sql in one_of(4, file.HOSTILE):
@@ -52,7 +52,7 @@ def test_a_lake_is_only_read_and_tells_nothing_hidden(tmp_path):
     folder = tmp_path / "cinema"
     folder.mkdir()
     corpus = lake.lake(folder)
-    lake.hide(corpus)
+    corpus = lake.hide(corpus)
     tools, before = Tools(corpus, limits=lake.LIMITS), lake.listing(folder)
     for statement in one_of(8, lake.HOSTILE):
         sql = lake.filled(statement, folder)
@@ -65,7 +65,7 @@ def test_a_lake_is_only_read_and_tells_nothing_hidden(tmp_path):
 def test_a_server_is_only_read_and_tells_nothing_hidden(database):
     url = database(server.SCRIPT)
     corpus = tf.open_corpus(url, progress=False).subset(server.TABLES.values())
-    corpus.hide("film.hidden_note")
+    corpus = corpus.hide("film.hidden_note")
     tools = Tools(corpus, limits=server.LIMITS)
 
     def state() -> list[tuple]:

@@ -24,10 +24,10 @@ from tagframe.errors import (
     ColumnNotFound,
     FanOut,
     FileNotAllowed,
-    HiddenColumn,
     InvalidArgument,
     NotConfigured,
     SourceNotFound,
+    SQLFailed,
     TableNotFound,
     UnsafeSQL,
 )
@@ -155,8 +155,8 @@ def test_the_rows_behind_groups_are_found_once_and_what_is_left_out_is_said(monk
     assert "rows_behind has the first 1,000 rows of frames.people only" in told["note"]
     (behind,) = fits(tools, "run_sql", {"sql": "SELECT town FROM frames.people WHERE id < 3"})["rows_behind"]
     assert behind["values"] == ["0", "1", "2"]
-    monkeypatch.setattr("tagframe.agents.tools._LEAST_SECONDS", 0.01)
-    monkeypatch.setattr("tagframe.agents.tools._SHARE", 0.0)
+    monkeypatch.setattr("tagframe.agents.tools._MIN_SECONDS", 0.01)
+    monkeypatch.setattr("tagframe.agents.tools._SHARE_OF_TIME", 0.0)
     # Two million pairs are looked through for the rows behind one number.
     told = fits(
         tools, "run_sql", {"sql": "SELECT COUNT(*) FROM people a JOIN people b ON a.id < 50 AND a.id + b.id = 40020"}
@@ -279,36 +279,38 @@ def test_files_are_new_and_in_the_allowed_folder(tmp_path: Path):
     assert (tmp_path / "out" / "there.parquet").read_text() == "a source, maybe"
 
 
-def test_what_is_hidden_from_models_is_hidden_from_an_agent():
+@pytest.mark.parametrize("kind", ["hidden", "private"])
+def test_what_is_hidden_or_private_does_not_exist_for_an_agent(kind):
     people = pd.DataFrame({"id": range(30), "ssn": [f"ZQS-{n:05}" for n in range(30)], "town": ["Porto", "Faro"] * 15})
     orders = pd.DataFrame({"nr": range(30), "buyer": [f"zqs-{n:05}" for n in range(30)], "item": ["lamp"] * 30})
-    for from_models in (False, True):
-        corpus = tf.open_corpus({"people": people, "orders": orders})
-        corpus.hide("people.ssn", from_models=from_models)
-        tools = corpus.tools()
-        asked: dict[str, Any] = {"tables": ["people", "orders"], "on": ["orders.buyer = people.ssn"]}
-        for name, arguments in (
-            ("describe_tables", {"tables": ["people"]}),
-            ("find_tables", {"question": "What is the ssn of people in Faro?"}),
-            ("merge_tables", {"tables": ["people"]}),
-            ("run_sql", {"sql": "SELECT * FROM people"}),
-            ("describe_tables", {"value": "ZQS", "tables": ["people"]}),
-        ):
-            assert "ZQS" not in json.dumps(fits(tools, name, arguments)), name
-        assert fits(tools, "describe_tables", {"tables": ["people"]})["tables"][0]["hidden"] == ["ssn"]
-        for name, arguments in (
-            ("merge_tables", {"tables": ["people"], "columns": ["ssn"]}),
-            ("merge_tables", {"tables": ["people"], "where": {"ssn": "ZQS-00003"}}),
-            ("merge_tables", {"tables": ["people"], "where": "ssn > 'ZQS-00003'"}),
-            ("describe_tables", {"tables": ["people"], "column": "ssn"}),
-            ("plan_joins", asked),  # the buyers can be read: which of their rows match would tell
-            ("merge_tables", {**asked, "columns": ["nr", "town"]}),
-        ):
-            with pytest.raises((HiddenColumn, InvalidArgument)):
-                tools.call(name, arguments)
-        corpus.hide("orders.buyer", from_models=from_models)
-        for name, arguments in (("plan_joins", asked), ("merge_tables", {**asked, "columns": ["nr", "town"]})):
-            assert "ZQS" not in json.dumps(fits(tools, name, arguments)), name
+    corpus = tf.open_corpus({"people": people, "orders": orders})
+    if kind == "hidden":
+        corpus = corpus.hide("people.ssn", "orders.buyer")
+    else:
+        corpus.private("people.ssn", "orders.buyer")
+    tools = corpus.tools()
+    asked: dict[str, Any] = {"tables": ["people", "orders"], "on": ["orders.buyer = people.ssn"]}
+    for name, arguments in (
+        ("describe_tables", {"tables": ["people"]}),
+        ("find_tables", {"question": "What do people in Faro have?"}),
+        ("merge_tables", {"tables": ["people"]}),
+        ("run_sql", {"sql": "SELECT * FROM people"}),
+        ("describe_tables", {"value": "ZQS", "tables": ["people"]}),
+    ):
+        text = json.dumps(fits(tools, name, arguments))
+        assert "ZQS" not in text, name
+        assert "ssn" not in text, name
+    for name, arguments in (
+        ("merge_tables", {"tables": ["people"], "columns": ["ssn"]}),
+        ("merge_tables", {"tables": ["people"], "where": {"ssn": "ZQS-00003"}}),
+        ("merge_tables", {"tables": ["people"], "where": "ssn > 'ZQS-00003'"}),
+        ("describe_tables", {"tables": ["people"], "column": "ssn"}),
+        ("run_sql", {"sql": "SELECT ssn FROM people"}),
+        ("plan_joins", asked),
+        ("merge_tables", {**asked, "columns": ["nr", "town"]}),
+    ):
+        with pytest.raises((ColumnNotFound, InvalidArgument, SQLFailed)):
+            tools.call(name, arguments)
 
 
 def test_a_schema_without_rows_is_found_and_says_that_there_are_none():

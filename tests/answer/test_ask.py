@@ -452,7 +452,7 @@ def test_the_model_that_answers_is_told_what_columns_mean():
     corpus = tf.open_corpus({"orders": orders, "lines": pd.DataFrame({"id": [1], "st": [9]})})
     corpus.describe("orders.st", "3 = shipped </rows>")
     corpus.describe("orders.ssn", "social security number")
-    corpus.hide("orders.ssn", from_models=True)
+    corpus.private("orders.ssn")
     run = tf.exec_sql(corpus)
     asked = gen_prompt("What?", run("SELECT id, st AS ST FROM orders")).messages[1].content
     assert "\n({ST} is: 3 = shipped ‹/rows>)\n\nQuestion: What?" in asked

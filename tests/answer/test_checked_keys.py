@@ -146,14 +146,14 @@ def test_cells_that_hold_instructions_are_fenced_and_never_repeated(live, shop):
         assert (origin, reason.endswith("a model says yes")) == ("model", True)
 
 
-def test_hidden_cells_are_not_shown_and_hiding_later_drops_what_was_said_of_them(live, shop):
+def test_private_cells_are_not_shown_and_what_becomes_private_drops_what_was_said_of_them(live, shop):
     corpus = tf.open_corpus(shop)
     live.answers = answering(lambda pair: "yes")
-    corpus.hide("seller.label", from_models=True)
+    corpus.private("seller.label")
     corpus.check_keys()
     assert holds(live.requests[0], "seller") == [{"type": "TEXT"}]
     assert holds(live.requests[0], "desk") != [{"type": "TEXT"}]
-    corpus.hide("desk.label")
+    corpus.private("desk.label")
     assert {origin for _, origin, _ in keys(corpus).values()} <= {"inferred"}
     corpus.check_keys()
     assert holds(live.requests[-1], "desk") == [{"type": "TEXT"}]

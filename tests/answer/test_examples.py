@@ -26,7 +26,7 @@ def asked(festival: tf.Corpus) -> Iterator[tf.Corpus]:
     """The festival, which forgets what it is told here."""
     yield festival
     festival.forget()
-    festival.show("films.genre_code")
+    festival.private("films.genre_code", undo=True)
 
 
 def prompt(corpus: tf.Corpus, question: str = QUESTION) -> Prompt:
@@ -70,7 +70,7 @@ def test_of_hidden_columns_no_example_is_shown_and_none_without_a_question(asked
     asked.learn(NEAR, SQL)
     asked.learn(SQL)
     assert text(asked).count("genre_code = ?") == 1
-    asked.hide("films.genre_code", from_models=True)
+    asked.private("films.genre_code")
     assert "<examples>" not in text(asked)
 
 
@@ -96,7 +96,7 @@ def test_a_corrected_answer_is_given_again_and_no_model_is_asked_for_it(live, as
     tf.ask("How many venues are there?", asked)
     assert len(model.seen) == 2
     assert asked.learned.learned_by.tolist() == ["user", "user"]
-    asked.hide("films.genre_code")  # the statement cannot run any more: the model is asked
+    asked = asked.hide("films.genre_code")  # the statement cannot run any more: the model is asked
     tf.ask(QUESTION, asked)
     assert len(model.seen) == 3
     with pytest.raises(UnreadStatement, match="no table here"):

@@ -129,7 +129,7 @@ def cinema(tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, Path]:
         connection.executescript(SCRIPT)
     whole = tf.open_corpus(path)
     corpus = whole.subset(["cinema.film", "cinema.order", "cinema.straße"])
-    corpus.hide("order.seats")
+    corpus = corpus.hide("order.seats")
     return corpus, path
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import _thread
 import asyncio
 import datetime as dt
+import pickle
 import signal
 import threading
 import time
 from decimal import Decimal
+from itertools import product
 
 import pandas as pd
 import psycopg
@@ -23,7 +25,7 @@ from tagframe import results
 from tagframe.answer import SQLLimits, exec_sql
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.engines.base import Readable, UntrustedStatement
-from tagframe.errors import SQLFailed, UnsafeSQL
+from tagframe.errors import ConnectionRefusedByServer, SQLFailed, UnsafeSQL
 from tests.answer.guarded import dry_run, run_sql
 
 pytestmark = pytest.mark.slow
@@ -123,6 +125,72 @@ READS = [
     "SELECT N'x' FROM public.secret", "SELECT $1", "SELECT :a, @b, %s, ?",
 ]  # fmt: skip
 
+_NUMBERS_OF = ("regrole", "regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regoper", "regoperator",
+               "regconfig", "regdictionary", "regcollation", "oid", "oidvector", "xid", "tid", "aclitem", "pg_lsn",
+               "refcursor", "xml", "txid_snapshot", "pg_node_tree", "gtsvector", "int2vector", "cstring")  # fmt: skip
+TYPES = [
+    *(f'SELECT id::int8::"{name}" FROM film' for name in _NUMBERS_OF),
+    *(f"SELECT CAST(id AS {name}) FROM film" for name in _NUMBERS_OF[:12]),
+    *(f"SELECT \"{name}\" '10'" for name in ("regrole", "regclass", "oid", "regtype")),
+    'SELECT "regrole"(id) FROM film', "SELECT id::text::\"regclass\" FROM film", "SELECT id::\"RegRole\" FROM film",
+    "SELECT (id::\"regrole\")::text FROM film", "SELECT ARRAY[id]::\"regrole\"[] FROM film",
+    "SELECT '{10}'::\"regrole\"[]", "SELECT ('{10}'::_regrole)", "SELECT CAST(ARRAY[10] AS \"_regrole\")",
+    "SELECT id :: /* */ \"regrole\" FROM film", "SELECT film::\"film\" FROM film", "SELECT NULL::secret",
+    "SELECT (NULL::\"secret\").*", "SELECT CAST(NULL AS public.secret)", "SELECT 'x'::public.mood",
+    "SELECT pg_catalog.regrole '10'", "SELECT U&\"regrole\" '10'",
+    "SELECT x FROM unnest('{10,20}'::\"oidvector\"::int[]) AS x", "SELECT interval '1 day'::\"regtype\"",
+]  # fmt: skip
+
+_OUTSIDE = ["secret", "peek", "pg_class", "pg_authid", "information_schema.tables", "public.secret"]
+SCOPES = [
+    *(
+        text.format(name)
+        for name, text in product(
+            _OUTSIDE,
+            (
+                "SELECT * FROM {0} WHERE EXISTS (WITH secret AS (SELECT 1) SELECT 1 FROM film)",
+                "SELECT * FROM (WITH secret AS (SELECT 1 AS a), peek AS (SELECT 1) SELECT * FROM secret) AS q, {0}",
+                "(WITH secret AS (SELECT 1 AS a), peek AS (SELECT 2) SELECT a FROM secret) UNION SELECT 1 FROM {0}",
+                "WITH a AS (WITH secret AS (SELECT 1), peek AS (SELECT 1) SELECT 1) SELECT * FROM {0}",
+                "SELECT (SELECT count(*) FROM {0}) FROM film ORDER BY (WITH secret AS (SELECT 1 AS a) SELECT a FROM "
+                "secret)",
+            ),
+        )
+    ),
+    "SELECT film.hidden_note FROM ticket AS film", "SELECT (film).hidden_note FROM film",
+    "SELECT to_json(film) -> 'hidden_note' ->> 0, hidden_note FROM film",
+    "SELECT f.hidden_note FROM (SELECT * FROM film) AS f",
+    "SELECT f.* FROM film AS f JOIN film AS g USING (hidden_note)",
+    "WITH film AS (SELECT hidden_note FROM film) SELECT * FROM film",
+    "SELECT * FROM film AS f(a, b, c, d, e, hidden_note)", "SELECT max(film.hidden_note) OVER () FROM film",
+    "SELECT 1 FROM film WHERE hidden_note LIKE 'x%'", "SELECT 1 FROM film ORDER BY hidden_note",
+    "SELECT count(*) FROM film GROUP BY hidden_note", "SELECT xmin, ctid, tableoid FROM film",
+    "SELECT tableoid::\"regclass\" FROM film", "SELECT current_setting('is_superuser')",
+    "SELECT string_agg(title, '') FILTER (WHERE set_config('role', 'postgres', true) = '0') FROM film",
+    "SELECT set_config('role', 'postgres', true)", "SET ROLE postgres", "RESET ROLE",
+    "SET SESSION AUTHORIZATION DEFAULT",
+]  # fmt: skip
+
+WITHOUT_BOUND = [
+    "SELECT repeat('x', 1000000000)", "SELECT length(repeat('x', 1073741823))",
+    "SELECT repeat(title, id * 100000000) FROM film", "SELECT \"repeat\"('x', 1000000000)",
+    "SELECT Repeat ( 'x' , 1000000000 )", "SELECT repeat('x', (SELECT 1000000000))", "SELECT repeat('x', '1000000000')",
+    "SELECT repeat('x', 1e9::int)", "SELECT repeat('x', +1000000000)", "SELECT repeat('x', -1)",
+    "SELECT repeat('x', n) FROM (VALUES (1000000000)) AS t(n)", "SELECT lpad('x', length(title)) FROM film",
+    "SELECT 1 FROM film WHERE repeat('x', 1000000000) = title", "SELECT 1 FROM film ORDER BY repeat(title, 50000000)",
+    "SELECT length(lpad('x', 900000000, 'ab'))", "SELECT length(rpad(title, 1000000000 - id)) FROM film",
+    "WITH a AS (SELECT repeat('x', 1000000000) AS x) SELECT length(x) FROM a", "VALUES (repeat('x', 1000000000))",
+    "SELECT (SELECT repeat('x', 1000000000)) FROM film", "SELECT format('%1000000000s', 'x')",
+    "SELECT format('%*s', 1000000000, 'x')", "SELECT format('%1$*2$s', 'x', 1000000000)",
+    "SELECT format('%-900000000s|%900000000s', 'x', 'y')", "SELECT format(f, 'x') FROM (VALUES ('%1000000s')) AS t(f)",
+    "SELECT to_char(1, repeat('9', 1000))", "SELECT to_char(now(), title) FROM film",
+    f"SELECT to_char(1, '{'9' * 1001}')", "SELECT 'x'::char(10485760)",
+    "SELECT CAST(title AS bpchar(1000000)) FROM film", "SELECT 1::bit(80000000)", "SELECT char(1000000) 'x'",
+    "SELECT array_fill(0, ARRAY[100000000])",
+    "SELECT string_agg('x', '') FROM generate_series(1, 1000000000)",
+]  # fmt: skip
+"""What makes a text of any length from a number or a format."""
+
 HUNGRY = [
     "SELECT pg_sleep(100)", "SELECT pg_sleep_for('1 hour')",
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
@@ -148,14 +216,12 @@ MALFORMED = [
 ODD = ["SELECT /* /* */ word FROM public.secret -- */ 1", "SELECT 1 --'\n, 2 --'", "SELECT 1 AS public"]
 """What may run, as it reads nothing."""
 
-HOSTILE = [*WRITES, *READS, *HUNGRY, *MALFORMED]
+HOSTILE = [*WRITES, *READS, *TYPES, *SCOPES, *WITHOUT_BOUND, *HUNGRY, *MALFORMED]
 
 
 @pytest.fixture(scope="module")
 def cinema(lasting) -> tf.Corpus:
-    corpus = tf.open_corpus(lasting("cinema", SCRIPT), progress=False)
-    corpus.hide("film.hidden_note")
-    return corpus
+    return tf.open_corpus(lasting("cinema", SCRIPT), progress=False, hide=["film.hidden_note"])
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +262,7 @@ def test_a_table_named_with_its_schema_shows_what_is_not_hidden(cinema, sql):
 
 
 def test_there_are_enough_of_them():
-    assert len(set(HOSTILE)) == len(HOSTILE) >= 180
+    assert len(set(HOSTILE)) == len(HOSTILE) >= 330
 
 
 @pytest.mark.parametrize("sql", HOSTILE, ids=lambda sql: ascii(sql[:60]))
@@ -206,12 +272,13 @@ def test_a_hostile_statement_is_refused_by_name(cinema, sql):
 
 
 @pytest.mark.parametrize(
-    "sql", [*WRITES, *READS, *NAMED_WITH_SCHEMA, *MALFORMED, *ODD], ids=lambda sql: ascii(sql[:60])
+    "sql", [*WRITES, *READS, *TYPES, *SCOPES, *NAMED_WITH_SCHEMA, *MALFORMED, *ODD], ids=lambda sql: ascii(sql[:60])
 )
 def test_the_engine_holds_without_the_parser(cinema, state, sql):
     """The second line of defence, whatever the first one thinks of a statement."""
     before = state()
-    tables = {name: Readable(cinema.source_table(id), ("hidden_note",)) for name, id in TABLES.items()}
+    every = {name: (*(one.name for one in cinema.profile(id).columns), "hidden_note") for name, id in TABLES.items()}
+    tables = {name: Readable(cinema.source_table(id), every[name]) for name, id in TABLES.items()}
     try:
         rows = cinema.engine("public.film").execute(UntrustedStatement(sql, tables, {}, LIMITS))
     except (UnsafeSQL, SQLFailed):
@@ -295,6 +362,18 @@ PLAIN = {
         "s": ["Low"], "p": [5]},
     "SELECT round(price / 3, 2) AS x, 7 / 2 AS i FROM film WHERE id = 2": {"x": [4.0], "i": [3]},
     "SELECT t.n FROM (VALUES (1), (2)) AS t(n) ORDER BY n DESC": {"n": [2, 1]},
+    "SELECT lpad(id::text, 3, '0') || repeat('-', 2) || rpad(title, 5) AS s FROM film WHERE id = 1": {
+        "s": ["001--Low T"]},
+    "SELECT format('%s (%-3s|)', title, id) AS s FROM film WHERE id = 1": {"s": ["Low Tide (1  |)"]},
+    "SELECT to_char(made, 'YYYY-MM') || to_char(price, 'FM990.0') AS s FROM film WHERE id = 1": {"s": ["1998-059.5"]},
+    "SELECT array_to_string(array_agg(title ORDER BY id), '+') AS s FROM film": {"s": ["Low Tide+Salt Road"]},
+    "SELECT replace(title, split_part(title, ' ', 1), id::text) AS s FROM film WHERE id = 1": {"s": ["1 Tide"]},
+    "SELECT regexp_replace(title, '(\\w+) (\\w+)', '\\2, \\1') AS s FROM film WHERE id = 1": {"s": ["Tide, Low"]},
+    "SELECT title::varchar(50000)::char(3) AS s FROM film WHERE id = 1": {"s": ["Low"]},
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT sum(i) AS s FROM n": {
+        "s": [5000050000]},
+    "SELECT count(*) AS s FROM film WHERE id NOT IN (SELECT film_id FROM \"Order\")": {"s": [1]},
+    "SELECT round(power(1 + price / 100, id), 4) AS s FROM film WHERE id = 2": {"s": [1.2544]},
 }  # fmt: skip
 
 
@@ -304,14 +383,36 @@ def test_a_plain_statement_runs_there(cinema, sql):
     assert dry_run(sql, cinema, TABLES).rstrip(";") == sql
 
 
+def test_statements_run_in_the_role_of_the_url(cinema, postgres):
+    with psycopg.connect(postgres.url("cinema"), autocommit=True) as owner:
+        owner.execute("DROP ROLE IF EXISTS usher; CREATE ROLE usher; GRANT SELECT ON film TO usher")
+    corpus = tf.open_corpus(f"{postgres.url('cinema')}?application_name=tagframe&role=usher", progress=False)
+    assert len(corpus.read("sales.ticket")) == 40
+    for opened in (corpus, pickle.loads(pickle.dumps(corpus))):
+        assert run_sql("SELECT count(*) AS n FROM film", opened, TABLES, PATIENT)["n"].tolist() == [3]
+        with pytest.raises(UnsafeSQL, match="permission denied for schema sales"):
+            run_sql("SELECT count(*) FROM ticket", opened, TABLES, PATIENT)
+    assert len(corpus.read("sales.ticket")) == 40  # no connection stays in the role
+    assert len(run_sql("SELECT id FROM ticket", cinema, TABLES, PATIENT)) == 40
+    with psycopg.connect(postgres.url("cinema"), autocommit=True) as owner:
+        owner.execute("DROP OWNED BY usher; DROP ROLE usher")
+    with pytest.raises(ConnectionRefusedByServer, match=r"take the role 'usher' of the URL: role \"usher\" does not"):
+        run_sql("SELECT count(*) FROM film", corpus, TABLES, PATIENT)
+
+
 def test_limits_are_said(cinema):
     with pytest.raises(SQLFailed, match="more than 3 rows"):
         run_sql("SELECT * FROM ticket", cinema, TABLES, SQLLimits(rows=3))
     with pytest.raises(SQLFailed, match=r"stopped after 0\.2 seconds, by the server"):
         run_sql(HUNGRY[2], cinema, TABLES, SQLLimits(seconds=0.2))
-    for sql in HUNGRY[8:10]:
+    wide = "repeat(repeat('x', 1000), 1000)"
+    for sql in (f"SELECT string_agg({wide}, '') FROM ticket", f"SELECT {wide} FROM ticket"):
         with pytest.raises(SQLFailed, match=r"exceeds SQLLimits\(memory=64\)"):
             run_sql(sql, cinema, TABLES, SQLLimits(memory=64, seconds=60))
+    with pytest.raises(UnsafeSQL, match="repeat takes a number of at most 1,000, written out"):
+        run_sql("SELECT repeat('x', id) FROM film", cinema, TABLES)
+    with pytest.raises(UnsafeSQL, match="to_char takes a format of at most 1,000 characters, in quotes"):
+        run_sql("SELECT to_char(made, title) FROM film", cinema, TABLES)
     with pytest.raises(SQLFailed, match=r"titel.*did you mean 'title'"):
         dry_run("SELECT titel FROM film", cinema, TABLES)
     with pytest.raises(SQLFailed, match="hidden_note"):
@@ -367,5 +468,10 @@ def test_decimals_stay_exact_where_they_are_declared(cinema):
     assert rows["price"].tolist()[:2] == [9.5, 12.0]
     found = run_sql("SELECT 1234567890123456789.01::numeric(30, 2) AS n", cinema, TABLES)
     assert found["n"].tolist() == [Decimal("1234567890123456789.01")]
+    found = run_sql("SELECT 9.9::numeric ^ 100000 AS n, 0.1::numeric(1000, 999) ^ 999 AS m", cinema, TABLES, PATIENT)
+    assert [found[name][0].adjusted() for name in ("n", "m")] == [99563, -999]
+    found = run_sql("SELECT 'NaN'::numeric AS n, '-Infinity'::numeric AS i", cinema, TABLES)
+    assert found["n"].isna().tolist() == [True]
+    assert found["i"].tolist() == [float("-inf")]
     found = run_sql("SELECT 9999999999999999999999 AS n, avg(id) AS a FROM film", cinema, TABLES)
     assert found.to_dict("list") == {"n": [Decimal("9999999999999999999999")], "a": [2]}

@@ -401,7 +401,7 @@ def test_where_it_cannot_be_staged_it_is_refused_by_name(corpus, lm, sql, says):
 def test_an_unknown_or_hidden_column_in_braces_is_named(corpus, lm):
     with pytest.raises(SQLFailed, match=r"no such column: titel .*did you mean 'title'"):
         run(corpus, "SELECT title FROM films WHERE sem_filter('{titel} x')")
-    corpus.hide("films.city")
+    corpus = corpus.hide("films.city")
     with pytest.raises(SQLFailed, match="no such column: city"):
         run(corpus, "SELECT title FROM films WHERE sem_filter('{city} x')")
     assert lm.batches == []

@@ -11,8 +11,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import SQLLimits
-from tagframe.engines import sql_text as parsing
-from tagframe.engines.sql_text import LONGEST, trees_of
+from tagframe.engines import sql_reader as parsing
+from tagframe.engines.sql_reader import LONGEST, trees_of
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tests.answer.guarded import run_sql
 

@@ -146,7 +146,7 @@ def test_a_damaged_file_is_said_and_passed_over(towns, tmp_path):
 
 def test_hidden_columns_are_in_no_vector(towns, tmp_path):
     corpus = tf.open_corpus(towns)
-    corpus.hide("town.country")
+    corpus = corpus.hide("town.country")
     embedder = Letters()
     tf.rag(corpus, embedder=embedder, cache=tmp_path / "rows").exec.index()
     assert embedder.encoded

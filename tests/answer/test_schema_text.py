@@ -30,8 +30,7 @@ MEMBERS = pd.DataFrame({"member": range(1, 41), "club_no": [41, 42, 43, 44] * 10
 @pytest.fixture
 def clubs() -> tf.Corpus:
     corpus = tf.open_corpus({"sport.club": CLUBS, "sport.member": MEMBERS, "shop.part": pd.DataFrame({"part": ["a"]})})
-    corpus.hide("club.secret")
-    return corpus
+    return corpus.hide("club.secret")
 
 
 def told(corpus: tf.Corpus, **chances: float) -> str:

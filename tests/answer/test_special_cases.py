@@ -87,7 +87,7 @@ def test_text2sql_has_the_prompt_of_the_paper(live, festival):
 
 def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
     part = festival.subset(["festival.films", "festival.genres"])
-    found = part.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical", decomposition=["films:title"])
+    found = part.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical")
     live.answers = ["SELECT nix FROM films", "Think.\nSELECT title FROM films LIMIT 1"]
     answer = tf.text2sql(festival, found, prompt="jar", repair=True)(QUESTION)
     assert answer.values == ["Low Tide at Nazaré"]

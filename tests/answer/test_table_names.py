@@ -7,9 +7,9 @@ import pytest
 
 import tagframe as tf
 from tagframe import results
-from tagframe.answer.table_names import named_tables, with_known_names
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.postgres.statement import POSTGRES
+from tagframe.engines.sql_reader import named_tables, with_known_names
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SQLFailed, UnsafeSQL
 

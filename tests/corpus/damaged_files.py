@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import tagframe as tf
-from tagframe.errors import HiddenColumn, TagframeError
+from tagframe.corpus.catalogue import Catalogue
+from tagframe.errors import ColumnNotFound, TagframeError
 from tagframe.retrieval import index, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
 
@@ -47,10 +48,10 @@ def make(folder: Path) -> Path:
             connection.execute(f"CREATE TABLE orders_{number} (id INTEGER, person INTEGER, item TEXT)")
             connection.execute(f"INSERT INTO orders_{number} VALUES (1, {number}, 'lamp'), (2, 3, 'desk')")
         connection.commit()
+    (folder / "tagframe.toml").write_text('hide = ["people.ssn"]\n')
     corpus = tf.open_corpus(source, progress=False)
     corpus.keys.add("orders_1.person = people.id")
     corpus.describe("people.city", "where they live")
-    corpus.hide("people.ssn")
     RetrievalIndex(tf.open_corpus(source, progress=False), Letters())
     assert _opened(source) == "opened", "before anything is damaged"
     return source
@@ -120,6 +121,16 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
                 path.write_bytes(data)
 
 
+def _catalogue(source: Path) -> Catalogue:
+    """That of the data without what is hidden."""
+    from tagframe.corpus.catalogue_file import cache_of
+    from tagframe.corpus.hiding import Lists
+
+    catalogue = cache_of(source, Lists.of((), (), source).part)
+    assert catalogue is not None
+    return catalogue
+
+
 def _facts() -> Path:
     from tagframe.corpus.facts import facts_folder
 
@@ -138,7 +149,7 @@ def _opened(source: Path) -> str:
             assert list(corpus.read("people").columns) == ["id", "city"], "the column was read"
             try:
                 corpus.read("people", ["ssn"])
-            except HiddenColumn:
+            except ColumnNotFound:
                 pass
             else:
                 raise AssertionError("the column was read by its name")
@@ -146,10 +157,7 @@ def _opened(source: Path) -> str:
             if SECRET.decode() in str(error):
                 raise AssertionError("a cell is in the message") from error
             return f"refused: {type(error).__name__}"
-    from tagframe.corpus.catalogue_file import cache_of
-
-    catalogue = cache_of(source)
-    assert catalogue is not None
+    catalogue = _catalogue(source)
     assert not any(SECRET in path.read_bytes() for path in catalogue.path.parent.iterdir()), "a cell was kept"
     assert not any("zqs-" in str(one.message) for one in said)
     return "rebuilt" if any("again" in str(one.message) for one in said) else "opened"
@@ -157,10 +165,7 @@ def _opened(source: Path) -> str:
 
 def files_of(source: Path) -> list[Path]:
     """The catalogue and the files of arrays beside it."""
-    from tagframe.corpus.catalogue_file import cache_of
-
-    catalogue = cache_of(source)
-    assert catalogue is not None
+    catalogue = _catalogue(source)
     return sorted(path for path in catalogue.path.parent.iterdir() if path.name.startswith(catalogue.path.name))
 
 

@@ -25,7 +25,6 @@ from tagframe.corpus.references import read_key
 from tagframe.errors import (
     CatalogueWarning,
     ColumnNotFound,
-    HiddenColumn,
     InvalidArgument,
     SourceNotFound,
     TableNotFound,
@@ -144,34 +143,6 @@ def bytes_below(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_cells_of_a_hidden_column_are_in_no_catalogue(shop, cache_folder):
-    corpus = tf.open_corpus(shop)
-    assert b"078-05-1120" in bytes_below(cache_folder)
-    corpus.hide("customers.ssn")
-    assert b"078-05-1120" not in bytes_below(cache_folder), "not in free pages either"
-    with closing(sqlite3.connect(shop)) as connection:
-        connection.execute("INSERT INTO customers VALUES (91, '987-65-4320', 'Braga')")
-        connection.commit()
-    again = tf.open_corpus(shop)
-    hidden = again.profile("customers").column("ssn")
-    assert (hidden.hidden, hidden.samples, hidden.sketch, hidden.minimum) == (True, (), None, None)
-    assert again.profile("customers").rows == 4
-    again.save(cache_folder / "saved.catalogue")
-    assert b"987-65-4320" not in bytes_below(cache_folder)
-    assert tf.open_corpus(cache_folder / "saved.catalogue").profile("customers").column("ssn").hidden
-
-
-def test_a_hidden_column_is_not_read(shop):
-    corpus = tf.open_corpus(shop)
-    corpus.hide("customers.ssn")
-    assert list(corpus.read("customers").columns) == ["id", "city"]
-    with pytest.raises(HiddenColumn, match=r"corpus\.show\('shop\.customers\.ssn'\)"):
-        corpus.read("customers", ["ssn"])
-    corpus.show("customers.ssn")
-    assert tf.open_corpus(shop).profile("customers").column("ssn").samples
-    assert list(corpus.read("customers").columns) == ["id", "ssn", "city"]
-
-
 def test_what_is_told_of_a_part_is_known_of_the_whole(shop):
     corpus = tf.open_corpus(shop)
     part = corpus.subset(["orders"])
@@ -230,36 +201,11 @@ def test_tables_of_which_nothing_is_told_stay_the_same_objects(shop):
     assert corpus.profiles is corpus.profiles
 
 
-def test_a_merge_has_no_hidden_column(shop):
-    corpus = tf.open_corpus(shop)
-    corpus.keys.add("orders.buyer = customers.id")
-    corpus.hide("customers.ssn")
-    found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
-    assert list(found.merge().columns) == ["id", "buyer", "st", "city"]
-    assert found.merge(limit=1)["city"].tolist() == ["Porto"]
-    with pytest.raises(HiddenColumn, match=r"shop\.customers\.ssn"):
-        found.merge(columns=["ssn"])
-    plan = type(found.join_plan).from_json(found.join_plan.to_json())
-    assert plan == found.join_plan
-    assert "ssn" not in plan.sql()
-
-
-def test_tables_join_on_a_hidden_column(shop):
-    corpus = tf.open_corpus(shop)
-    corpus.keys.add("orders.buyer = customers.id")
-    corpus.hide("customers.id")
-    corpus.hide("orders.buyer")
-    found = corpus.tables.tag.retrieve_tables("In which city does the buyer of each order live?", k=2)
-    assert list(found.merge().columns) == ["id", "st", "ssn", "city"]
-    assert list(found.merge(limit=2).columns) == ["id", "st", "ssn", "city"]
-    assert found.merge()["city"].tolist() == ["Porto", "Faro", "Porto"]
-
-
 def test_models_are_shown_descriptions_and_nothing_hidden(shop, live):
     corpus = tf.open_corpus(shop)
     corpus.describe("orders.st", "status code,\n3 = shipped")
     corpus.describe("customers", "people who bought")
-    corpus.hide("customers.ssn")
+    corpus.private("customers.ssn")
     live.answers = lambda request: (
         "SELECT city FROM customers" if "<tables>" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
     )

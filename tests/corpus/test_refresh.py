@@ -105,7 +105,7 @@ def test_a_source_that_is_gone_leaves_the_last_corpus_with_a_warning(bank: Path,
 
 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CatalogueWarning")
-def test_what_is_hidden_in_the_corpus_that_is_held_is_hidden_in_the_current_one(
+def test_what_is_private_in_the_corpus_that_is_held_is_private_in_the_current_one(
     bank: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     (tmp_path / "file").touch()
@@ -113,11 +113,11 @@ def test_what_is_hidden_in_the_corpus_that_is_held_is_hidden_in_the_current_one(
     corpus = tf.open_corpus(bank, refresh=AT_ONCE)
     _add_card(bank)
     now = corpus.current()
-    corpus.hide("client.city")
-    assert now.profile("client").column("city").hidden
+    corpus.private("client.city")
+    assert now.profile("client").column("city").private
     with sqlite3.connect(bank) as database:
         database.execute("INSERT INTO card VALUES (2, 'blue')")
-    assert corpus.current().profile("client").column("city").hidden
+    assert corpus.current().profile("client").column("city").private
 
 
 def test_threads_get_the_last_corpus_while_one_of_them_opens_the_source(bank: Path):
@@ -141,3 +141,13 @@ def test_only_files_and_servers_are_followed():
         with pytest.raises(InvalidArgument, match="for files and servers"):
             tf.open_corpus(**source, refresh="5m")  # type: ignore[call-overload]
     assert seconds_of(timedelta(minutes=5)) == seconds_of("5m") == seconds_of(300) == seconds_of("300")
+
+
+def test_a_corpus_without_hidden_parts_is_opened_again_without_them(bank: Path):
+    for corpus in (tf.open_corpus(bank, hide=["client.city"]), tf.open_corpus(bank).hide("client.city")):
+        assert "city" not in corpus.read("client")
+        assert [one.name for one in corpus.refresh().profile("client").columns] == ["id"]
+    followed = tf.open_corpus(bank, refresh=AT_ONCE, hide=["client.city"])
+    _add_card(bank)
+    assert "bank.card" in followed.current()
+    assert "city" not in followed.current().read("client")

@@ -149,7 +149,7 @@ def test_only_texts_that_a_statement_needs_are_converted(monkeypatch: pytest.Mon
 def test_the_guard_and_the_limits_hold(tmp_path: Path):
     (tmp_path / "secret.csv").write_text("kept\n1\n")
     corpus = tf.open_corpus({"film": film()}, engine="duckdb")
-    corpus.hide("film.votes")
+    corpus = corpus.hide("film.votes")
     execute = tf.exec_sql(corpus, limits=tf.SQLLimits(rows=3))
     assert "votes" not in execute("SELECT * FROM film LIMIT 1")
     for sql in (f"SELECT * FROM read_csv('{tmp_path}/secret.csv')", "SELECT votes FROM film", "SELECT * FROM film",

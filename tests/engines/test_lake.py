@@ -438,7 +438,7 @@ def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.Mo
     cities = corpus.profile("cities")
     assert sorted(corpus.read(cities.id)["city"]) == ["[0]*", "[1]*"]
     kept = odd_lake / "sales[12].parquet"
-    engine = LakeEngine(odd_lake, tuple(lake_tables(odd_lake, asked=True)))
+    engine = LakeEngine(odd_lake, tuple(lake_tables(odd_lake, is_wanted=True)))
     _, frame = engine.numbered(kept.name, ["v"])  # type: ignore[misc]
     assert frame["v"].tolist() == ["sales[12]"] * 3
 
@@ -600,7 +600,9 @@ def test_odd_names_and_values(tmp_path: Path):
 
 @pytest.mark.slow
 def test_what_a_statement_may_do(engine: LakeEngine):
-    tables = {"o": Readable("orders", ("customer",)), "c": Readable("customers.parquet")}
+    columns = {shape.name: shape.columns for shape in engine.shapes()}
+    own = tuple(column for column in columns["orders"] if column != "customer")
+    tables = {"o": Readable("orders", own), "c": Readable("customers.parquet", columns["customers.parquet"])}
     relations = {"extra": pa.table({"year": [2023], "label": ["old"]})}
 
     def run(sql: str, **limits: float) -> pd.DataFrame:
@@ -633,9 +635,9 @@ def test_what_a_statement_may_do(engine: LakeEngine):
 @pytest.mark.slow
 def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
     pq.write_table(pa.table({"n": np.arange(3_000_000), "m": np.arange(3_000_000)[::-1]}), tmp_path / "t.parquet")
-    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, asked=True)))
+    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path, is_wanted=True)))
     sql = "SELECT count(*) FROM (SELECT n, m, n + m AS s, n - m AS d, row_number() OVER (ORDER BY m, n) AS r FROM t)"
-    tables = {"t": Readable("t.parquet")}
+    tables = {"t": Readable("t.parquet", ("n", "m"))}
     with pytest.raises(SQLFailed, match="megabytes"):
         engine.execute(UntrustedStatement(f"{sql} WHERE r % 2 = 0 AND s + d > 0", tables, {}, SQLLimits(memory=64)))
 
@@ -643,7 +645,7 @@ def test_a_statement_that_needs_too_much_memory_is_stopped(tmp_path: Path):
 def test_nothing_stays_in_the_temporary_folder(engine: LakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     engine.shapes()  # what is kept open has its own folder, for as long as the process lives
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    engine.execute(UntrustedStatement("SELECT 1 AS n", {"o": Readable("orders")}, {}, SQLLimits()))
+    engine.execute(UntrustedStatement("SELECT 1 AS n", {"o": Readable("orders", ("order",))}, {}, SQLLimits()))
     assert not [name for name in os.listdir(tmp_path) if name.startswith("tagframe-")]
 
 

@@ -140,7 +140,7 @@ def test_only_some_rows_are_read_of_a_table_with_a_key_of_one_integer(shop, monk
     engine = other_server_engine(f"sqlite:///{shop}", None)
     numbers, frame = engine.numbered("main.orders", ["note"])
     assert (len(numbers), list(numbers[:3]), list(frame["note"][:2])) == (1000, [1, 2, 3], ["n1", "n2"])
-    monkeypatch.setattr(module, "FEW_NUMBERS", 2)
+    monkeypatch.setattr(module.OtherServerEngine, "numbers_at_once", 2)
     picked = engine.pick("main.orders", ["note", "amount"], numbers[[4, 6, 900]])
     assert picked.to_dict("list") == {"note": ["n5", "n7", "n10"], "amount": [6.25, 8.75, 1126.25]}
     assert engine.numbered("main.totals", ["orders"]) is None

@@ -125,7 +125,7 @@ def test_a_database_is_opened_again_without_its_types(database, monkeypatch):
     url = database(SCRIPT)
     first = tf.open_corpus(url, progress=False)
     close_connections()
-    monkeypatch.setattr(Reading, "made", lambda *_: pytest.fail("ADBC reads the types of all tables first"))
+    monkeypatch.setattr(Reading, "__init__", lambda *_: pytest.fail("ADBC reads the types of all tables first"))
     again = tf.open_corpus(url, progress=False)
     assert again.ids == first.ids
     assert run_sql("SELECT count(*) AS n FROM sale", again, {"sale": "shop.sale"})["n"].tolist() == [100]

@@ -35,7 +35,7 @@ def run(url: str, script: str) -> list[tuple]:
 
 
 def test_a_lower_time_limit_of_the_url_holds(database):
-    corpus = tf.open_corpus(f"{database(SLOW)}?options=-cstatement_timeout%3D200ms", progress=False)
+    corpus = tf.open_corpus(f"{database(SLOW)}?options=-cstatement_timeout%3D1000ms", progress=False)
     for _ in range(2):  # the second time on the same connection
         with pytest.raises(UnreadableTable, match=r"was not read to the end: .*statement timeout"):
             corpus.read("slow", ["b"])
@@ -177,9 +177,9 @@ def test_no_wait_on_a_server_that_does_not_answer_is_longer_than_the_timeout(dat
 
 def test_the_timeout_stops_a_statement_on_the_server(database, statements_left):
     corpus = tf.open_corpus(database(SLOW), progress=False)
-    with tf.context(timeout=0.3):
+    with tf.context(timeout=1):
         with pytest.raises(UnreadableTable, match="was not read to the end"):
             corpus.read("slow", ["b"])
-        with pytest.raises(SQLFailed, match=r"stopped after 0\.3 seconds"):
+        with pytest.raises(SQLFailed, match=r"stopped after 1 seconds"):
             tf.exec_sql(corpus)("SELECT count(*) FROM slow")
     assert statements_left() == []

@@ -259,7 +259,7 @@ def test_not_connected_says_that_copies_of_rows_repeat_the_referenced_column():
     with pytest.raises(NotConnected, match="6 rows have 3 values, because 3 rows are exact copies of others"):
         tf.join_plan({"Orders": orders, "Kunden": kunden})
     corpus = tf.open_corpus({"Orders": orders, "Kunden": kunden})
-    corpus.hide("Kunden.KdNr")
+    corpus = corpus.hide("Kunden.KdNr")
     with pytest.raises(NotConnected) as error:
         corpus.tables.tag.retrieve_tables("orders and Ort of Kunden", k=2, method="lexical").join_plan  # noqa: B018
     assert "repeats" not in str(error.value)

@@ -159,7 +159,7 @@ def test_no_part_of_a_statement_keeps_a_literal(shop: tf.Corpus, sql: str, diale
 
 def test_of_a_hidden_column_nothing_learned_has_values(source: Path, shop: tf.Corpus):
     shop.learn("Where does zqs-078 live?", JOINED, literals=True)
-    shop.hide("customers.ssn", from_models=True)
+    shop.private("customers.ssn")
     for corpus in (shop, tf.open_corpus(source)):
         assert not corpus.learned.astype(str).apply(lambda column: column.str.contains("zqs")).to_numpy().any()
         assert joins(corpus) == {BUYER}

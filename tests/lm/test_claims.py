@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tag_bench.server import Reply, Server, error
+from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import AnswerRejected, ServerFailed
 from tagframe.lm import LM, Completions, Parameters, Prompt, RetryPolicy, claims, open_store
 from tagframe.lm.prompt import request_keys
@@ -52,6 +52,12 @@ class Other:
 
     def beat(self) -> None:
         self._file.execute("UPDATE claims SET beat = beat + 1")
+
+    @property
+    def answered(self) -> int:
+        """The answers in the store, whoever put them there."""
+        (count,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
+        return int(count)
 
     @property
     def claimed(self) -> set[bytes]:
@@ -121,10 +127,13 @@ def test_what_it_lets_go_of_is_asked_here(server: Server, lm: LM, other: Other):
 
 
 def test_what_was_answered_since_the_store_was_looked_into_is_not_asked(server: Server, lm: LM, other: Other):
-    server.latency = 0.1
+    def answers(request: Request) -> str:
+        if request.number == 0:
+            other.answer(KEYS[2], "row 2")
+        return request.prompt
+
+    server.answers = answers
     call = Call(lm.using(concurrency=1), ROWS[:3])
-    wait_for(lambda: server.count == 1)
-    other.answer(KEYS[2], "row 2")
     assert call.result()[2].origin == "store"
     assert server.count == 2
 
@@ -149,9 +158,11 @@ def test_an_answer_that_is_rejected_waits_for_its_repair(server: Server, lm: LM,
 
 def test_a_claim_ends_with_its_row(server: Server, other: Other):
     """A row that fails is free for others while those that were claimed with it are still asked."""
-    server.answers = lambda request: error(400) if request.prompt == "row 1" else Reply("True", latency=1)
+    seen = threading.Event()
+    server.answers = lambda request: error(400) if request.prompt == "row 1" else Reply("True", after=seen)
     call = Call(LM("openai/test", api_base=server.url), ROWS[:3])
     wait_for(lambda: KEYS[1] not in other.claimed and KEYS[0] in other.claimed)
+    seen.set()
     assert [completion.ok for completion in call.result()] == [True, False, True]
     wait_for(lambda: other.claimed == set())
 
@@ -163,7 +174,8 @@ def test_a_call_that_is_cancelled_while_it_waits(server: Server, lm: LM, other: 
         task = asyncio.create_task(lm.acomplete(ROWS))
         while server.count < 10:
             await asyncio.sleep(0.005)
-        await asyncio.sleep(0.3)
+        while other.answered < 1 + 10:
+            await asyncio.sleep(0.005)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -216,7 +228,7 @@ def test_the_bar_says_what_is_waited_for(lm: LM, other: Other, capsys: pytest.Ca
 def test_prompts_are_sent_without_a_claim_where_the_store_stays_locked(
     server: Server, lm: LM, own_store: Path, other: Other, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("tagframe.lm.dispatch._SECONDS_FOR_A_CLAIM", 0.2)
+    monkeypatch.setattr("tagframe.lm.dispatch._MAX_SECONDS_FOR_A_CLAIM", 0.2)
     with closing(sqlite3.connect(own_store, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
         call = Call(lm, ROWS[:3])
@@ -269,19 +281,21 @@ def test_a_process_elsewhere_lives_while_it_says_so(
     other.claim(KEYS[:1])
     for _ in range(4):
         assert held(store)
-        now += claims.LEASE * 0.9
+        now += claims.LEASE_SECONDS * 0.9
         other.beat()
     now += 1
     assert held(store)
-    now += claims.LEASE + 1
+    now += claims.LEASE_SECONDS + 1
     assert not held(store)
 
 
 def test_a_process_that_asks_says_that_it_lives(server: Server, lm: LM, other: Other, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tagframe.lm.dispatch.BEAT", 0.1)
-    server.answers = lambda request: Reply("True", latency=1)
+    monkeypatch.setattr("tagframe.lm.dispatch.BEAT_SECONDS", 0.1)
+    seen = threading.Event()
+    server.answers = lambda request: Reply("True", after=seen)
     call = Call(lm, ROWS[:1])
     wait_for(lambda: (other._file.execute("SELECT max(beat) FROM claims").fetchone()[0] or 0) > 1)
+    seen.set()
     assert call.result()[0].ok
 
 

@@ -266,13 +266,13 @@ def test_operators_and_their_quotes(server, tmp_path):
         assert tf.sem_search(frame, "title", "film number 7", K=3, quote=True).calls == 0
 
 
-def test_what_is_hidden_from_models_is_hidden_from_these(shop, server):
+def test_no_private_cell_is_sent_to_these(shop, server):
     with sqlite3.connect(shop) as db:
         db.execute("ALTER TABLE customers ADD COLUMN phone TEXT DEFAULT 'zqs-00000'")
     db.close()
     settings = {"embedder": "openai/test-embedding", "api_base": server.url, "api_key": "k", "store": None}
     corpus = tf.open_corpus(shop)
-    corpus.hide("customers.phone", from_models=True)
+    corpus.private("customers.phone")
     server.answers = '["Porto"]'
     with tf.context(**settings, lm="openai/test"):
         retrieve_tables("phone zqs of customers", corpus, k=2)

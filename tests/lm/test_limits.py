@@ -6,7 +6,6 @@ import asyncio
 import math
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -169,15 +168,21 @@ def test_the_window_grows_with_what_is_seen(server: Server):
     assert all(completion.ok for completion in completions)
     together = [request.in_flight for request in server.requests]
     assert together[0] == 1
-    assert max(together) > 32
+    assert max(together) > 8
     assert all(number <= position + 1 for position, number in enumerate(together))
 
 
 def test_a_budget_that_can_pay_long_answers_waits_for_none(server: Server):
-    server.answers = lambda request: Reply("True", latency=0.05)
+    many = threading.Event()
+
+    def answers(request: Request) -> Reply:
+        if request.in_flight > 8:
+            many.set()
+        return Reply("True", after=many)
+
+    server.answers = answers
     lm = LM("openai/test", api_base=server.url, price=Price(1e-7, 1e-6), budget=Budget(dollars=5.0), store=None)
-    lm.complete([Prompt.of(f"row {i}") for i in range(40)], max_tokens=16)
-    assert max(request.in_flight for request in server.requests) > 8
+    assert lm.complete([Prompt.of(f"row {i}") for i in range(40)], max_tokens=16).usage.failed == 0
 
 
 def test_an_answer_that_is_too_long_and_not_counted_is_paid_by_its_length(server: Server):
@@ -330,29 +335,6 @@ def test_the_adaptive_limit_halves_and_grows():
         assert limit.limit == 64
     with limit.serving(8):
         assert limit.limit == 8
-
-
-def test_a_call_of_one_at_a_time_does_not_slow_another(server: Server):
-    small_is_there = threading.Event()
-
-    def answers(request: Request) -> Reply:
-        if request.prompt == "small":
-            small_is_there.set()
-            return Reply("True", latency=0.5)
-        late = int(request.prompt.removeprefix("row ")) >= 100
-        return error(500) if late and not small_is_there.is_set() else Reply("True", latency=0.005)
-
-    server.answers = answers
-    retry = RetryPolicy(faults=100_000, first_wait=0.01, longest_wait=0.02)
-    lm = LM("openai/test", api_base=server.url, retry=retry, store=None)
-    big = threading.Thread(target=lm.using(concurrency=8).complete, args=([Prompt.of(f"row {i}") for i in range(400)],))
-    big.start()
-    while server.in_flight == 0:
-        time.sleep(0.001)
-    assert lm.using(concurrency=1).complete([Prompt.of("small")])[0].ok
-    big.join()
-    (begun,) = [request.number for request in server.requests if request.prompt == "small"]
-    assert max(request.in_flight for request in server.requests[begun + 30 :]) >= 8
 
 
 # --- usage --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerRejected, BudgetExceeded, ServerFailed
 from tagframe.lm import LM, Batch, Budget, Completions, Prompt
-from tagframe.lm.flights import Flights, Landed
+from tagframe.lm.inflight import InFlight, SharedReply
 from tagframe.lm.transport import Reply as Answer
 
 
@@ -128,17 +128,17 @@ def test_a_budget_is_only_ones_own(server: Server, lm: LM):
 # --- the flights themselves ---------------------------------------------------------------------------------------
 
 
-def landed(text: str) -> Landed:
-    return Landed(Answer(text), 0.1, None)
+def landed(text: str) -> SharedReply:
+    return SharedReply(Answer(text), 0.1, None)
 
 
 @pytest.mark.parametrize("end", ["an answer", "a failure", "something else"])
 def test_how_a_flight_ends_for_those_who_wait(end: str):
     async def play() -> tuple[list[Any], int]:
-        flights, asked, go = Flights(), 0, asyncio.Event()
+        flights, asked, go = InFlight(), 0, asyncio.Event()
         opened = [flights.open() for _ in range(3)]
 
-        async def ask() -> Landed:
+        async def ask() -> SharedReply:
             nonlocal asked
             asked += 1
             if asked > 1:
@@ -170,9 +170,9 @@ def test_how_a_flight_ends_for_those_who_wait(end: str):
 
 def test_what_has_landed_is_kept_for_calls_that_were_open_then():
     async def play() -> list[int]:
-        flights, asked = Flights(), []
+        flights, asked = InFlight(), []
 
-        async def ask() -> Landed:
+        async def ask() -> SharedReply:
             asked.append(1)
             return landed("True")
 
@@ -187,7 +187,7 @@ def test_what_has_landed_is_kept_for_calls_that_were_open_then():
         for opened in (first, second, third):
             flights.close(opened)
         counts.append(await share(flights.open()))  # 3: nobody is open who was then
-        assert flights.kept == 0
+        assert flights.size == 0
         return counts
 
     assert asyncio.run(play()) == [1, 1, 2, 2, 3]

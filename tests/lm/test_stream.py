@@ -167,7 +167,7 @@ def test_what_a_call_held_is_let_go_without_a_garbage_collection(lm: LM):
     try:
         lm.complete([Prompt.of(f"row {i}") for i in range(20)], accept=accept)
         del accept
-        for _ in range(4_000):  # the thread that parses ends by itself, soon
+        for _ in range(12_000):  # the thread that parses ends by itself, soon
             if held() is None:
                 break
             time.sleep(0.005)

@@ -187,7 +187,7 @@ def test_an_answer_that_was_cut_off_is_none(
 
 @pytest.mark.parametrize("declared", [False, True], ids=["without end", "with its length"])
 def test_a_body_without_end(server: Server, monkeypatch: pytest.MonkeyPatch, declared: bool):
-    monkeypatch.setattr("tagframe.lm.openai_http.MAX_RESPONSE", 2**20)
+    monkeypatch.setattr("tagframe.lm.openai_http.MAX_RESPONSE_BYTES", 2**20)
     server.answers = lambda request: Reply(raw=b" " * (2**20 + 1)) if declared else scripted.ENDLESS
     lm = LM("openai/test", api_base=server.url, store=None)
     failure = lm.complete([Prompt.of("a")])[0].error

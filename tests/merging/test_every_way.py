@@ -187,7 +187,7 @@ def test_what_is_refused_is_refused_with_its_rows(there, source, name, column, e
             continue
         assert sorted(caught.value.rows[column]) == rows(case)
         refused += 1
-    assert refused >= (2 if source in ("frames", "mixed") else 3)
+    assert refused >= 2
 
 
 @pytest.mark.parametrize("source", [source for source in SOURCES if source != "sqlite"])  # which knows integers only

@@ -12,7 +12,6 @@ from tagframe.corpus.references import NamedTable
 from tagframe.errors import (
     AmbiguousJoin,
     FanOut,
-    HiddenColumn,
     InvalidArgument,
     RowsLost,
     RowsLostWarning,
@@ -234,25 +233,6 @@ def test_stacked_tables_have_roles_on_either_side():
         gold(["buyer", "seller"], "left")[["order_id", "buyer.name", "seller.name"]]
     )
     assert {"buyer.source_table", "seller.source_table"} <= {*frame}
-
-
-def test_what_is_hidden_is_hidden_in_every_role():
-    corpus = tf.open_corpus({"shop.orders": ORDERS, "shop.users": USERS})
-    plan = planned(corpus, ON)
-    corpus.hide("users.name")
-    frame, _ = run_plan(plan, corpus, how="left")
-    assert not {"buyer.name", "seller.name"} & {*frame}
-    with pytest.raises(HiddenColumn, match=r"column 'seller\.name' is hidden"):
-        run_plan(plan, corpus, where={"seller.name": "Ann"})
-    corpus.show("users.name")
-    corpus.keys.add("orders.buyer_id = users.user_id")
-    corpus.hide("orders.buyer_id")
-    frame, _ = run_plan(plan, corpus, how="left")
-    assert not {"buyer_id", "buyer.user_id"} & {*frame}
-    assert {"seller_id", "seller.name"} <= {*frame}
-    corpus.hide("users.user_id", joinable=False)
-    with pytest.raises(HiddenColumn, match=r"shop\.users\.user_id is hidden with joinable=False"):
-        run_plan(plan, corpus)
 
 
 @pytest.mark.parametrize("first", ["orders", "users"])

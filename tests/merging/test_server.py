@@ -106,15 +106,11 @@ def test_what_sql_would_compare_otherwise_is_left_to_pandas(corpus, chain):
     assert report.engine == "postgres"
 
 
-def test_views_and_hidden_columns(corpus, database):
+def test_views(corpus):
     tables = [NamedTable.of(corpus.profile(id)) for id in ("shop.sale", "shop.named")]
     plan = plan_tables(corpus, ["shop.sale", "shop.named"], given=keys_on("customer_id", tables))
     frame, report = run_plan(plan, corpus, limit=2, **QUIET)
     assert (report.engine, "name" in frame) == ("postgres", True)
-    own = tf.open_corpus(database(SCRIPT), progress=False)
-    own.hide("shop.customer.name")
-    frame, report = run_plan(plan_tables(own, CHAIN), own, limit=2, **QUIET)
-    assert (report.engine, "name" in frame) == ("postgres", False)
 
 
 def test_retrieved_tables_are_merged_in_the_server(corpus):

@@ -93,5 +93,5 @@ def simulate(proxy: str, rows: int, prevalence: float, targets: Targets, runs: i
         decision = decided(scores, true, targets, seed)
         recall, precision = reached(decision, true)
         misses += recall < targets.recall - 1e-12 or precision < targets.precision - 1e-12
-        shares.append(float(decision.asked.mean()))
+        shares.append(float(decision.judged.mean()))
     return misses / runs, float(np.mean(shares))

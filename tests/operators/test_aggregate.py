@@ -15,7 +15,7 @@ from scripted import Scripted, shown_rows
 from tagframe.errors import AnswerRejected, ContextTooLong, FactUnknown, InvalidArgument, RowsChanged, RowsFailed
 from tagframe.operators import sem_agg
 from tagframe.operators.cells import pack
-from tagframe.operators.digest import BYTES_PER_TOKEN, PROMPT_TOKENS, Cited, cited_reader
+from tagframe.operators.digest import BYTES_PER_TOKEN, MAX_PROMPT_TOKENS, Cited, cited_reader
 
 
 def tell(message: str) -> str:
@@ -49,7 +49,7 @@ def test_all_cols_and_no_named_column_show_everything():
 
 
 def test_many_rows_are_answered_in_parts_and_nothing_is_left_out():
-    frame = pd.DataFrame({"n": range(100, 140), "text": "x" * (PROMPT_TOKENS * BYTES_PER_TOKEN // 10)})
+    frame = pd.DataFrame({"n": range(100, 140), "text": "x" * (MAX_PROMPT_TOKENS * BYTES_PER_TOKEN // 10)})
     lm = Scripted(tell)
     result = sem_agg(frame, "List {n} and {text}", lm=lm)
     assert result["_output"].iloc[0] == " ".join(map(str, range(100, 140)))
@@ -226,7 +226,7 @@ def test_sources_are_the_rows_that_the_answer_names():
 
 
 def test_sources_of_partial_answers_are_carried_upward():
-    frame = pd.DataFrame({"n": range(1, 31), "text": "x" * (PROMPT_TOKENS * BYTES_PER_TOKEN // 4)})
+    frame = pd.DataFrame({"n": range(1, 31), "text": "x" * (MAX_PROMPT_TOKENS * BYTES_PER_TOKEN // 4)})
     frame.loc[frame["n"].between(7, 12), "n"] = 8
     lm = Scripted(odd_ones)
     result = sem_agg(frame, "List the odd {n} of {text}", lm=lm)
@@ -304,7 +304,7 @@ def test_an_answer_of_a_shape():
 
 
 def test_parts_are_texts_and_the_last_answer_has_the_shape():
-    frame = pd.DataFrame({"n": range(30), "text": "x" * (PROMPT_TOKENS * BYTES_PER_TOKEN // 10)})
+    frame = pd.DataFrame({"n": range(30), "text": "x" * (MAX_PROMPT_TOKENS * BYTES_PER_TOKEN // 10)})
     lm = Scripted(mood)
     result = sem_agg(frame, "{n} {text}", lm=lm, response_format=Mood)
     assert result["count"].tolist() == [7]

@@ -124,7 +124,7 @@ def test_a_cascade(kind: str):
     result = result_of("sem_filter", frame, "{text} is kind", cascade=cascade)
     assert list(result.columns) == list(frame.columns)
     assert len(result.tag.outcomes) == len(frame)
-    assert result.tag.cascade.asked <= len(frame)
+    assert result.tag.cascade.judged <= len(frame)
     pd.testing.assert_frame_equal(frame, before)
 
 

@@ -39,13 +39,13 @@ def test_a_good_proxy_saves_most_calls(frame: pd.DataFrame):
     pd.testing.assert_frame_equal(frame, before)
     pd.testing.assert_frame_equal(result, frame.loc[result.index])
     report = result.tag.cascade
-    assert (report.rows, report.asked) == (ROWS, len(lm.asked))
+    assert (report.rows, report.judged) == (ROWS, len(lm.asked))
     assert report.share_of_calls == len(lm.asked) / ROWS < 0.4
     right = (result["n"] >= 2400).sum()
     assert right / 600 >= 0.9
     assert right / len(result) >= 0.9
-    assert report.kept_by_proxy + report.left_out_by_proxy == ROWS - report.asked
-    assert f"{report.asked:,} of 3,000 distinct rows" in result.tag.outcomes.remarks[0]
+    assert report.kept_by_proxy + report.left_out_by_proxy == ROWS - report.judged
+    assert f"{report.judged:,} of 3,000 distinct rows" in result.tag.outcomes.remarks[0]
 
 
 def test_what_was_asked_is_as_the_model_said_and_the_rest_is_told(frame: pd.DataFrame):
@@ -104,7 +104,7 @@ def test_unsure_rows_are_not_kept_and_failed_rows_fail(frame: pd.DataFrame):
     for n, outcome in zip(frame["n"], outcomes, strict=True):
         if n in asked and n % 50 < 2:
             assert outcome == ("unsure" if n % 50 else "failed")
-    assert failed.value.frame.tag.cascade.asked == len(asked)
+    assert failed.value.frame.tag.cascade.judged == len(asked)
 
 
 def test_rows_that_repeat_and_rows_of_nulls():
@@ -129,7 +129,7 @@ def test_packed_rows(frame: pd.DataFrame):
 
     lm = Scripted(answer)
     result = sem_filter(frame, "{n} is big", cascade=tf.Cascade("score"), rows_per_call=10, lm=lm)
-    assert len(lm.asked) < result.tag.cascade.asked / 5
+    assert len(lm.asked) < result.tag.cascade.judged / 5
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 60])
@@ -138,7 +138,7 @@ def test_few_rows_are_all_asked(rows: int):
     lm = Scripted(lambda message: str(shown_rows(message)[-1]["n"] % 2 == 0))
     result = sem_filter(frame, "{n} is even", cascade=tf.Cascade("score"), lm=lm)
     assert result["n"].tolist() == [n for n in range(rows) if n % 2 == 0]
-    assert result.tag.cascade.asked == rows == len(lm.asked)
+    assert result.tag.cascade.judged == rows == len(lm.asked)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_smaller_model_as_proxy(live, frame: pd.DataFrame):
     result = few.tag.sem_filter("{n} is big", cascade=tf.Cascade(degrees), store=None)
     by_model = [request.body["model"] for request in live.requests]
     assert by_model.count("small") == 600
-    assert by_model.count("test") == result.tag.cascade.asked < 600
+    assert by_model.count("test") == result.tag.cascade.judged < 600
 
 
 @pytest.mark.slow
@@ -205,8 +205,8 @@ def test_over_http_quoted_and_awaited(live, frame: pd.DataFrame):
     assert live.requests == []
     assert quote.calls_at_most == 2 * 800
     result = few.tag.sem_filter("{n} is big", cascade=cascade)
-    assert live.count == result.tag.cascade.asked < 800
+    assert live.count == result.tag.cascade.judged < 800
     assert pickle.loads(pickle.dumps(result)).tag.cascade == result.tag.cascade
     again = few.tag.sem_filter("{n} is big", cascade=cascade)
-    assert live.count == result.tag.cascade.asked  # answers of the store
+    assert live.count == result.tag.cascade.judged  # answers of the store
     pd.testing.assert_frame_equal(result, again)

@@ -133,7 +133,7 @@ def test_candidates_are_calibrated_where_the_embedder_carries_the_claim():
     report = result.tag.claim_report
     assert len(lm.asked) < 18 * 18, "fewer than all blocks"
     assert report.recall >= 0.9
-    assert "rows are known" in report.told
+    assert "rows are known" in report.candidates
     assert len(result) >= 0.9 * len(texts)
     assert (result["note"] == "re: " + result["review"]).all()
     every = sem_join(left, right, CLAIM, recall=1, lm=lm)
@@ -181,7 +181,7 @@ def test_pairs_may_share_a_prompt_and_such_prompts_are_audited(explained):
     report = result.tag.claim_report
     assert report.way == "pairs"
     assert report.prompts == {"pairs": len(lm.asked)}
-    assert "also asked one by one" in report.told
+    assert "also asked one by one" in report.candidates
 
 
 def test_mirrored_pairs_of_a_pack_are_asked_once():

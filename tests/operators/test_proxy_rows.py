@@ -63,16 +63,16 @@ def test_fewer_than_half_of_the_calls():
 
 def test_targets_of_1_ask_all():
     scores, true = PROXIES["binormal"](np.random.default_rng(0), 500, 0.2)
-    assert decided(scores, true, Targets(1.0, 1.0, 0.1), seed=0).asked.all()
+    assert decided(scores, true, Targets(1.0, 1.0, 0.1), seed=0).judged.all()
 
 
 def test_what_was_asked_keeps_its_answer_and_the_same_seed_decides_alike():
     scores, true = PROXIES["binormal"](np.random.default_rng(0), 4000, 0.2)
     decision, again = (decided(scores, true, TARGETS, seed=3) for _ in range(2))
-    assert (decision.truths[decision.asked] == true[decision.asked]).all()
+    assert (decision.truths[decision.judged] == true[decision.judged]).all()
     assert (decision.truths == again.truths).all()
-    assert (decision.asked == again.asked).all()
-    assert not (decided(scores, true, TARGETS, seed=4).asked == again.asked).all()
+    assert (decision.judged == again.judged).all()
+    assert not (decided(scores, true, TARGETS, seed=4).judged == again.judged).all()
     missed = (true & (decision.truths == 0)).sum()
     wrong = (~true & (decision.truths == 1)).sum()
     assert (missed <= decision.missed_at_most, wrong <= decision.wrong_at_most) == (True, True)
@@ -89,8 +89,8 @@ def test_rows_that_stand_for_several_are_asked():
     weights = np.ones(3000, dtype=np.intp)
     weights[::50] = 40
     decision = answered(decide(weights, calibrated(scores), TARGETS), lambda positions: true[positions].astype(np.int8))
-    assert decision.asked[::50].all()
-    assert not decision.asked.all()
+    assert decision.judged[::50].all()
+    assert not decision.judged.all()
     assert weights[true & (decision.truths == 1)].sum() >= 0.9 * weights[true].sum()
 
 
@@ -99,8 +99,8 @@ def test_rows_without_an_answer_cost_calls_not_the_promise():
     lost = np.random.default_rng(1).random(4000) < 0.05
     deciding = decide(np.ones(4000, dtype=np.intp), calibrated(scores), TARGETS)
     decision = answered(deciding, lambda positions: np.where(lost[positions], -1, true[positions]).astype(np.int8))
-    assert set(np.unique(decision.truths[decision.asked])) == {-1, 0, 1}
-    recall, precision = reached(decision, true & ~(lost & decision.asked))
+    assert set(np.unique(decision.truths[decision.judged])) == {-1, 0, 1}
+    recall, precision = reached(decision, true & ~(lost & decision.judged))
     assert recall >= 0.9
     assert precision >= 0.9
 
@@ -111,5 +111,5 @@ def test_a_classifier_that_learns_from_the_answers_saves_calls():
     true = vectors[:, :3].sum(axis=1) + 0.3 * random.normal(size=4000) > 1
     deciding = decide(np.ones(4000, dtype=np.intp), trained(vectors), TARGETS)
     decision = answered(deciding, lambda positions: true[positions].astype(np.int8))
-    assert decision.asked.mean() < 0.5
+    assert decision.judged.mean() < 0.5
     assert min(reached(decision, true)) >= 0.9

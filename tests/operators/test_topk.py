@@ -12,7 +12,7 @@ from scripted import Scripted
 
 from tagframe.errors import BudgetExceeded, ColumnNotFound, ContextTooLong, InvalidArgument, RowsFailed, RunStopped
 from tagframe.operators import sem_topk
-from tagframe.operators.topk import LIST_ROW, LIST_ROWS
+from tagframe.operators.topk import MAX_LIST_ROW_BYTES, MAX_LIST_ROWS
 
 
 def numbers(message: str) -> list[int]:
@@ -54,7 +54,7 @@ def test_lists_of_a_thousand_rows():
 
 def test_thirty_rows_are_one_list():
     lm = Scripted(larger)
-    frame = pd.DataFrame({"n": [100 + (i * 37) % 101 for i in range(LIST_ROWS)]})
+    frame = pd.DataFrame({"n": [100 + (i * 37) % 101 for i in range(MAX_LIST_ROWS)]})
     for k in (1, 20, 40):
         result = sem_topk(frame, "Which {n} is largest?", k, lm=lm)
         assert result["n"].tolist() == sorted(frame["n"], reverse=True)[:k]
@@ -243,7 +243,7 @@ def test_a_row_longer_than_a_list_shows_is_cut_and_told():
     lm = Scripted(larger)
     frame = pd.DataFrame({"n": [101, 103, 102], "text": ["short", "x" * 50_000, "short"]})
     result = sem_topk(frame, "{n} {text}", 3, lm=lm)
-    assert len(lm.asked[0]) < LIST_ROW + 500
+    assert len(lm.asked[0]) < MAX_LIST_ROW_BYTES + 500
     assert result.tag.outcomes["note"].isna().tolist() == [True, False, True]
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import (
-    KNOWABLE,
+    MOST_CERTAIN_TABLES,
+    MOST_KNOWABLE_TABLES,
     POOL,
-    SURE_OF,
     Posterior,
     Weights,
     completeness,
@@ -153,7 +153,7 @@ def test_a_question_that_nothing_fits_says_so():
 def test_a_name_in_cells_of_the_likeliest_tables_is_not_said_to_fit_nothing():
     weights = replace(WEIGHTS, fits={"one": -5.0})
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
-    problem = replace(problem, facts={"held": 1.0})
+    problem = replace(problem, facts={"cell_names": 1.0})
 
     def with_name_in(table):
         row = np.zeros((1, 3))
@@ -161,7 +161,7 @@ def test_a_name_in_cells_of_the_likeliest_tables_is_not_said_to_fit_nothing():
         return replace(
             problem,
             fine=np.concatenate([problem.fine, row]) if problem.fine.size else row,
-            kind=np.append(problem.kind, int(RowKind.HELD)),
+            kind=np.append(problem.kind, int(RowKind.CELL)),
             row_weight=np.append(problem.row_weight, 1.0),
         )
 
@@ -216,9 +216,9 @@ def test_where_no_row_of_most_tables_is_known_the_weights_of_names_count():
 
 def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
     problem = problem_of([1.0, *np.linspace(0.9, 0.1, 29)])
-    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, SURE_OF, POOL, 20, 30)}
-    assert sure[2] < sure[SURE_OF] < 1
-    assert sure[SURE_OF] == sure[POOL] == sure[20] == sure[30]
+    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, MOST_CERTAIN_TABLES, POOL, 20, 30)}
+    assert sure[2] < sure[MOST_CERTAIN_TABLES] < 1
+    assert sure[MOST_CERTAIN_TABLES] == sure[POOL] == sure[20] == sure[30]
     every = fitted(replace(problem, facts={"log_tables": np.log1p(30)}), 30, WEIGHTS)
     assert every.confidence == pytest.approx(1.0)
 
@@ -230,7 +230,7 @@ def test_names_make_nothing_surer():
 
 
 def test_like_questions_make_a_set_surer_up_to_the_posterior_or_to_how_often_it_held_all():
-    weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "told": 3.0})
+    weights = replace(WEIGHTS, sure={"one": -2.0}, learned={"utility": 1.0, "believed": 3.0})
     problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"bare": 1.0})
     tables, size = np.array([[1, 0, 1], [0, 1, 0]], dtype=bool), np.array([2.0, 2.0])  # one reads one elsewhere, too
     without = fitted(problem, 2, weights)
@@ -267,7 +267,8 @@ def test_of_thousands_of_tables_nobody_knows_that_nothing_fits():
     weights = replace(WEIGHTS, fits={"one": -5.0})
     problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
     few, many = (
-        fitted(replace(problem, facts={"log_tables": np.log1p(count)}), weights=weights) for count in (KNOWABLE, 3334)
+        fitted(replace(problem, facts={"log_tables": np.log1p(count)}), weights=weights)
+        for count in (MOST_KNOWABLE_TABLES, 3334)
     )
     assert "nothing here seems to fit" in few.note
     assert "nothing" not in many.note

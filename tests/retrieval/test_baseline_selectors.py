@@ -1,6 +1,6 @@
 import numpy as np
 
-from tagframe.retrieval.methods.greedy import GreedyWeights, greedy
+from tagframe.retrieval.methods.iterative_jar import GreedyWeights, greedy
 from tagframe.retrieval.methods.ranking import best
 from tagframe.retrieval.problem import SelectionProblem
 

@@ -82,9 +82,9 @@ def test_ours_stands_beside_the_published_figures(folder):
 
 def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path, monkeypatch):
     records = ["--records", str(tmp_path / "records.jsonl")]
-    options = ["--method", "exact", "--variant", "D", "-k", "2", "3", "--every-question"]
+    options = ["--method", "jar:variant=D", "-k", "2", "3", "--every-question"]
     first, _ = run(folder, *options, "--limit", "1", *records)
-    named = {"variant": "D", "ablation": None, "limit": 1, "seed": 0}
+    named = {"variant": "D", "limit": 1, "seed": 0}
     assert {name: first[name] for name in named} == named
     assert first["weights"]["coarse"] == 3
     assert first["embedder"]
@@ -95,7 +95,7 @@ def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path,
     assert [(line["id"], line["gold_tables"]) for line in lines] == [(0, ["d.cat", "d.dog"]), (1, ["d.owner"])]
     assert lines[0]["scores"]["CR@2"] == 1.0
     assert len(lines[0]["tables"]["3"]) == 3
-    assert lines[0]["settings"]["method"] == "exact"
+    assert lines[0]["settings"]["method"] == "jar:variant=D"
 
     def asks(*arguments, **named):
         raise AssertionError("asked again")
@@ -104,9 +104,9 @@ def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path,
     again, outcome = run(folder, *options, *records)
     assert again == {**whole, "limit": None}
     assert "2 of 2 questions are in" in outcome.stderr
-    refused = CliRunner().invoke(command, ["--data", str(folder), "--method", "exact", *records])
+    refused = CliRunner().invoke(command, ["--data", str(folder), "--method", "jar", *records])
     assert "records of other settings" in refused.output
-    assert "variant 'D', here 'F'" in refused.output
+    assert "method 'jar:variant=D', here 'jar'" in refused.output
 
 
 def test_relevance_from_elsewhere_decides(folder):
@@ -126,19 +126,19 @@ def test_hallucinated_schemas_are_what_crush_covers(folder):
 
 
 def test_settings_of_murre_are_options(folder):
-    report, _ = run(folder, "--method", "murre", "--beam", "2", "--hops", "1", "-k", "2")
+    report, _ = run(folder, "--method", "murre:beam=2,hops=1", "-k", "2")
     assert report["all"]["2"]["CR"] == 100.0
-    outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense", "--hops", "1"])
-    assert "Error: method 'dense' takes no hops=" in outcome.output
+    outcome = CliRunner().invoke(command, ["--data", str(folder), "--method", "dense:hops=1"])
+    assert "method 'dense' has no parameter 'hops'" in outcome.output
 
 
 @pytest.mark.parametrize("variant", ["D", "F", "G"])
 def test_every_variant_of_jar_runs(folder, variant):
-    assert run(folder, "--method", "exact", "--variant", variant, "-k", "2")[0]["questions"] == 1
+    assert run(folder, "--method", f"jar:variant={variant}", "-k", "2")[0]["questions"] == 1
 
 
 def test_the_form_of_a_method_is_named(folder):
-    report, outcome = run(folder, "--method", "exact", "--as-printed", "--variant", "D", "-k", "2", "--compare")
+    report, outcome = run(folder, "--method", "jar:as_printed,variant=D", "-k", "2", "--compare")
     assert {name: report[name] for name in ("as_printed", "variant", "omega", "candidates")} == {
         "as_printed": True,
         "variant": "D",
@@ -147,10 +147,10 @@ def test_the_form_of_a_method_is_named(folder):
     }
     assert report["weights"]["name"] == "bird"
     assert "as printed: variant D, ω 'text'" in outcome.stderr
-    report, _ = run(folder, "--method", "greedy", "--omega", "code", "--weights", "spider", "--covered-at", "0.9")
-    assert (report["as_printed"], report["variant"], report["omega"]) == (False, "F", "code")
+    report, _ = run(folder, "--method", "iterative-jar:omega=code,weights=spider,covered_at=0.9")
+    assert (report["as_printed"], report["variant"], report["omega"]) == (False, "G", "code")
     assert (report["weights"]["name"], report["covered_at"]) == ("spider", 0.9)
-    assert run(folder, "--method", "dense")[0]["variant"] == "F"
+    assert "variant" not in run(folder, "--method", "dense", "--declared-keys")[0]
 
 
 def test_a_benchmark_of_the_papers_has_its_weights(folder):
@@ -158,7 +158,7 @@ def test_a_benchmark_of_the_papers_has_its_weights(folder):
     spider.mkdir()
     for name in ("dev.json", "dev_tables.json"):
         (spider / name).write_text((folder / name).read_text())
-    report, _ = run(spider, "--method", "exact", "--as-printed", "-k", "2")
+    report, _ = run(spider, "--method", "jar:as_printed", "-k", "2")
     assert report["weights"] == {
         "name": "spider",
         "fine": 2,
@@ -172,16 +172,16 @@ def test_a_benchmark_of_the_papers_has_its_weights(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--method", "auto", "--as-printed"], "'auto' takes no as_printed="),
+        (["--method", "auto:as_printed"], "'auto' has no parameter 'as_printed'"),
         (["--method", "dense", "--weights", "bird"], "dense takes no --weights"),
         (["--method", "auto", "--weights", "bird"], "there is no file 'bird'"),
-        (["--method", "exact", "--weights", "beaver"], "weights must be 'spider'"),
-        (["--method", "exact", "--covered-at", "0.5"], "'exact' takes no covered_at="),
+        (["--method", "jar:weights=beaver"], "weights must be 'spider'"),
+        (["--method", "jar:covered_at=0.5"], "'jar' has no parameter 'covered_at'"),
     ],
 )
 def test_a_form_that_a_method_lacks_is_refused(folder, options, message):
     outcome = CliRunner().invoke(command, ["--data", str(folder), *options])
-    assert outcome.exit_code == 1
+    assert outcome.exit_code
     assert message in outcome.output
 
 

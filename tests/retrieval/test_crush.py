@@ -40,7 +40,7 @@ def test_the_tables_that_cover_an_imagined_schema_are_found(words):
         }
     )
     schema = ["singer(singer id, name)", "stadium(capacity)"]
-    found = retrieve_tables("Who sang?", corpus, k=2, method="crush", decomposition=schema, embedder=words)
+    found = retrieve_tables("Who sang?", corpus, k=2, method=CRUSH(schema=schema), embedder=words)
     assert {hit.id for hit in found.tables} == {"music.singer", "music.stadium"}
 
 
@@ -88,10 +88,11 @@ def test_an_anchor_covers_its_best_segment():
 def test_it_chooses_among_the_hundred_tables_with_the_best_segment(words):
     frames = {f"a.t{number:03}": pd.DataFrame({f"word{number}": [1]}) for number in range(CANDIDATES + 20)}
     index = index_of(tf.open_corpus({**frames, "a.singer": pd.DataFrame({"singer": [1]})}), words)
-    asked = Question.of("singer").with_subqueries(["singer"], "given")
-    prepared = CRUSH.prepared(index, asked, k=5)
+    method = CRUSH(schema=["singer"])
+    asked = method.read(Question.of("singer"), None)
+    scores = method.relevance(index, asked, None)
+    prepared = method.prepare(index, asked, scores, None, 5)
     assert len(prepared.tables) == CANDIDATES
     assert index.position("a.singer") in prepared.tables
-    assert len(CRUSH.prepared(index, asked, k=CANDIDATES + 3).tables) == CANDIDATES + 3
-    anchored = CRUSH.prepared(index, asked, anchored=index.position("a.t119"), k=5)
-    assert index.position("a.t119") in anchored.tables
+    assert len(method.prepare(index, asked, scores, None, CANDIDATES + 3).tables) == CANDIDATES + 3
+    assert index.position("a.t119") in method.prepare(index, asked, scores, index.position("a.t119"), 5).tables

@@ -111,11 +111,11 @@ def test_a_description_is_searched(words):
         }
     )
     question = "how much was shipped"
-    for method in ("auto", "lexical", "dense", "greedy"):
+    for method in ("auto", "lexical", "dense", "iterative-jar"):
         before = retrieve_tables(question, corpus, k=2, method=method, embedder=words)
         assert not any("shipped" in " ".join(hit.reasons) and "named" in " ".join(hit.reasons) for hit in before)
     corpus.describe("shop.orders.st", "status code, 3 = shipped")
-    for method in ("auto", "lexical", "dense", "greedy"):
+    for method in ("auto", "lexical", "dense", "iterative-jar"):
         found = retrieve_tables(question, corpus, k=1, method=method, embedder=words)
         assert found.ids == ["shop.orders"], method
         assert "named in the question: shipped" in found[0].reasons
@@ -184,7 +184,7 @@ def test_an_index_that_is_there_reads_only_the_columns_it_needs(lake, words, mon
     real = StoredColumns.made
     monkeypatch.setattr(StoredColumns, "made", lambda self: read.append(self.table) or real(self))
     index = index_of(corpus, words)
-    _ = index.lexical, index.said, index.database_words, index.vocabulary, index.values, index.is_key
+    _ = index.lexical, index.descriptions, index.database_words, index.vocabulary, index.values, index.is_key
     assert read == []
 
 
@@ -220,9 +220,11 @@ def test_a_table_that_changed_has_another_index(lake, words):
 
 def test_what_is_hidden_is_in_no_file_of_the_index(lake, words):
     lake(words)
-    lake.open().hide("client.city")
-    assert lake.files() == []
-    assert "Porto" not in str(lake(words))
+    hidden = lake.open().hide("client.city")
+    files = {path: path.read_bytes() for path in lake.files()}
+    index_of(hidden, words)
+    assert {path: path.read_bytes() for path in lake.files()} == files
+    assert "Porto" not in str(retrieve_tables("who lives in Porto?", hidden, k=2, embedder=words).to_frame()["reasons"])
 
 
 def test_a_corpus_of_some_of_the_tables_has_no_file(lake, words):

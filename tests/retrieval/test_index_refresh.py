@@ -88,7 +88,7 @@ def known(corpus, embedder):
         "vectors": [] if index.vectors is None else [index.vectors.tables.tolist(), index.vectors.columns.tolist()],
         "words": [
             [part.scores([word]).tolist() for word in sorted(part._words)]
-            for part in (index.lexical, index.said, index.database_words)
+            for part in (index.lexical, index.descriptions, index.database_words)
         ],
         "signals": [gather(index, Question.of(question)).signals for question in QUESTIONS],
     }

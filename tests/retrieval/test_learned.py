@@ -83,7 +83,7 @@ def test_signals_by_hand(warehouse: tf.Corpus):
     left = known.without(n for n, one in enumerate(statements_of(warehouse)) if "w.T07" in one.tables)
     assert left.usage[at["T03"]] == 1
     assert left.trust == known.trust
-    assert len(left.asked) == len(left.vectors) == 4
+    assert len(left.questions) == len(left.vectors) == 4
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
 def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
     plain = Links(bank.profiles)
     arrays = plain.arrays()
-    kept = Links(bank.profiles, kept=arrays)
+    kept = Links(bank.profiles, stored=arrays)
     everything = range(len(bank))
     monkeypatch.setattr(module, "database_keys", lambda *_: pytest.fail("pairs are read"))
     scores = kept.matrix(everything)
@@ -115,7 +115,7 @@ def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
 
 def test_pairs_of_a_few_databases_stay_in_memory(bank, monkeypatch):
     monkeypatch.setattr(module, "AT_HAND", 1)
-    kept = Links(bank.profiles, kept=Links(bank.profiles).arrays())
+    kept = Links(bank.profiles, stored=Links(bank.profiles).arrays())
     client, disp, product = positions(bank, "bank.client", "bank.disp", "shop.product")
     for _ in range(2):
         assert kept.best(client, disp) is not None
@@ -125,9 +125,9 @@ def test_pairs_of_a_few_databases_stay_in_memory(bank, monkeypatch):
 
 def test_kept_scores_with_a_table_more_or_another(bank):
     plain = Links(bank.profiles)
-    kept = Links(bank.profiles, kept=plain.arrays())
+    kept = Links(bank.profiles, stored=plain.arrays())
     others = bank.subset(id for id in bank.ids if id != "bank.disp")
-    before = Links(others.profiles, kept=Links(others.profiles).arrays())
+    before = Links(others.profiles, stored=Links(others.profiles).arrays())
     position = bank.ids.index("bank.disp")
     for over in (
         kept.laid_over(Cut.at(position, 1, 1, len(bank)), bank.profiles),
@@ -172,5 +172,5 @@ def test_the_referring_table_of_a_link_is_known_with_kept_scores_too(bank):
     plain = Links(bank.profiles)
     ends = positions(bank, "bank.client", "bank.disp", "bank.account")
     expected = [[False, False, False], [True, False, True], [False, False, False]]
-    for links in (plain, Links(bank.profiles, kept=plain.arrays())):
+    for links in (plain, Links(bank.profiles, stored=plain.arrays())):
         assert links.refers(ends).tolist() == expected

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,22 +13,46 @@ from click.testing import CliRunner
 import tagframe as tf
 from tagframe.cli import main
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval import METHODS, Method, Selection, all_tables, among_candidates, by_words, register
+from tagframe.retrieval import METHODS, Method, Selection, all_tables, by_words, method_named, register
 
 QUESTION = "amount of each loan"
 
 
-def last(problem, k):
+@dataclass(frozen=True)
+class Last(Method):
     """The opposite of a ranking, so that no method of the library chooses the same."""
-    return Selection(tuple(np.argsort(np.where(problem.anchor, np.inf, problem.r), kind="stable")[: problem.wanted(k)]))
+
+    name = "last"
+    summary = "takes the tables of lowest relevance"
+
+    skipped: int = 0
+
+    def relevance(self, index, question, lm):
+        return by_words(index, question)
+
+    def prepare(self, index, question, relevance, anchored, k):
+        return all_tables(index, question, relevance, anchored, k)
+
+    def select(self, problem, k=None):
+        order = np.argsort(np.where(problem.anchor, np.inf, problem.r), kind="stable")
+        return Selection(tuple(order[self.skipped : self.skipped + problem.wanted(k)]))
 
 
-LAST = Method("last", "takes the tables of lowest relevance", by_words, all_tables, last)
+LAST = Last()
+
+
+def other(**methods):
+    """The method with another step."""
+    return type("Other", (Last,), methods)()
+
+
+def choosing(indices, **more):
+    return other(select=lambda self, problem, k=None: Selection(indices, **more))
 
 
 @pytest.fixture
 def registered(own_names: None) -> None:
-    register(LAST)
+    register(Last)
 
 
 @pytest.fixture
@@ -48,29 +73,31 @@ def test_a_method_itself_is_used_without_being_registered(bank, words):
 
 
 def test_a_registered_method_has_a_name_wherever_methods_have_one(bank, words, registered, live, tmp_path):
-    assert register(LAST) is LAST
+    assert register(Last) is Last
     assert tf.retrieve_tables(QUESTION, bank, k=2, method="last").ids == ["bank.account", "bank.client"]
     assert bank.tables.tag.retrieve_tables(QUESTION, k=1, method="last").ids == ["bank.account"]
     sql, said = "SELECT count(*) AS n FROM account", '{"text": "4", "values": [4]}'
     live.answers = lambda request: sql if "<tables>" in str(request.messages) else said
     assert tf.ask("How many?", bank, k=1, method="last").retrieved.ids == ["bank.account"]
     assert tf.ask("How many?", bank, k=1, method=LAST).retrieved.ids == ["bank.account"]
+    assert tf.ask("How many?", bank, k=1, method=Last(skipped=1)).retrieved.ids == ["bank.client"]
     for name in ("account", "loan"):
         bank[f"bank.{name}"].to_csv(tmp_path / f"{name}.csv", index=False)
-    done = CliRunner().invoke(main, ["retrieve", str(tmp_path), QUESTION, "-k", "1", "--method", "last", "--json"])
-    assert [hit["id"].split(".")[-1] for hit in json.loads(done.stdout)["tables"]] == ["account"]
+    for text, table in (("last", "account"), ("last:skipped=1", "loan")):
+        done = CliRunner().invoke(main, ["retrieve", str(tmp_path), QUESTION, "-k", "1", "--method", text, "--json"])
+        assert [hit["id"].split(".")[-1] for hit in json.loads(done.stdout)["tables"]] == [table]
     with pytest.raises(InvalidArgument, match="did you mean 'last'"):
         tf.retrieve_tables(QUESTION, bank, method="lats")
 
 
 def test_a_second_method_of_a_name_replaces_the_first_but_none_of_ours(bank, words, registered):
-    register(replace(LAST, select=lambda problem, k: Selection((1,))))
+    register(type(choosing((1,))))
     assert tf.retrieve_tables(QUESTION, bank, k=1, method="last").ids == ["bank.client"]
-    for name in ("greedy", "auto"):
+    for name in ("jar", "auto"):
         with pytest.raises(InvalidArgument, match=f"'{name}' is a method of tagframe's own; give yours another name"):
-            register(replace(LAST, name=name))
-    for wrong in (last, "last", replace(LAST, name=""), Method):
-        with pytest.raises(InvalidArgument, match=r"a method is a tagframe\.retrieval\.Method with a name"):
+            register(type(other(name=name)))
+    for wrong in (LAST, "last", type(other(name="")), Method, np.argsort):
+        with pytest.raises(InvalidArgument, match=r"a method is a subclass of tagframe\.retrieval\.Method with a name"):
             register(wrong)
 
 
@@ -85,29 +112,51 @@ def test_a_second_method_of_a_name_replaces_the_first_but_none_of_ours(bank, wor
     ],
 )
 def test_a_choice_of_which_no_result_can_be_made_is_refused(bank, words, indices, message):
-    wrong = replace(LAST, select=lambda problem, k: Selection(indices))
     with pytest.raises(InvalidArgument, match=message):
-        tf.retrieve_tables(QUESTION, bank, k=2, anchor="bank.loan", method=wrong)
+        tf.retrieve_tables(QUESTION, bank, k=2, anchor="bank.loan", method=choosing(indices))
 
 
 def test_what_is_no_choice_is_refused(bank, words):
     for wrong in ([0, 1], None):
+        method = other(select=lambda self, problem, k=None, wrong=wrong: wrong)
         with pytest.raises(InvalidArgument, match=r"method 'last': select must return a Selection; got (\[0|None)"):
-            tf.retrieve_tables(QUESTION, bank, k=2, method=replace(LAST, select=lambda problem, k, wrong=wrong: wrong))
+            tf.retrieve_tables(QUESTION, bank, k=2, method=method)
     with pytest.raises(InvalidArgument, match=r"must choose 1 to 2 .*it chose \(\)"):
-        tf.retrieve_tables(QUESTION, bank, k=2, method=replace(LAST, select=lambda problem, k: Selection(())))
+        tf.retrieve_tables(QUESTION, bank, k=2, method=choosing(()))
     with pytest.raises(TypeError, match="integer"):
-        tf.retrieve_tables(QUESTION, bank, k=2, method=replace(LAST, select=lambda problem, k: Selection((0.5,))))
-    for given in (["greedy"], last, Method):
-        with pytest.raises(InvalidArgument, match=r"method must be a method's name, or a tagframe\.retrieval\.Method"):
+        tf.retrieve_tables(QUESTION, bank, k=2, method=choosing((0.5,)))
+    for given in (["jar"], np.argsort, Method, Last):
+        with pytest.raises(InvalidArgument, match=r"method must be a method's name, or one of tagframe\.methods"):
             tf.retrieve_tables(QUESTION, bank, k=2, method=given)
 
 
 def test_scores_and_relevance_have_a_length_for_each_table(bank, words):
     with pytest.raises(InvalidArgument, match=r"score has the shape \(3,\); 1 tables need \(1,\)"):
-        tf.retrieve_tables(
-            QUESTION, bank, k=1, method=replace(LAST, select=lambda problem, k: Selection((0,), score=np.ones(3)))
-        )
-    short = replace(LAST, relevance=lambda index, question, lm: np.ones(2), prepare=among_candidates)
+        tf.retrieve_tables(QUESTION, bank, k=1, method=choosing((0,), score=np.ones(3)))
+    short = other(relevance=lambda self, index, question, lm: np.ones(2))
     with pytest.raises(InvalidArgument, match=r"method 'last': relevance must have the shape \(5,\); got \(2,\)"):
         tf.retrieve_tables(QUESTION, bank, k=1, method=short)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("last:skiped=1", "method 'last' has no parameter 'skiped' in {'skipped'}; did you mean 'skipped'"),
+        ("last:skipped=one", "method 'last': skipped cannot be 'one'"),
+        ("last:skipped", "method 'last': skipped cannot be ''"),
+        ("jar:coarse=3", "method 'jar': coarse cannot be '3'"),
+        ("jar:as_printed=yes", "method 'jar': as_printed cannot be 'yes'"),
+        ("auto:confidence=90", "confidence must be a probability between 0 and 1, such as 0.9; got 90.0"),
+    ],
+)
+def test_a_parameter_that_a_text_gets_wrong_is_named(registered, text, message):
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        method_named(text)
+
+
+def test_parameters_as_text(registered):
+    assert method_named("last:skipped=2") == Last(skipped=2)
+    assert method_named("jar: variant=D, as_printed") == tf.methods.JAR(variant="D", as_printed=True)
+    assert method_named("jar:as_printed=false,omega=code") == tf.methods.JAR(omega="code")
+    assert method_named("auto:confidence=.8,look=true") == tf.methods.Auto(confidence=0.8, look=True)
+    assert [method_named(name) for name in METHODS] == [method() for method in METHODS.values()]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tagframe.errors import InvalidArgument, MissingExtra
-from tagframe.retrieval.methods.exact import exact
+from tagframe.retrieval.methods.jar import exact
 from tagframe.retrieval.methods.mip import mip
 from tagframe.retrieval.problem import ColumnProblem, JarWeights
 
@@ -44,7 +44,7 @@ def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, varia
 def test_the_chosen_tables_are_worth_the_objective():
     pytest.importorskip("mip")
     problem, k, weights = random_problem(4)
-    from tagframe.retrieval.methods.exact import objective
+    from tagframe.retrieval.methods.jar import objective
 
     literal = mip(problem, k, weights)
     assert literal.objective == pytest.approx(objective(problem.reduce(), literal.indices, weights), abs=1e-6)

@@ -10,11 +10,11 @@ from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.methods.murre import (
+    MURRE,
     linearised,
     murre,
     parse_completion,
     prompt_of,
-    relevance,
     rewritten,
     spliced,
     without_found,
@@ -165,32 +165,30 @@ def test_without_tabulation_a_question_is_asked_for():
     assert "Completing Tables" not in request.prompt
 
 
-def test_what_cannot_be_left_out_is_said(words):
+def test_what_cannot_be_left_out_is_refused(words):
     index = index_of(tf.open_corpus({"music.singer": pd.DataFrame({"singer": ["Ann"]})}), words)
     question = Question.of("singer")
     with pytest.raises(NotConfigured, match="no tabulation to leave out"):
-        relevance(index, question, ablate="tabulation")
-    with pytest.raises(tf.errors.InvalidArgument, match="ablate must be one of"):
-        relevance(index, question, ablate="hops")
-    assert relevance(index, question, ablate="rewrite").shape == (1,)
-    assert relevance(index, question, ablate="early-stop").shape == (1,)
+        MURRE(ablate="tabulation").relevance(index, question, None)
+    with pytest.raises(tf.errors.InvalidArgument, match="ablate must be one of 'rewrite', 'tabulation', 'early-stop'"):
+        MURRE(ablate="hops")
+    assert MURRE(ablate="rewrite").relevance(index, question, None).shape == (1,)
+    assert MURRE(ablate="early-stop").relevance(index, question, None).shape == (1,)
 
 
-def test_beam_and_hops_are_arguments_of_murre_only(words):
+def test_beam_and_hops_are_parameters(words):
     named = {"singer": "singer", "stadium": "stadium", "ticket": "ticket", "part": "bolt"}
     corpus = tf.open_corpus({f"a.{name}": pd.DataFrame({column: [1]}) for name, column in named.items()})
-    asked = {"question": "singer singer singer stadium stadium ticket", "corpus": corpus, "embedder": words}
-    second = [
-        retrieve_tables(**asked, k=2, method="murre", beam=beam, hops=np.int64(1)).tables[1].score for beam in (1, 2)
-    ]
-    assert second[0] < second[1]  # in no list, and in one
-    scores = {hops: retrieve_tables(**asked, k=1, method="murre", hops=hops).tables[0].score for hops in (1, 2)}
-    assert scores[2] < scores[1]  # of two tables, the product
-    for method, given in (("auto", {"beam": 2}), ("greedy", {"hops": 2}), ("crush", {"beam": 1, "hops": 1})):
-        with pytest.raises(
-            tf.errors.InvalidArgument, match=f"'{method}' takes no {'= and '.join(given)}=; only method"
-        ):
-            retrieve_tables(**asked, method=method, **given)
-    for wrong in (0, -1, 2.0, True, "2"):
+
+    def scores(k, **parameters):
+        question = "singer singer singer stadium stadium ticket"
+        found = retrieve_tables(question, corpus, k=k, method=MURRE(**parameters), embedder=words)
+        return [hit.score for hit in found]
+
+    assert scores(2, beam=1, hops=np.int64(1))[1] < scores(2, beam=2, hops=1)[1]  # in no list, and in one
+    assert scores(1, hops=2)[0] < scores(1, hops=1)[0]  # of two tables, the product
+    for wrong in (0, -1, 2.0, True, "2", None):
         with pytest.raises(tf.errors.InvalidArgument, match="beam must be a whole number, at least 1"):
-            retrieve_tables(**asked, method="murre", beam=wrong)
+            MURRE(beam=wrong)
+    with pytest.raises(tf.errors.InvalidArgument, match="hops must be a whole number, at least 1; got 0"):
+        MURRE(hops=0)

@@ -1,7 +1,7 @@
 import pandas as pd
 
 import tagframe as tf
-from tagframe.retrieval.cell_values import held_terms
+from tagframe.retrieval.cell_values import cell_term_rows
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.problem import RowKind
 from tagframe.retrieval.question import Question
@@ -20,7 +20,7 @@ def held(tables, question):
     index = RetrievalIndex(tf.open_corpus(tables), None)
     evidence = gather(index, Question.of(question))
     names = [table.id for table in index.tables]
-    of_names = evidence.kind == RowKind.HELD
+    of_names = evidence.kind == RowKind.CELL
     labels = [label for label, is_name in zip(evidence.label, of_names, strict=True) if is_name]
     rows = {
         label: {name for name, value in zip(names, row, strict=True) if value}
@@ -78,8 +78,8 @@ def test_a_plain_word_is_held_by_the_table_where_it_stands_and_those_that_are_jo
     index = RetrievalIndex(tf.open_corpus(tables), None)
     evidence = gather(index, Question.of("How many jazz tracks in Porto since 1950?"))
     order = [index.position(id) for id in ("shop.kind", "shop.track", "shop.store")]
-    rows = held_terms(index, evidence.values, order)
+    rows = cell_term_rows(index, evidence.values, order)
     jazz = rows[[hit.text for hit in evidence.values if not hit.is_name].index("jazz")]
     assert jazz[0] == jazz[1] > 0 == jazz[2]
-    assert evidence.facts["held"] == 1.0  # Porto alone is a name
-    assert held_terms(index, (), order).shape == (0, 3)
+    assert evidence.facts["cell_names"] == 1.0  # Porto alone is a name
+    assert cell_term_rows(index, (), order).shape == (0, 3)

@@ -117,7 +117,7 @@ def test_methods_over_an_anchored_frame(bank, words, embedder, monkeypatch):
     monkeypatch.setattr("tagframe.embed.get_embedder", lambda: None)
     frame = bank.read("bank.client").query("gender == 'F'")
     corpus, anchor = with_frame(bank, frame, "bank.client")
-    for method in ("auto", "greedy", "exact", "dense", "lexical", "hybrid", "murre", "crush"):
+    for method in ("auto", "iterative-jar", "jar", "dense", "lexical", "hybrid", "murre", "crush"):
         found = retrieve_tables(
             "loans of clients", corpus, k=2, method=method, anchor=anchor, embedder=words if embedder else None
         )

@@ -45,8 +45,8 @@ def test_stems_are_distinct_and_terms_are_not():
 
 def test_a_model_says_more_than_the_questions_own_words():
     question = Question.of("singers of songs")
-    assert question.told == ()
-    assert question.with_subqueries(["song:singer"], "model").told == ("song:singer",)
+    assert question.added_subqueries == ()
+    assert question.with_subqueries(["song:singer"], "model").added_subqueries == ("song:singer",)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "?!", "___", None, 3])

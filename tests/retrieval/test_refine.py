@@ -11,6 +11,7 @@ from tagframe.errors import AnswerRejected, InvalidArgument, NotConfigured
 from tagframe.lm import get_lm
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index import index_of
+from tagframe.retrieval.methods import Auto
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import (
     AT_LEAST,
@@ -27,6 +28,7 @@ from tagframe.retrieval.refine import (
     second_look,
 )
 
+LOOK = Auto(look=True)
 SHOWN = ["music.singer", "music.concert", "shop.part"]
 
 
@@ -60,7 +62,7 @@ def chosen(needed, maybe=(), missing=()):
 
 def retrieved(corpus, words, script, question="Which singers gave a concert?", **options):
     with Server(script) as server, tf.context(lm="openai/x", api_base=server.url, api_key="n", store=None):
-        found = retrieve_tables(question, corpus, refine=True, embedder=words, **options)
+        found = retrieve_tables(question, corpus, method=LOOK, embedder=words, **options)
         looks = [request for request in server.requests if "candidate tables" in request.messages[0]["content"]]
     return found, looks
 
@@ -183,19 +185,21 @@ def test_a_server_that_fails_leaves_the_tables_as_they_are(corpus, words):
 def test_it_is_quoted_before_it_is_paid(corpus, words):
     with Server(lambda request: Reply("never", status=500)) as server:
         with tf.context(lm="openai/x", api_base=server.url, api_key="n", store=None):
-            quote = retrieve_tables("Which singers gave a concert?", corpus, refine=True, quote=True, embedder=words)
-            by_accessor = corpus.tables.tag.retrieve_tables("Which singers gave a concert?", refine=True, quote=True)
-            both = corpus.retrieve_tables("Which singers gave a concert?", refine=True, decompose=True, quote=True)
+            quote = retrieve_tables("Which singers gave a concert?", corpus, method=LOOK, quote=True, embedder=words)
+            by_accessor = corpus.tables.tag.retrieve_tables("Which singers gave a concert?", method=LOOK, quote=True)
+            both = corpus.retrieve_tables(
+                "Which singers gave a concert?", method=Auto(look=True, subqueries="model"), quote=True
+            )
         assert not server.requests
     assert quote.calls == by_accessor.calls == 1
     assert both.calls == 2  # the question taken apart, and the second look
 
 
 def test_who_cannot_take_a_second_look_says_so(corpus, words):
-    with pytest.raises(InvalidArgument, match="has no second look"):
-        retrieve_tables("Which singers?", corpus, method="dense", refine=True, embedder=words)
+    with pytest.raises(InvalidArgument, match="method 'dense' has no parameter 'look'"):
+        retrieve_tables("Which singers?", corpus, method="dense:look", embedder=words)
     with tf.context(lm=None), pytest.raises(NotConfigured):
-        retrieve_tables("Which singers?", corpus, refine=True, embedder=words)
+        retrieve_tables("Which singers?", corpus, method=LOOK, embedder=words)
 
 
 def test_tables_are_looked_up_by_a_description(corpus, words):
@@ -384,14 +388,14 @@ def test_the_same_question_has_the_same_prompt(corpus, words, tmp_path):
     script = answers(chosen(["music.concert"]), chosen(["music.venue"]))
     with Server(script) as server, tf.context(lm="openai/x", api_base=server.url, api_key="n", store=tmp_path / "s"):
         for _ in range(2):
-            found = retrieve_tables("Which singers gave a concert?", corpus, refine=True, k=1, embedder=words)
+            found = retrieve_tables("Which singers gave a concert?", corpus, method=LOOK, k=1, embedder=words)
             assert found.ids == ["music.concert"]
         assert len(server.requests) == 1
 
 
 def test_a_quote_says_that_there_may_be_a_second_reading(corpus, words):
     with tf.context(lm="openai/x", api_base="http://127.0.0.1:9", api_key="n", store=None):
-        quote = retrieve_tables("Which singers gave a concert?", corpus, refine=True, quote=True, embedder=words)
+        quote = retrieve_tables("Which singers gave a concert?", corpus, method=LOOK, quote=True, embedder=words)
     assert (quote.calls, quote.calls_at_most) == (1, 4), "both readings may have to be repaired"
 
 

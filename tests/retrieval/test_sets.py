@@ -9,7 +9,7 @@ from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_fores
 from tagframe.retrieval.signals import SIGNALS
 
 CHOSEN = [0, 2, 3, 4, 5]
-KINDS = [kind for kind in RowKind if kind not in (RowKind.SUBQUERY, RowKind.SAID)]
+KINDS = [kind for kind in RowKind if kind not in (RowKind.SUBQUERY, RowKind.MENTIONED)]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def naive(problem, tables):
         name = kind.name.lower()
         found[f"cover_{name}"] = cover(tables)
         found[f"cover_least_{name}"], found[f"cover_alone_{name}"] = min(adds), sum(adds)
-    held = problem.kind == RowKind.HELD
+    held = problem.kind == RowKind.CELL
     around = np.flatnonzero(np.isin(problem.source, problem.source[tables]) & np.isin(np.arange(6), CHOSEN))
     names = problem.row_weight[held, None] * problem.fine[held]
     found["lacking"] = (names[:, around].max(axis=1) - names[:, tables].max(axis=1)).sum()

@@ -139,7 +139,7 @@ def test_descriptions_are_searched(schema, words):
     told = corpus.profiles[0]
     told = replace(told, columns=(replace(told.columns[0], description="postal code of the state"),))
     index = RetrievalIndex(Corpus([told, corpus.profiles[1]]), words)
-    assert signal(gather(index, Question.of("Which postal code is it?")), "said").tolist() == [1.0, 0.0]
+    assert signal(gather(index, Question.of("Which postal code is it?")), "description").tolist() == [1.0, 0.0]
 
 
 def test_a_page_of_prose_names_a_table_less_than_a_line_does(schema):

@@ -1,4 +1,4 @@
-"""Semantic models that others have written: Apache Ossie's, dbt's and Snowflake's."""
+"""Semantic models that others have written: Apache Ossie's and dbt's."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_model_that_is_read_again_replaces_what_it_said(shop: tf.Corpus, tmp_p
 def test_what_is_written_is_read_again_and_a_draft_is_not_declared(shop: tf.Corpus, tmp_path: Path):
     shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
     shop.describe("stores.city", "where it stands")
-    shop.hide("customers.name")
+    shop.private("customers.name")
     shop.learn("Which outlets are in Faro?", "SELECT store_id FROM stores WHERE city = 'Faro'")
     shop.learn("How many outlets are there?", "SELECT COUNT(*) FROM stores")
     before = keys(shop)
@@ -535,49 +535,6 @@ def test_the_newer_form_of_dbt_has_entities_at_its_columns(shop: tf.Corpus, tmp_
     assert [one.expression for one in metrics_of(shop)] == ["SUM(orders.amount)"]
 
 
-SNOWFLAKE = """
-name: sales
-tables:
-  - name: purchases
-    description: what was bought
-    synonyms: [deals]
-    base_table: {database: PROD, schema: SHOP, table: ORDERS}
-    primary_key: {columns: [ORDER_ID]}
-    dimensions: [{name: BUYER, expr: CUSTOMER, synonyms: [client]}]
-    time_dimensions: [{name: placed, expr: placed, data_type: DATE}]
-    facts: [{name: net, expr: amount * 0.8, data_type: NUMBER}]
-    metrics: [{name: net_total, expr: SUM(net), synonyms: [net sales]}]
-    filters: [{name: food, expr: food = 1}]
-  - name: customers
-    base_table: {database: PROD, schema: SHOP, table: CUSTOMERS}
-    primary_key: {columns: [ID]}
-relationships:
-  - name: who
-    left_table: purchases
-    right_table: customers
-    relationship_columns: [{left_column: BUYER, right_column: ID}]
-metrics: [{name: per_buyer, expr: purchases.net_total / COUNT(DISTINCT customers.ID)}]
-verified_queries: [{name: q, question: "How much?", sql: select 1, verified_at: 2024-01-01}]
-"""
-
-
-def test_the_yaml_of_snowflake_s_semantic_views(shop: tf.Corpus, tmp_path: Path):
-    (tmp_path / "view.yaml").write_text(SNOWFLAKE)
-    told = shop.describe(tmp_path / "view.yaml")
-    assert (told.keys, told.metrics, told.unknown, told.unread) == (1, 2, (), ())
-    assert keys(shop)["orders.customer = customers.id"][2].startswith(
-        "declared by Snowflake model sales: who, holds for"
-    )
-    assert shop.profile("orders").description == "what was bought; also called deals, purchases"
-    assert shop.profile("orders").column("customer").description == "also called client, BUYER"
-    assert {one.name: one.expression for one in metrics_of(shop)} == {
-        "net_total": "SUM((purchases.amount * 0.8))",
-        "per_buyer": "(SUM((purchases.amount * 0.8))) / COUNT(DISTINCT customers.id)",
-    }
-    (model,) = yaml.safe_load(shop.to_ossie(tmp_path / "o.yaml").read_text())["semantic_model"][:1]
-    assert "How much?" in model["custom_extensions"][0]["data"]
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -586,7 +543,7 @@ def test_the_yaml_of_snowflake_s_semantic_views(shop: tf.Corpus, tmp_path: Path)
         ("a.yaml", "a: &a [x, x]\nb: &b [" + "*a, " * 400 + "]\ndatasets: [" + "*b, " * 400 + "]", "aliases stand for"),
         ("a.json", "[" * 100_000, "as JSON"),
         ("a.json", '{"rows": []}', "neither a semantic model"),
-        ("a.yaml", "- a\n- b", "no tables in a form of Apache Ossie, dbt or Snowflake"),
+        ("a.yaml", "- a\n- b", "no tables in a form of Apache Ossie or dbt"),
         ("a.yaml", "cubes: [{name: orders, sql_table: orders}]", "no tables in a form of"),
         ("a.yaml", "semantic_model: &a [{name: a, datasets: *a}]", "the alias \\*a stands in what it stands for"),
     ],
@@ -681,9 +638,9 @@ def test_names_of_any_script_are_kept_and_halves_of_characters_are_not(shop: tf.
     assert metrics_of(again) == metrics_of(shop)
 
 
-def test_a_metric_of_a_hidden_column_is_not_given(shop: tf.Corpus, tmp_path: Path):
+def test_a_metric_of_a_private_column_is_not_given(shop: tf.Corpus, tmp_path: Path):
     shop.describe(write(tmp_path / "sales.yaml", {"semantic_model": [ossie()]}))
-    shop.hide("orders.amount", from_models=True)
+    shop.private("orders.amount")
     assert metrics_named("net revenue", shop) == ()
 
 

@@ -14,8 +14,8 @@ from tagframe import results
 from tagframe.answer.generation import plain_value
 from tagframe.answer.lm_sql.calls import Call
 from tagframe.answer.lm_sql.dialects import KEY, OWN
-from tagframe.answer.metering import labelled
-from tagframe.display import Shown
+from tagframe.answer.steps import labelled
+from tagframe.display import Displayable
 from tagframe.errors import RowsFailed
 from tagframe.lm import get_lm
 from tagframe.operators import OPERATORS, OnError, RowsPerCall, Step
@@ -26,7 +26,7 @@ _SUFFIX = f"_{OWN}answer"
 
 
 @dataclass(frozen=True, repr=False)
-class StageReport(Shown):
+class StageReport(Displayable):
     """The calls of one LM function of a statement.
 
     Attributes:

@@ -166,11 +166,11 @@ class Lake:
     def _open(self, table: LakeTable) -> Opened:
         with named_errors(table):
             if not table.files:
-                found = logged(table)
+                log = logged(table)
                 name = f"tagframe {table.format} {table.name}"
-                self._registered[name] = found.source
+                self._registered[name] = log.source
                 columns = self._columns(quoted(name))
-                return Opened(table, quoted(name), columns, logged=found)
+                return Opened(table, quoted(name), columns, logged=log)
             if table.format == "parquet":
                 source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
@@ -219,18 +219,20 @@ class Lake:
         tested = [name for name in texts if name in written]
         types = dict(columns)
         if tested:
-            shown = ", ".join(
+            tests = ", ".join(
                 f"coalesce(bool_or(regexp_matches({quoted(name)}, '{texts[name]}')), false)" for name in tested
             )
-            (found,) = self.fetch(f"SELECT {shown} FROM {raw}").to_pylist()
-            types.update({name: "VARCHAR" for name, stays in zip(tested, found.values(), strict=True) if stays})
-        told = ", ".join(f"{quoted_text(name)}: {quoted_text(type)}" for name, type in types.items() if name in written)
-        source = f"read_csv({quoted_texts(table.patterns)}, {options}, types={{{told}}})" if told else whole
+            (flags,) = self.fetch(f"SELECT {tests} FROM {raw}").to_pylist()
+            types.update({name: "VARCHAR" for name, stays in zip(tested, flags.values(), strict=True) if stays})
+        csv_types = ", ".join(
+            f"{quoted_text(name)}: {quoted_text(type)}" for name, type in types.items() if name in written
+        )
+        source = f"read_csv({quoted_texts(table.patterns)}, {options}, types={{{csv_types}}})" if csv_types else whole
         return source, [LakeColumn(column.name, types[column.name]) for column in columns]
 
     def _columns(self, source: str) -> list[LakeColumn]:
-        found = self._cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-        return [LakeColumn(name, type) for name, type, *_ in found]
+        rows = self._cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        return [LakeColumn(name, type) for name, type, *_ in rows]
 
     def fetch(
         self, sql: str, values: Mapping[str, Any] | None = None, sent: Mapping[str, pa.Table] | None = None
@@ -261,7 +263,7 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
     except TagframeError:
         raise
     except (duckdb.Error, OSError, ValueError, OverflowError) as error:  # also Arrow's own, for days after 9999
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         for table in tables:
             for file in table.files:
                 if not os.path.exists(file):
@@ -272,7 +274,7 @@ def named_errors(*tables: LakeTable) -> Iterator[None]:
         names = ", ".join(repr(table.called) for table in tables)
         named = next((file for table in tables for file in table.files if file in str(error)), "")
         where = named or ", ".join(str(table.place) for table in tables)
-        raise UnreadableTable(f"table {names} of {where} cannot be read: {said}") from error
+        raise UnreadableTable(f"table {names} of {where} cannot be read: {reason}") from error
 
 
 _lakes: OrderedDict[tuple[LakeTable, ...], Lake] = OrderedDict()

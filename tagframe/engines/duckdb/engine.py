@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -93,6 +93,11 @@ class LakeEngine(_ReadByDuckDB):
     def _files(self) -> frozenset[str]:
         return frozenset(file for table in self.tables for file in table.files)
 
+    def only(self, columns: Mapping[str, Collection[str]]) -> LakeEngine:
+        """The lake without other tables; those that cannot be read are still told."""
+        closed = [table for table in self.tables if isinstance(self._shape(table), UnreadableTable)]
+        return replace(self, tables=tuple(one for one in self.tables if one.name in columns or one in closed))
+
     def shapes(self) -> list[TableShape]:
         """The tables by name, with DuckDB's types; without those that cannot be read."""
         return [shape for shape in map(self._shape, self.tables) if isinstance(shape, TableShape)]
@@ -152,7 +157,7 @@ class LakeEngine(_ReadByDuckDB):
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a process that can read the named tables' files and nothing else."""
         tables = statement.tables.items()
-        return run_statement(statement, {name: (self.lake.opened(one.table), one.hidden) for name, one in tables})
+        return run_statement(statement, {name: (self.lake.opened(one.table), one.columns) for name, one in tables})
 
 
 class LakeRows:
@@ -165,14 +170,14 @@ class LakeRows:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """All rows in batches."""
-        shown = ", ".join(map(quoted, columns))
-        return self._lake.reading(f"SELECT {shown} FROM {self._opened.source}", rows)
+        selected = ", ".join(map(quoted, columns))
+        return self._lake.reading(f"SELECT {selected} FROM {self._opened.source}", rows)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
         tail = "" if limit is None else f" LIMIT {int(limit)}"
-        shown = ", ".join(map(quoted, columns)) or "NULL"
-        found = from_arrow(self._lake.fetch(f"SELECT {shown} FROM {self._opened.source}{tail}"))
-        return found if columns else found.iloc[:, :0]
+        selected = ", ".join(map(quoted, columns)) or "NULL"
+        frame = from_arrow(self._lake.fetch(f"SELECT {selected} FROM {self._opened.source}{tail}"))
+        return frame if columns else frame.iloc[:, :0]
 
     def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
         import pyarrow as pa
@@ -180,23 +185,23 @@ class LakeRows:
         number, source = self._opened.number, self._opened.source
         sent = {} if among is None else {"wanted rows": pa.table({"number": among})}
         chosen = "" if among is None else f' SEMI JOIN "wanted rows" AS w ON {number} = w.number'
-        shown = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
-        found = self._lake.fetch(f"SELECT {shown} FROM {source}{chosen} ORDER BY {number}", sent=sent)
-        frame = from_arrow(found)
+        selected = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
+        rows = self._lake.fetch(f"SELECT {selected} FROM {source}{chosen} ORDER BY {number}", sent=sent)
+        frame = from_arrow(rows)
         numbers = frame.pop("number").to_numpy(dtype=np.int64)
         return numbers, frame.set_axis(list(columns), axis="columns")
 
 
-def folder_engine(folder: Path, *, asked: bool, follow_links: bool) -> LakeEngine | None:
+def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool) -> LakeEngine | None:
     """The engine for the tables of a folder that are read in place (:func:`lake_tables`); None if there are none.
 
     Raises:
         MissingExtra: DuckDB was asked for and is not installed. If it was not asked for but is needed, there is a
             warning.
     """
-    if asked:
+    if is_wanted:
         need_duckdb("engine='duckdb'")
-    tables = lake_tables(folder, asked=asked, follow_links=follow_links)
+    tables = lake_tables(folder, is_wanted=is_wanted, follow_links=follow_links)
     if tables and not has_duckdb():
         for table in tables:
             if table.gathered:
@@ -249,7 +254,7 @@ class DuckDBFrames(FrameEngine):
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """Over the frames as they are now; see :mod:`tagframe.engines.duckdb.statement`."""
-        frames = {name: readable(self.frames[one.table], one.hidden) for name, one in statement.tables.items()}
+        frames = {name: readable(self.frames[one.table], one.columns) for name, one in statement.tables.items()}
         return run_statement(replace(statement, tables={}, relations={**frames, **statement.relations}), {})
 
 
@@ -261,7 +266,7 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
     """A database file of DuckDB. Tables of other schemas than ``main`` are called ``schema.table``.
 
     Rows are numbered by their row ids. The file is open only while it is read, because nobody can write to it then.
-    Views are not read: they may read any file, and show cells of hidden columns.
+    Views are not read: they may read any file.
     """
 
     path: Path
@@ -295,10 +300,10 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
             columns_of[row["schema"], row["name"]].append(row)
         for row in keys:
             keys_of[row["schema"], row["name"], row["kind"]].append(row)
-        found = []
+        shapes = []
         for row in tables:
             table = row["schema"], row["name"]
-            found.append(
+            shapes.append(
                 TableShape(
                     _name(*table),
                     tuple(one["column"] for one in columns_of[table]),
@@ -313,7 +318,7 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
                     column_comments=tuple(one["comment"] for one in columns_of[table]),
                 )
             )
-        return found
+        return shapes
 
     @contextmanager
     def reading(self, table: str) -> Iterator[LakeRows]:

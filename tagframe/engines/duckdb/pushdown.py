@@ -6,7 +6,7 @@ And what its files tell about their tables: footers of Parquet files, and a samp
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from tagframe.engines.base import TableStatistics, quoted
 from tagframe.engines.cells import Kind, from_arrow
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.statement import decoded
-from tagframe.engines.pushdown import Statement, named_item
+from tagframe.engines.pushdown import Cells, Statement, named_item
 from tagframe.engines.sql_engine import (
     SAMPLED,
     Form,
@@ -43,6 +43,7 @@ _KINDS: dict[str, Kind] = {
     "DOUBLE": "real", "FLOAT": "real32", "DECIMAL": "decimal", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date",
     "TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "instant",
 }  # fmt: skip
+_KEYS = {"VARCHAR": "text", "UBIGINT": "unsigned", "DATE": "date", "TIMESTAMP": "moment"}
 _NUMBER = "tagframe row"
 
 
@@ -72,11 +73,12 @@ class LakePushdown(SampledValues):
     kind = dialect = "duckdb"
     binds = True
     starts_early = True
+    nan_kinds = ("real", "real32")
+    is_odd = "regexp_matches({}, '[^ -~]')"
 
     def __init__(self, lake: Lake, opened: dict[str, Opened]) -> None:
         self._lake, self._opened = lake, opened
         self._types = {(table, column.name): column.type for table, one in opened.items() for column in one.columns}
-        self._sent: dict[str, pa.Table] = {}
 
     def _type(self, table: str, column: str) -> str:
         found = self._types.get((table, column))
@@ -85,30 +87,10 @@ class LakePushdown(SampledValues):
             raise column_gone(f"{table!r} of {self._opened[table].table.place}", column, names)
         return found
 
-    def key_kind(self, table: str, column: str) -> str:
+    def cells(self, table: str, column: str) -> Cells:
+        """By the column's type."""
         type = self._type(table, column)
-        if type in _INTEGERS:
-            return "integer"
-        return {"VARCHAR": "text", "UBIGINT": "unsigned", "DATE": "date", "TIMESTAMP": "moment"}.get(type, "")
-
-    def cell_kind(self, table: str, column: str) -> Kind:
-        return _KINDS.get(self._type(table, column).partition("(")[0], "")
-
-    def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
-        """NaN is the greatest of all numbers."""
-        from sqlglot import exp
-
-        null = super().missing(column, kind)
-        return exp.or_(null, exp.func("isnan", column)) if kind in ("real", "real32") else null
-
-    def known(self, table: str, fact: tuple[Any, ...], find: Callable[[], bool]) -> bool:
-        """As long as the files do not change."""
-        facts = self._opened[table].facts
-        if fact not in facts:
-            facts[fact] = find()
-        return bool(facts[fact])
-
-    # --- whole joins --------------------------------------------------------------------------------------------------
+        return Cells("integer" if type in _INTEGERS else _KEYS.get(type, ""), _KINDS.get(type.partition("(")[0], ""))
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         """With a column that numbers its rows, where they are sorted by that."""
@@ -119,18 +101,27 @@ class LakePushdown(SampledValues):
             if first is not None:
                 rest = f" WHERE {opened.begins.format(first)}" if opened.number else f" LIMIT {first}"
             number = opened.number or "row_number() OVER ()"
-            source = f"(SELECT *, {number} AS {quoted(self._number(table))} FROM {opened.source}{rest})"
+            source = f"(SELECT *, {number} AS {quoted(self.number(table))} FROM {opened.source}{rest})"
         return named_item(source, alias)
 
-    def number(self, table: str, alias: str) -> exp.Expr:
+    def number(self, table: str) -> str:
         """A column that :meth:`item` adds."""
-        from sqlglot import exp
-
-        return exp.column(exp.to_identifier(self._number(table), quoted=True), table=alias, quoted=True)
-
-    def _number(self, table: str) -> str:
         taken = {column.name for column in self._opened[table].columns}
         return next(name for n in count() if (name := f"{_NUMBER}{f' {n}' * (n > 0)}") not in taken)
+
+    def facts(self, table: str) -> dict[Any, Any]:
+        """As long as the files do not change."""
+        return self._opened[table].facts
+
+    def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
+        """Keys are a relation of their own."""
+        import pyarrow as pa
+        from sqlglot import exp
+
+        name = f"tagframe keys {len(values)}"
+        values[name] = pa.table({"k": pa.array(keys, type=pa.int64() if cells.key == "integer" else pa.string())})
+        sent = exp.select(exp.column("k")).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
+        return exp.In(this=column, query=sent.subquery())
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """With the dtypes that :meth:`LakeEngine.scan` gives."""
@@ -141,25 +132,25 @@ class LakePushdown(SampledValues):
         import pyarrow as pa
 
         with named_errors(*(one.table for one in self._opened.values())):
-            held: list[pa.RecordBatch] = []  # DuckDB's own batches are of multiples of 2,048 rows
+            waiting: list[pa.RecordBatch] = []  # DuckDB's own batches are of multiples of 2,048 rows
             for batch in self._lake.reading(statement.query, rows, statement.values):
-                held.append(batch)
-                while sum(map(len, held)) >= rows:
-                    table = pa.Table.from_batches(held)
-                    held = table.slice(rows).to_batches()
+                waiting.append(batch)
+                while sum(map(len, waiting)) >= rows:
+                    table = pa.Table.from_batches(waiting)
+                    waiting = table.slice(rows).to_batches()
                     yield _frame(statement, table.slice(0, rows))
-            if held:
-                yield _frame(statement, pa.Table.from_batches(held))
+            if waiting:
+                yield _frame(statement, pa.Table.from_batches(waiting))
 
-    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        (found,) = self._fetch(query, values).to_pylist()
-        return dict(found)
+    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
+        import pyarrow as pa
 
-    # --- rows of single tables ----------------------------------------------------------------------------------------
+        sent = {name: value for name, value in (values or {}).items() if isinstance(value, pa.Table)}
+        bound = {name: value for name, value in (values or {}).items() if name not in sent}
+        with named_errors(*(one.table for one in self._opened.values())):
+            return self._lake.fetch(sql, bound, sent)
 
-    def order(self, table: str, limit: int | None = None) -> str:
-        """By the number that rows of Parquet files have."""
-        return self._opened[table].number
+    # --- values of columns --------------------------------------------------------------------------------------------
 
     def matches(self, text: str, pattern: str) -> str:
         """As RE2 has it."""
@@ -182,28 +173,14 @@ class LakePushdown(SampledValues):
     def from_item(self, table: str) -> str:
         return self._opened[table].source
 
-    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
-        """A relation of its own."""
-        import pyarrow as pa
-
-        name = f"tagframe keys {len(self._sent)}"
-        is_integer = self.key_kind(table, column) == "integer"
-        self._sent[name] = pa.table({"k": pa.array(keys, type=pa.int64() if is_integer else pa.string())})
-        return f"t.{quoted(column)} IN (SELECT k FROM {quoted(name)})"
-
-    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
-        sent, self._sent = self._sent, {}
-        with named_errors(*(one.table for one in self._opened.values())):
-            return self._lake.fetch(sql, values, sent)
-
 
 def _matches(text: str, pattern: str) -> str:
     return f"regexp_matches({text}, '{pattern}')"
 
 
 def _of_moment(column: str) -> Form:
-    shown = f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%f')"
-    bare = f"regexp_replace({shown}, '[.]000000$', '')"
+    text = f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%f')"
+    bare = f"regexp_replace({text}, '[.]000000$', '')"
     text = f"regexp_replace({bare}, 'T00:00:00$', '')"
     far = f"{column} < TIMESTAMP '0001-01-01' OR {column} >= TIMESTAMP '10000-01-01'"
     return Form(text, far, f"{column}::VARCHAR")
@@ -245,12 +222,12 @@ SAMPLE = 20_000
 """Rows of a sample at most."""
 _PARTS = 8
 """Of a table, from which the rows of a sample are taken."""
-_MOST_FOOTERS = 200_000
+_MAX_FOOTERS = 200_000
 """Columns of row groups whose footers are looked at one by one."""
 _PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
           "FLOAT", "DOUBLE", "DATE", "BOOLEAN", "VARCHAR")  # fmt: skip
-_TOLD_BY_FOOTERS = (*_PLAIN, "DECIMAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
-Told = tuple[int | None, Any, Any]
+_IN_FOOTERS = (*_PLAIN, "DECIMAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+Known = tuple[int | None, Any, Any]
 """Nulls, minimum and maximum of a column."""
 
 
@@ -268,8 +245,8 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     if rows * len(opened.columns) <= FEW_CELLS:
         return TableStatistics(rows, None)
     if footers is not None:
-        told = {column.name for column in opened.columns if column.type.partition("(")[0] in _TOLD_BY_FOOTERS}
-        known = _of_footers(footers, told)
+        described = {column.name for column in opened.columns if column.type.partition("(")[0] in _IN_FOOTERS}
+        known = _of_footers(footers, described)
     else:
         known = {} if opened.logged is not None else _counted(lake, opened)
     frame = _sample(lake, opened, rows, footers)
@@ -280,18 +257,18 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     return TableStatistics(rows, tuple(columns))
 
 
-def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Told]:
+def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Known]:
     """For columns that every row group describes."""
-    if sum(file.num_row_groups * file.num_columns for file in footers) > _MOST_FOOTERS:
+    if sum(file.num_row_groups * file.num_columns for file in footers) > _MAX_FOOTERS:
         return {}
     groups = [group for file in footers for group in map(file.row_group, range(file.num_row_groups)) if group.num_rows]
-    told: dict[str, list[Any]] = defaultdict(list)
+    statistics: dict[str, list[Any]] = defaultdict(list)
     for group in groups:
         for column in map(group.column, range(group.num_columns)):
             if column.path_in_schema in names:
-                told[column.path_in_schema].append(column.statistics)
+                statistics[column.path_in_schema].append(column.statistics)
     found = {}
-    for name, some in told.items():
+    for name, some in statistics.items():
         if len(some) < len(groups) or not all(one is not None and one.has_null_count for one in some):
             continue
         filled = [one for one in some if one.num_values]
@@ -302,16 +279,16 @@ def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Tol
     return found
 
 
-def _counted(lake: Lake, opened: Opened) -> dict[str, Told]:
+def _counted(lake: Lake, opened: Opened) -> dict[str, Known]:
     """In one pass."""
     plain = [column.name for column in opened.columns if column.type in _PLAIN]
     # As texts: Python has no days after 9999.
     as_text = {column.name: "::VARCHAR" * (column.type == "DATE") for column in opened.columns}
-    shown = ", ".join(
+    selected = ", ".join(
         f"count(*) - count({name}) AS n{i}, min({name}){text} AS l{i}, max({name}){text} AS h{i}"
         for i, (name, text) in enumerate((quoted(name), as_text[name]) for name in plain)
     )
-    (found,) = lake.fetch(f"SELECT {shown or 'NULL'} FROM {opened.source}").to_pylist()
+    (found,) = lake.fetch(f"SELECT {selected or 'NULL'} FROM {opened.source}").to_pylist()
     return {name: (found[f"n{i}"], found[f"l{i}"], found[f"h{i}"]) for i, name in enumerate(plain)}
 
 
@@ -321,9 +298,9 @@ def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None
     names = [column.name for column in opened.columns]
     if opened.table.format == "parquet":
         return from_arrow(_of_row_groups(lake, opened, names, footers or ()))
-    shown = ", ".join(map(quoted, names))
+    selected = ", ".join(map(quoted, names))
     return from_arrow(
-        lake.fetch(f"SELECT {shown} FROM {opened.source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)")
+        lake.fetch(f"SELECT {selected} FROM {opened.source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)")
     )
 
 

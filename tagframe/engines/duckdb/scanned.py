@@ -32,19 +32,19 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
         self, columns: Sequence[str] | None = None, filter: ds.Expression | None = None, **options: Any
     ) -> ds.Scanner:
         """The rows for which the condition is true."""
-        shown = self._all.names if columns is None else list(columns)
-        rows = self._read(self._needed(shown, filter), filter)
+        names = self._all.names if columns is None else list(columns)
+        rows = self._read(self._needed(names, filter), filter)
         if isinstance(rows, pa.Table):
-            return ds.dataset(rows).scanner(columns=shown, filter=filter)
-        return ds.Scanner.from_batches(rows, columns=shown, filter=filter)
+            return ds.dataset(rows).scanner(columns=names, filter=filter)
+        return ds.Scanner.from_batches(rows, columns=names, filter=filter)
 
-    def _needed(self, shown: Sequence[str], filter: ds.Expression | None) -> list[str]:
+    def _needed(self, names: Sequence[str], filter: ds.Expression | None) -> list[str]:
         """The columns that are shown, and those that the condition is on."""
         if filter is None:
-            return list(shown)
+            return list(names)
         # Arrow does not say which these are; all of them have their names in its text.
-        told = str(filter)
-        needed = [name for name in self._all.names if name in shown or name in told]
+        text = str(filter)
+        needed = [name for name in self._all.names if name in names or name in text]
         try:
             part = pa.schema([self._all.field(name) for name in needed])
             ds.dataset(part.empty_table()).scanner(filter=filter)
@@ -64,7 +64,7 @@ def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comp
 
     A reader may leave out rows by these: it never leaves out a row for which the condition is true.
     """
-    found: list[Comparison] = []
+    pairs: list[Comparison] = []
     for part in _parts("" if condition is None else str(condition)):
         match = _COMPARISON.fullmatch(part)
         if match is None or match[1] not in schema.names:
@@ -72,10 +72,10 @@ def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comp
         name, sign, number, text = match.groups()
         type = schema.field(name).type
         if number is not None and pa.types.is_integer(type):
-            found.append((name, sign, int(number)))
+            pairs.append((name, sign, int(number)))
         elif text is not None and (pa.types.is_string(type) or pa.types.is_large_string(type)):
-            found.append((name, sign, text))
-    return found
+            pairs.append((name, sign, text))
+    return pairs
 
 
 def _parts(text: str) -> Iterator[str]:

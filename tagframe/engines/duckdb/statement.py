@@ -1,8 +1,8 @@
 """Untrusted statements in DuckDB: over the files of the named tables, and nothing else.
 
-A statement runs in its own process and its own database, which has a view for each table, without hidden columns.
-Several independent barriers hold it: the guard's allow-list over what sqlglot parses; an allow-list over DuckDB's own
-parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
+A statement runs in its own process and its own database, which has a view for each table, with the columns that may be
+read. Several independent barriers hold it: the guard's allow-list over what sqlglot parses; an allow-list over DuckDB's
+own parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
 opens no file by its name; the locked configuration of the database, which reaches only the files of the tables; the
 process, whose memory is limited, and which is killed at its time limit. See :mod:`tagframe.engines.duckdb.worker`. Rows
 that are not in files (of frames, and of Delta and Iceberg tables) are sent to the process on demand.
@@ -42,12 +42,12 @@ _CELLS = ("string", "boolean", "integer", "floating", "mixed-integer-float", "by
 """What a column of objects may hold to become a DuckDB column, in pandas' words."""
 
 
-def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
+def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> Any:
     """A frame as DuckDB reads it; columns of numbers are not copied, texts are copied on demand.
 
     Args:
         frame: not changed.
-        hidden: names of columns that are left out.
+        only: the names of the columns that are read; None for all.
 
     Returns:
         An Arrow dataset.
@@ -59,7 +59,7 @@ def readable(frame: pd.DataFrame, hidden: Sequence[str] = ()) -> Any:
 
     from tagframe.engines.duckdb.scanned import Scanned
 
-    columns = {str(name): cells for name, cells in frame.items() if str(name) not in hidden}
+    columns = {str(name): cells for name, cells in frame.items() if only is None or str(name) in only}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
     check_names("columns", columns, str.lower)
@@ -102,15 +102,15 @@ def array_of(name: str, values: pd.Series) -> pa.Array:
         # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        found = pa.array(cells, type, from_pandas=True)
+        array = pa.array(cells, type, from_pandas=True)
     except OverflowError as error:
         raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
-        found = pa.array(storable(values), from_pandas=True)
-    return _comparable(name, found)
+        array = pa.array(storable(values), from_pandas=True)
+    return _comparable(name, array)
 
 
-def _comparable(name: str, found: pa.Array) -> pa.Array:
+def _comparable(name: str, cells: pa.Array) -> pa.Array:
     """Nanoseconds with a zone as microseconds, where that loses nothing: DuckDB cannot compare nanoseconds with other
     moments. Decimals as those of 38 digits, the longest that it has.
 
@@ -119,20 +119,20 @@ def _comparable(name: str, found: pa.Array) -> pa.Array:
     """
     import pyarrow as pa
 
-    if pa.types.is_decimal256(found.type):
+    if pa.types.is_decimal256(cells.type):
         try:
-            return found.cast(pa.decimal128(38, min(found.type.scale, 38)))
+            return cells.cast(pa.decimal128(38, min(cells.type.scale, 38)))
         except pa.ArrowException as error:
             raise SQLFailed(
                 f"column {name!r} holds decimals of more than 38 digits, the most that DuckDB has: open the frame with "
                 f"it as text, frame.astype({{{name!r}: str}}), or without it, or without engine='duckdb'"
             ) from error
-    if pa.types.is_timestamp(found.type) and found.type.tz is not None and found.type.unit == "ns":
+    if pa.types.is_timestamp(cells.type) and cells.type.tz is not None and cells.type.unit == "ns":
         try:
-            return found.cast(pa.timestamp("us", found.type.tz))
+            return cells.cast(pa.timestamp("us", cells.type.tz))
         except pa.ArrowInvalid:
-            return found
-    return found
+            return cells
+    return cells
 
 
 def _is_column(values: pd.Series) -> bool:
@@ -210,7 +210,7 @@ DUCKDB = Dialect(
 """DuckDB's SQL."""
 
 Table = tuple[Opened, tuple[str, ...]]
-"""A table, and its hidden columns."""
+"""A table, and those of its columns that a statement may read."""
 
 _SCANNED, _WORKER = "tagframe.engines.duckdb.scanned", "tagframe.engines.duckdb.worker"
 _AT_ONCE = 4 * 2**20
@@ -225,13 +225,13 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
         tables: of files, by their names in the statement.
     """
     files = {name: table for name, table in tables.items() if table[0].logged is None}
-    sent = {**{name: _Sent(one.logged.source, hidden) for name, (one, hidden) in tables.items() if one.logged},
+    sent = {**{name: _Sent(one.logged.source, allowed) for name, (one, allowed) in tables.items() if one.logged},
             **{name: _Sent(relation) for name, relation in statement.relations.items()}}  # fmt: skip
     request = {
         "sql": statement.sql,
         "explain": statement.explain,
         "rows": statement.limits.rows,
-        "tables": {name: (one.source, [*map(tuple, _shown(one, hidden))]) for name, (one, hidden) in files.items()},
+        "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in files.items()},
         "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
         "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
@@ -248,26 +248,26 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
 @cache
 def _worker(reads_relations: bool) -> Kind:
     """The worker process, with the folders of the packages that it needs."""
-    found = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
-    origins = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin is not None]
+    specs = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
+    origins = [Path(spec.origin).resolve() for spec in specs if spec is not None and spec.origin is not None]
     folders = [path.parent.parent if path.name.startswith("__init__.") else path.parent for path in origins]
     # To load what reads relations takes 60 MB and half a second, which should not count as time of the first statement.
     modules = (_SCANNED, _WORKER) if reads_relations else (_WORKER,)
     return Kind(modules, tuple(dict.fromkeys(map(str, folders))), is_slow=True)
 
 
-def _shown(opened: Opened, hidden: Collection[str]) -> list[LakeColumn]:
-    return [column for column in opened.columns if column.name not in hidden]
+def _allowed(opened: Opened, only: Collection[str]) -> list[LakeColumn]:
+    return [column for column in opened.columns if column.name in only]
 
 
 class _Sent:
     """A relation whose rows are sent on demand."""
 
-    def __init__(self, source: Any, hidden: Collection[str] = ()) -> None:
+    def __init__(self, source: Any, only: Collection[str] | None = None) -> None:
         import pyarrow as pa
 
         self._source = source
-        self.schema = pa.schema([field for field in source.schema if field.name not in hidden])
+        self.schema = pa.schema([field for field in source.schema if only is None or field.name in only])
 
     def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[worker.Block]:
         """Arrow streams of the rows for which the comparisons are true, and maybe of others."""

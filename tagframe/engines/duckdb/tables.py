@@ -112,35 +112,35 @@ def need_duckdb(what: str) -> None:
         raise MissingExtra(f"{what} needs DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
 
 
-def lake_tables(folder: Path, *, asked: bool = False, follow_links: bool = False) -> list[LakeTable]:
+def lake_tables(folder: Path, *, is_wanted: bool = False, follow_links: bool = False) -> list[LakeTable]:
     """The tables of a folder that are read in place; none if all of its files are small and separate tables.
 
     Partitioned folders, folders of numbered parts, Delta and Iceberg tables are one table each. If there is any of
     them, or a Parquet file of 256 MB or more, all Parquet files of the folder are included, so that DuckDB can join
-    them; separate CSV and JSON files only if ``asked``. Links that lead out of the folder are left out, unless
+    them; separate CSV and JSON files only if ``is_wanted``. Links that lead out of the folder are left out, unless
     ``follow_links``.
     """
-    found = [
+    tables = [
         replace(table, follows_links=follow_links)
         for table in _tables(folder, folder, Bounds(folder, follow_links=follow_links))
     ]
-    namesakes = Counter((table.home, table.called) for table in found)
-    found = [
+    namesakes = Counter((table.home, table.called) for table in tables)
+    tables = [
         table if namesakes[table.home, table.called] == 1 else replace(table, called=table.place.name)
-        for table in found
+        for table in tables
     ]
-    stays = [table for table in found if table.gathered or not table.files or table.size >= LARGE]
-    if not asked and not any(table.format != "csv" or table.gathered for table in stays):
+    stays = [table for table in tables if table.gathered or not table.files or table.size >= LARGE]
+    if not is_wanted and not any(table.format != "csv" or table.gathered for table in stays):
         return []
-    return [table for table in found if asked or table.gathered or table.format not in ("csv", "json")]
+    return [table for table in tables if is_wanted or table.gathered or table.format not in ("csv", "json")]
 
 
 def _tables(folder: Path, root: Path, bounds: Bounds) -> Iterator[LakeTable]:
     try:
-        shown = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
+        visible = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
     except OSError:  # whoever walks the folder for other files says so
         return
-    names = [name for name in shown if bounds.hold(folder / name)]
+    names = [name for name in visible if bounds.hold(folder / name)]
     folders = [name for name in names if (folder / name).is_dir()]
     files = [folder / name for name in names if Path(name).suffix.lower() in FORMATS and (folder / name).is_file()]
     if (logged := _logged(folder)) is not None and bounds.hold(folder / _LOGS[logged]):
@@ -201,9 +201,9 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
         UnreadableTable: it finds files of several kinds, or links that lead out of that folder.
     """
     text = os.path.expanduser(pattern)
-    base, found = found_by(text)
+    base, matches = found_by(text)
     base = base.absolute()
-    files = [file for file in found if file.suffix.lower() in FORMATS and file.is_file()]
+    files = [file for file in matches if file.suffix.lower() in FORMATS and file.is_file()]
     if not files:
         raise SourceNotFound(f"no file with a table matches {shown_path(pattern)}; looked for {', '.join(FORMATS)}")
     bounds = Bounds(base, follow_links=follow_links)
@@ -365,13 +365,13 @@ def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition
         test = expressions.And(test, getattr(expressions, signs[sign])(name, value))
     scan = table.scan(row_filter=test)
     whole = table.schema()
-    shown = Schema(*(field for field in whole.fields if field.name in names), schema_id=whole.schema_id)
+    part_schema = Schema(*(field for field in whole.fields if field.name in names), schema_id=whole.schema_id)
     part = pa.schema([field for field in schema if field.name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for task in scan.plan_files():
             # With several files at once it would hold everything that is read and not yet used.
-            one = ArrowScan(scan.table_metadata, scan.io, shown, scan.row_filter)
+            one = ArrowScan(scan.table_metadata, scan.io, part_schema, scan.row_filter)
             for batch in one.to_record_batches([task]):
                 yield from pa.Table.from_batches([batch]).cast(part).to_batches()
 

@@ -101,7 +101,7 @@ class Worker:
             answer = self._answer(request)
             stays = answer[0] in (protocol.ROWS, protocol.REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
         except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-            answer = said(error, self._columns)
+            answer = failure(error, self._columns)
             stays = isinstance(error, duckdb.ProgrammingError) and answer[0] in (protocol.FAILED, protocol.NO_COLUMN)
         except MemoryError:
             pass
@@ -140,9 +140,9 @@ class Worker:
         self._connection = None
 
     def _shaped(self, request: Request) -> dict[str, pa.Schema]:
-        """Make empty views with the columns of the tables, without hidden ones; gives the schemas of relations."""
+        """Make empty views with the columns of the tables, that may be read; gives the schemas of relations."""
         schemas = {name: pa.ipc.read_schema(pa.py_buffer(schema)) for name, schema in request["relations"].items()}
-        shapes: dict[str, list[tuple[str, str]]] = {name: shown for name, (_, shown) in request["tables"].items()}
+        shapes: dict[str, list[tuple[str, str]]] = {name: columns for name, (_, columns) in request["tables"].items()}
         for name, schema in schemas.items():
             types = self._connection.from_arrow(schema.empty_table()).types
             shapes[name] = list(zip(schema.names, map(str, types), strict=True))
@@ -151,22 +151,22 @@ class Worker:
         for name in self._views:
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT NULL AS nothing")
         self._views, self._registered = set(shapes), set()
-        self._columns = list(dict.fromkeys(column for shown in shapes.values() for column, _ in shown))
+        self._columns = list(dict.fromkeys(column for columns in shapes.values() for column, _ in columns))
         for name, columns in shapes.items():
-            shown = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type in columns)
-            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {shown or 'NULL AS nothing'}")
+            selected = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type in columns)
+            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {selected or 'NULL AS nothing'}")
         return schemas
 
     def _present(self, request: Request, schemas: Mapping[str, pa.Schema]) -> None:
         """Make the tables themselves readable by these names, and nothing else."""
         for name, schema in schemas.items():
             self._registered.add(name)  # in front of the view of its name
-            self._connection.register(name, self._asked(name, schema))
-        for name, (source, shown) in request["tables"].items():
-            columns = ", ".join(quoted(column) for column, _ in shown)
-            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {columns or 'NULL AS nothing'} FROM {source}")
+            self._connection.register(name, self._relation(name, schema))
+        for name, (source, columns) in request["tables"].items():
+            selected = ", ".join(quoted(column) for column, _ in columns)
+            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {selected or 'NULL AS nothing'} FROM {source}")
 
-    def _asked(self, name: str, schema: pa.Schema) -> Any:
+    def _relation(self, name: str, schema: pa.Schema) -> Any:
         """What DuckDB accepts as a dataset; it asks the caller to begin a scan, and then for its next rows."""
         from tagframe.engines.duckdb.scanned import Scanned, comparisons
 
@@ -231,7 +231,7 @@ def stream_of(batch: pa.RecordBatch) -> Block:
     return memoryview(sink.getvalue())
 
 
-def said(error: Exception, columns: Sequence[str]) -> Answer:
+def failure(error: Exception, columns: Sequence[str]) -> Answer:
     """What went wrong, in DuckDB's words, without the statement again; ``columns`` are those that it may read."""
     text = str(error)
     first = (text.splitlines() or [""])[0]

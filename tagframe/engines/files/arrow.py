@@ -162,8 +162,8 @@ def _bytes_of_texts(column: Any) -> int:
     """How many bytes the texts of a column take, each as often as it is there."""
     import pyarrow.compute as pc
 
-    found = pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py()
-    return int(found or 0)
+    size = pc.sum(pc.take(pc.binary_length(column.dictionary), column.indices)).as_py()
+    return int(size or 0)
 
 
 _MAGIC = b"ARROW1\0\0"
@@ -191,7 +191,7 @@ class FeatherEngine(FileEngine):
         with self._file() as file:
             self._check()
             for number in range(file.num_record_batches):
-                yield frame_chunk(from_arrow(file.get_batch(number)))
+                yield frame_chunk(from_arrow(file.get_batch(number).select(list(shape.columns))))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
@@ -207,8 +207,8 @@ class FeatherEngine(FileEngine):
                 batches.append(file.get_batch(number).select(names))
                 rows += batches[-1].num_rows
             schema = pa.schema([file.schema.field(name) for name in names])
-            found = pa.Table.from_batches(batches, schema)
-            return from_arrow(found if limit is None else found.slice(0, limit))
+            part = pa.Table.from_batches(batches, schema)
+            return from_arrow(part if limit is None else part.slice(0, limit))
 
     @contextmanager
     def _file(self) -> Iterator[Any]:
@@ -266,10 +266,10 @@ def _field(head: memoryview, table: int, number: int) -> int:
 
 def _vector(head: memoryview, table: int, number: int) -> range:
     """Where the items of a vector of two 64-bit numbers each are."""
-    found = _field(head, table, number)
-    if not found:
+    field = _field(head, table, number)
+    if not field:
         return range(0)
-    start = found + _at(head, "<I", found)
+    start = field + _at(head, "<I", field)
     return range(start + 4, start + 4 + 16 * _at(head, "<I", start), 16)
 
 

@@ -25,7 +25,7 @@ BATCH_ROWS = 20_000
 
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
-Asked = Mapping[str, CellTest | Callable[[pd.Series], Any]]
+Tests = Mapping[str, CellTest | Callable[[pd.Series], Any]]
 """Tests by column: of a test's (table, column) only the column is used."""
 
 
@@ -72,27 +72,27 @@ def read_batches(
     if len(kinds) > 1:
         raise UnreadableTable(f"{source} has Parquet and CSV files: read each kind by itself, such as {base}/*.parquet")
     read = _ParquetRows(base, files) if kinds == {"parquet"} else _CSVRows(base, files)
-    asked = {name: value if callable(value) else test_of(("", name), value) for name, value in (where or {}).items()}
-    for column in (*(columns or ()), *asked):
+    tests = {name: value if callable(value) else test_of(("", name), value) for name, value in (where or {}).items()}
+    for column in (*(columns or ()), *tests):
         if column not in read.columns:
             raise ColumnNotFound(f"no column {column!r} in {source}: {did_you_mean(str(column), read.columns)}")
-    return _batches(read, list(read.columns if columns is None else columns), asked, rows)
+    return _batches(read, list(read.columns if columns is None else columns), tests, rows)
 
 
-def _batches(read: _ParquetRows | _CSVRows, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
-    needed = list(dict.fromkeys([*columns, *asked]))
+def _batches(read: _ParquetRows | _CSVRows, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
+    needed = list(dict.fromkeys([*columns, *tests]))
     empty = True
-    for frame in regrouped(_kept(read.frames(needed, asked, rows), asked, columns), rows):
+    for frame in regrouped(_fitting(read.frames(needed, tests, rows), tests, columns), rows):
         empty = False
         yield frame
     if empty:
         yield read.empty(columns)
 
 
-def _kept(frames: Iterable[pd.DataFrame], asked: Asked, columns: list[str]) -> Iterator[pd.DataFrame]:
+def _fitting(frames: Iterable[pd.DataFrame], tests: Tests, columns: list[str]) -> Iterator[pd.DataFrame]:
     for frame in frames:
         mask = np.ones(len(frame), dtype=bool)
-        for column, one in asked.items():
+        for column, one in tests.items():
             mask &= fitting(frame[column], one)
         yield frame.loc[mask, columns]
 
@@ -107,18 +107,18 @@ def regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Generator[pd.DataFra
 
 
 def _of_rows(frames: Iterable[pd.DataFrame], rows: int) -> Iterator[pd.DataFrame]:
-    held: pd.DataFrame | None = None
+    waiting: pd.DataFrame | None = None
     given = False
     for frame in frames:
-        if held is None or not len(held):
-            held = frame
+        if waiting is None or not len(waiting):
+            waiting = frame
         elif len(frame):
-            held = _joined([held, frame])
-        while len(held) >= rows:
-            yield held if len(held) == rows else held.iloc[:rows].copy()
-            given, held = True, held.iloc[rows:]
-    if held is not None and (len(held) or not given):
-        yield held.copy()
+            waiting = _joined([waiting, frame])
+        while len(waiting) >= rows:
+            yield waiting if len(waiting) == rows else waiting.iloc[:rows].copy()
+            given, waiting = True, waiting.iloc[rows:]
+    if waiting is not None and (len(waiting) or not given):
+        yield waiting.copy()
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -128,8 +128,8 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for name in frames[0].columns:
         parts = [frame[name] for frame in frames]
         # Columns that are all null do not determine a dtype.
-        told = [part for part in parts if not part.isna().all()] or parts[:1]
-        dtype = told[0].dtype if len({str(part.dtype) for part in told}) == 1 else None
+        filled = [part for part in parts if not part.isna().all()] or parts[:1]
+        dtype = filled[0].dtype if len({str(part.dtype) for part in filled}) == 1 else None
         if dtype is not None and (isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind in "OfmM"):
             parts = [part.astype(dtype) if part.dtype != dtype else part for part in parts]
         data[name] = pd.concat(parts, ignore_index=True)
@@ -148,12 +148,12 @@ def _files(source: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
             raise UnreadableTable(
                 f"{path} is a Delta or Iceberg table, so some of its files may be outdated: open it with tf.open_corpus"
             )
-        found, base = files_below(path), path
+        matches, base = files_below(path), path
     else:
         if not glob.has_magic(str(path)):
             raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
-        base, found = found_by(str(path))
-    files = [file for file in found if _kind(file) is not None and file.is_file()]
+        base, matches = found_by(str(path))
+    files = [file for file in matches if _kind(file) is not None and file.is_file()]
     if not files:
         raise SourceNotFound(f"no Parquet or CSV file in {shown_path(source)}; looked for {', '.join(_PARQUET + _CSV)}")
     return base, files
@@ -190,13 +190,13 @@ class _ParquetRows:
         if twice:
             raise UnreadableTable(f"{base} has more than one column called {', '.join(map(repr, twice))}")
 
-    def frames(self, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
+    def frames(self, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
         """These columns, without most of the rows that do not fit."""
         import pyarrow as pa
         import pyarrow.dataset as ds
         import pyarrow.parquet as pq
 
-        test = self._filter(asked)
+        test = self._filter(tests)
         schema = pa.schema([self._dataset.schema.field(name) for name in columns])
         for part in self._dataset.get_fragments(test):
             with reading_as("Parquet", Path(part.path)):
@@ -206,10 +206,10 @@ class _ParquetRows:
                 # The dataset's own scanner reads ahead of a slow consumer, without a bound.
                 with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
                     for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
-                        found = pa.table(
+                        part_rows = pa.table(
                             [_typed(batch, field, folders.get(field.name)) for field in schema], schema=schema
                         )
-                        yield from_arrow(found if test is None else found.filter(test))
+                        yield from_arrow(part_rows if test is None else part_rows.filter(test))
                         # Otherwise what decoding has taken grows to several times a batch.
                         pa.default_memory_pool().release_unused()
 
@@ -219,15 +219,15 @@ class _ParquetRows:
         fields = [self._dataset.schema.field(name) for name in columns]
         return from_arrow(pa.schema(fields).empty_table())
 
-    def _filter(self, asked: Asked) -> Any:
+    def _filter(self, tests: Tests) -> Any:
         """The tests that Parquet's own statistics can decide; the others are applied to the rows."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         is_told = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
                    pa.types.is_large_string, pa.types.is_timestamp)  # fmt: skip
-        found = None
-        for name, test in asked.items():
+        condition = None
+        for name, test in tests.items():
             type, field = self._dataset.schema.field(name).type, pc.field(name)
             if (
                 not isinstance(test, CellTest)
@@ -241,8 +241,8 @@ class _ParquetRows:
                     part |= field.isin(pa.array(cells_of(test, kind_of(self.empty([name])[name])), type))
                 except (pa.ArrowException, OverflowError):
                     continue  # a value that the column cannot hold: tested on the rows
-            found = part if found is None else found & part
-        return found
+            condition = part if condition is None else condition & part
+        return condition
 
 
 def _typed(batch: pa.RecordBatch, field: pa.Field, of_folder: Any) -> pa.Array:
@@ -268,7 +268,7 @@ class _CSVRows:
         self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
         self._types: dict[str, Any] | None = None
 
-    def frames(self, columns: list[str], asked: Asked, rows: int) -> Iterator[pd.DataFrame]:
+    def frames(self, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
         if self._types is None:
             self._types = self._dtypes()
         texts = [name for name in columns if self._types[name] == "string"]
@@ -283,13 +283,13 @@ class _CSVRows:
 
     def _dtypes(self) -> dict[str, Any]:
         """The dtype that holds each column of all files, found in a first pass over them."""
-        found: dict[str, set[str]] = {name: set() for name in self.columns}
+        dtypes: dict[str, set[str]] = {name: set() for name in self.columns}
         for engine in self._heads:
             for frame in engine.frames(BATCH_ROWS):
                 for name in frame.columns:
                     if not frame[name].isna().all():
-                        found[name].add(str(frame[name].dtype))
-        return {name: _dtype_of(seen) for name, seen in found.items()}
+                        dtypes[name].add(str(frame[name].dtype))
+        return {name: _dtype_of(seen) for name, seen in dtypes.items()}
 
 
 def _dtype_of(seen: set[str]) -> Any:

@@ -61,8 +61,8 @@ class NumberFormat:
     def numbers(self, cells: pd.Series) -> pd.Series:
         """The cells of text as numbers, ``Int64`` or ``Float64``; a blank one is null."""
         known = {text: self.number(text) for text in cells.dropna().unique()}
-        found = [known.get(text) if isinstance(text, str) else None for text in cells]
-        return pd.Series(found, index=cells.index, dtype="Int64" if self.whole else "Float64", name=cells.name)
+        numbers = [known.get(text) if isinstance(text, str) else None for text in cells]
+        return pd.Series(numbers, index=cells.index, dtype="Int64" if self.whole else "Float64", name=cells.name)
 
     def number(self, text: str) -> int | float | None:
         """The number of a cell that has this format; None if it is blank."""
@@ -89,8 +89,8 @@ class NumberFormat:
 def dates(cells: pd.Series, order: Order) -> pd.Series:
     """Cells of text as moments; a blank one is null."""
     known = {text: _moment(text, order) for text in cells.dropna().unique()}
-    found = [known.get(text) if isinstance(text, str) else None for text in cells]
-    return pd.Series(found, index=cells.index, dtype="datetime64[us]", name=cells.name)
+    moments = [known.get(text) if isinstance(text, str) else None for text in cells]
+    return pd.Series(moments, index=cells.index, dtype="datetime64[us]", name=cells.name)
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,16 @@ class Formats:
     orders: Mapping[str, Order | None] = field(default_factory=dict)
     not_dates: tuple[str, ...] = ()
     padded: tuple[str, ...] = ()
+
+    def of(self, columns: Collection[str]) -> Formats:
+        """The formats of some columns."""
+
+        def among(formats: Any) -> Any:
+            if isinstance(formats, tuple):
+                return tuple(one for one in formats if one in columns)
+            return {name: one for name, one in formats.items() if name in columns}
+
+        return Formats(**{name: among(formats) for name, formats in vars(self).items()})
 
     @property
     def as_text(self) -> set[str]:
@@ -197,12 +207,12 @@ class Column:
         body = cell["body"]
         self.digits = max(self.digits, sum(map(str.isdigit, body)))
         self.units.add(_unit(cell))
-        fitting = {one: found for one, form in _FORMATS.items() if (found := form.fullmatch(body)) is not None}
+        fitting = {one: match for one, form in _FORMATS.items() if (match := form.fullmatch(body)) is not None}
         if not fitting:  # "1.2.3"
             self.is_number = False
             return
         self.formats = [one for one in self.formats if one in fitting]
-        self.fractions.update(one for one, found in fitting.items() if found["fraction"] is not None)
+        self.fractions.update(one for one, match in fitting.items() if match["fraction"] is not None)
         self.marked.update(mark for mark in ".," if mark in body)
         if any(mark in body for mark in ",.'\u2019 \u00a0\u202f"):
             self.groups.add(len(_GROUP.findall(body)))
@@ -211,20 +221,20 @@ class Column:
             self.groups.add(0)
 
     def _see_date(self, text: str) -> None:
-        found = _DATE.fullmatch(text)
-        possible: set[Order] = {order for order in _ORDERS if found and _moment(text, order) is not None}
-        if found is None or not possible:
+        match = _DATE.fullmatch(text)
+        possible: set[Order] = {order for order in _ORDERS if match and _moment(text, order) is not None}
+        if match is None or not possible:
             self.is_date = False
             return
-        if found["sign"]:
+        if match["sign"]:
             self.year_last = True
             self.orders &= possible
 
-    def number_format(self, told: tuple[str, str] | None, file: str = "") -> NumberFormat | str | None:
+    def number_format(self, given: tuple[str, str] | None, file: str = "") -> NumberFormat | str | None:
         """The one format of the numbers; a text says why there is none; None for what pandas reads by itself.
 
         Args:
-            told: the decimal and the thousands separator that the user gave.
+            given: the decimal and the thousands separator that the user gave.
             file: the decimal separator of other columns of the file, if they agree.
         """
         if not self.seen or not self.is_number:
@@ -233,13 +243,13 @@ class Column:
             units = sorted(repr(unit) if unit else "none" for unit in self.units)
             return f"they have different units ({', '.join(units)})"
         (unit,) = self.units or {""}
-        if told is not None and (fits := self._fits(told)) is not None:
-            if self.plain and (told[1] != "." or "." not in self.marked):
+        if given is not None and (fits := self._fits(given)) is not None:
+            if self.plain and (given[1] != "." or "." not in self.marked):
                 return None
-            return self._exact(NumberFormat(told[0], told[1], unit, whole=not fits))
+            return self._exact(NumberFormat(given[0], given[1], unit, whole=not fits))
         if self.plain:
             return None
-        formats = [one for one in self.formats if self._is_told_by_groups(one)]
+        formats = [one for one in self.formats if self._is_clear_by_groups(one)]
         if not formats:
             return None if self.formats else "they are written in several ways"
         decimals = {decimal for decimal, _ in formats}
@@ -251,20 +261,20 @@ class Column:
         best = next((one for one in formats if not one[1]), formats[0])
         return self._exact(NumberFormat(best[0], best[1], unit, whole=best not in self.fractions))
 
-    def _exact(self, found: NumberFormat) -> NumberFormat | str:
+    def _exact(self, format: NumberFormat) -> NumberFormat | str:
         """The format, or that numbers have more digits than integers or floats of 64 bits hold."""
-        most = _WHOLE_DIGITS if found.whole else _DIGITS
-        return found if self.digits <= most else f"some have {self.digits} digits, and numbers hold {most} at most"
+        most = _WHOLE_DIGITS if format.whole else _DIGITS
+        return format if self.digits <= most else f"some have {self.digits} digits, and numbers hold {most} at most"
 
-    def _fits(self, told: tuple[str, str]) -> bool | None:
+    def _fits(self, given: tuple[str, str]) -> bool | None:
         """Whether numbers have fractions in the format that was given; None if they do not have this format."""
-        decimal, thousands = told
+        decimal, thousands = given
         for one in self.formats:
             if one[0] == decimal and one[1] in (thousands, ""):
                 return one in self.fractions
         return None
 
-    def _is_told_by_groups(self, one: tuple[str, str]) -> bool:
+    def _is_clear_by_groups(self, one: tuple[str, str]) -> bool:
         """Whether a separator stands between thousands: "555 123 456" in each cell is more likely a code."""
         thousands = one[1]
         if not thousands:
@@ -278,9 +288,9 @@ class Column:
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
 
-def is_known(told: Mapping[str, Any]) -> bool:
+def is_known(options: Mapping[str, Any]) -> bool:
     """Whether the separators that the user gave are those of a format here."""
-    decimal, thousands = told.get("decimal", "."), told.get("thousands") or ""
+    decimal, thousands = options.get("decimal", "."), options.get("thousands") or ""
     return decimal in (".", ",") and thousands in ("", *_SEPARATORS)
 
 
@@ -318,19 +328,19 @@ def _is_number(cell: re.Match[str]) -> bool:
 
 def _moment(text: str, order: Order) -> dt.datetime | None:
     """The moment that a text names; None for none."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    if found["year"]:
-        year, month, day = found["year"], found["month"], found["day"]
+    if match["year"]:
+        year, month, day = match["year"], match["month"], match["day"]
     else:
-        year, month, day = found["last"], found["first"], found["second"]
+        year, month, day = match["last"], match["first"], match["second"]
         if order == "day first":
             month, day = day, month
     if len(year) == 2:
         year = f"{20 if int(year) < 69 else 19}{year}"  # as POSIX has it
     try:
-        hour, minute, *rest = (found["time"] or "0:00").split(":")
+        hour, minute, *rest = (match["time"] or "0:00").split(":")
         second, _, fraction = (rest[0] if rest else "0").partition(".")
         return dt.datetime(
             int(year), int(month), int(day), int(hour), int(minute), int(second), int(fraction.ljust(6, "0") or 0)
@@ -339,20 +349,20 @@ def _moment(text: str, order: Order) -> dt.datetime | None:
         return None
 
 
-def formats_of(columns: Mapping[str, Column], told: Mapping[str, Any]) -> Formats:
+def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> Formats:
     """The formats of columns whose cells were all seen.
 
     Args:
         columns: by their names.
-        told: ``decimal``, ``thousands``, ``dayfirst`` and ``parse_dates`` as the user gave them.
+        options: ``decimal``, ``thousands``, ``dayfirst`` and ``parse_dates`` as the user gave them.
     """
     given = None
-    if "decimal" in told or "thousands" in told:
-        thousands = str(told.get("thousands") or "")
-        given = str(told.get("decimal") or ("," if thousands == "." else ".")), thousands
+    if "decimal" in options or "thousands" in options:
+        thousands = str(options.get("thousands") or "")
+        given = str(options.get("decimal") or ("," if thousands == "." else ".")), thousands
     first = {name: column.number_format(given) for name, column in columns.items()}
-    found = {one.decimal for name, one in first.items() if isinstance(one, NumberFormat) and columns[name].marked}
-    file = next(iter(found)) if len(found) == 1 else ""
+    decimals = {one.decimal for name, one in first.items() if isinstance(one, NumberFormat) and columns[name].marked}
+    file = next(iter(decimals)) if len(decimals) == 1 else ""
     numbers: dict[str, NumberFormat] = {}
     mixed: dict[str, str] = {}
     for name, column in columns.items():
@@ -368,18 +378,18 @@ def formats_of(columns: Mapping[str, Column], told: Mapping[str, Any]) -> Format
     ]
     unfit = tuple(name for name in points if given is not None and given[0] != ".")
     between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
-    dates, orders, wrong = _dates(columns, told)
+    dates, orders, wrong = _dates(columns, options)
     padded = tuple(name for name, column in columns.items() if column.padded)
     return Formats(numbers, dates, mixed, unfit, between, orders, wrong, padded)
 
 
 def _dates(
-    columns: Mapping[str, Column], told: Mapping[str, Any]
+    columns: Mapping[str, Column], options: Mapping[str, Any]
 ) -> tuple[dict[str, Order], dict[str, Order | None], tuple[str, ...]]:
     """The columns that are read as dates, the orders of the others with dates, and the named ones that have none."""
-    named = told.get("parse_dates")
+    named = options.get("parse_dates")
     listed = set(map(str, named)) if isinstance(named, list | tuple) else set()
-    is_told = bool(named) or "dayfirst" in told
+    is_given = bool(named) or "dayfirst" in options
     dates: dict[str, Order] = {}
     orders: dict[str, Order | None] = {}
     wrong = []
@@ -390,17 +400,17 @@ def _dates(
                 wrong.append(name)
             continue
         order = next(iter(column.orders)) if len(column.orders) == 1 else None
-        is_asked = is_told and (not listed or name in listed)
-        if is_asked and "dayfirst" in told:
-            wanted: Order = "day first" if told["dayfirst"] else "month first"
+        is_wanted = is_given and (not listed or name in listed)
+        if is_wanted and "dayfirst" in options:
+            wanted: Order = "day first" if options["dayfirst"] else "month first"
             if wanted in column.orders:
                 dates[name] = wanted
                 continue
-        elif is_asked and column.orders:
+        elif is_wanted and column.orders:
             dates[name] = order or "month first"
             if order is None and column.year_last:
                 orders[name] = "month first"
             continue
-        if column.year_last and (not column.orders or order is not None or is_asked):
+        if column.year_last and (not column.orders or order is not None or is_wanted):
             orders[name] = order
     return dates, orders, tuple(wrong)

@@ -69,18 +69,18 @@ class CSVEngine(FileEngine):
 
     Attributes:
         path: the file.
-        told: options of :func:`pandas.read_csv` that its user gave, of :data:`CSV_OPTIONS`, as the text of a
+        given: options of :func:`pandas.read_csv` that its user gave, of :data:`CSV_OPTIONS`, as the text of a
             dictionary; "" for none. If they tell how dates are written but not in which columns, these are the columns
             whose first cells all look like dates.
     """
 
     path: Path
     kind: str = "csv"
-    told: str = ""
+    given: str = ""
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Size, time and content of the file, and how it is read."""
-        how = f" {self.told}" if self.told else ""
+        how = f" {self.given}" if self.given else ""
         if known is None or how != known.sha256[64:]:
             known = None
         stamp = super().fingerprint(known)
@@ -96,9 +96,9 @@ class CSVEngine(FileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        self._say_formats()
+        self._say_formats(shape.columns)
         for frame in self.frames(CHUNK_ROWS):
-            yield frame_chunk(frame)
+            yield frame_chunk(frame[list(shape.columns)])
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
@@ -136,14 +136,14 @@ class CSVEngine(FileEngine):
 
     def find_formats(self) -> Formats:
         """:attr:`formats`, from the file."""
-        told = {name: value for name, value in self._told.items() if name in (*_SEPARATORS, *_DATES)}
-        if not is_known(told):
-            told = {name: value for name, value in told.items() if name not in _SEPARATORS}
-        if "date_format" in told:
-            told = {name: value for name, value in told.items() if name not in _DATES}
+        given = {name: value for name, value in self._given.items() if name in (*_SEPARATORS, *_DATES)}
+        if not is_known(given):
+            given = {name: value for name, value in given.items() if name not in _SEPARATORS}
+        if "date_format" in given:
+            given = {name: value for name, value in given.items() if name not in _DATES}
         with csv_errors(self.path):
             options = self._options(dates=False)
-            if not told and not self._may_be_written(options["sep"], options["encoding"]):
+            if not given and not self._may_be_written(options["sep"], options["encoding"]):
                 return Formats()
             head = pd.read_csv(self.path, dtype=str, nrows=_HEAD_ROWS, **options)
             names = list(map(str, head.columns))
@@ -155,18 +155,18 @@ class CSVEngine(FileEngine):
                     _see(columns, frame.set_axis([names[position] for position in still], axis="columns"))
                     if not any(columns[names[position]].is_open for position in still):
                         break
-        if isinstance(dates := told.get("parse_dates"), list | tuple):
-            told["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
-        return formats_of(columns, told)
+        if isinstance(dates := given.get("parse_dates"), list | tuple):
+            given["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
+        return formats_of(columns, given)
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def _given(self) -> dict[str, Any]:
         """The options for this file."""
-        told: dict[str, Any] = ast.literal_eval(self.told or "{}")
-        if not _is_by_pattern(told):
-            return told
-        patterns = sorted(told, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
-        return dict(next((told[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
+        given: dict[str, Any] = ast.literal_eval(self.given or "{}")
+        if not _is_by_pattern(given):
+            return given
+        patterns = sorted(given, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
+        return dict(next((given[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
 
     def _title(self, options: dict[str, Any]) -> str:
         """What stands above the names of the columns."""
@@ -213,31 +213,30 @@ class CSVEngine(FileEngine):
 
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
         """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
-        told = self._told
-        delimiter = told.pop("delimiter", None) or told.get("sep")
-        found = {**csv_options(self.path, told.get("encoding"), delimiter), **told}
-        self._check_width(found)
-        if is_known(told):
-            found = {name: value for name, value in found.items() if name not in _SEPARATORS}
-        plain = {name: value for name, value in found.items() if name not in _DATES}
-        if not dates or "date_format" not in told:
+        given = self._given
+        delimiter = given.pop("delimiter", None) or given.get("sep")
+        options = {**csv_options(self.path, given.get("encoding"), delimiter), **given}
+        self._check_width(options)
+        if is_known(given):
+            options = {name: value for name, value in options.items() if name not in _SEPARATORS}
+        plain = {name: value for name, value in options.items() if name not in _DATES}
+        if not dates or "date_format" not in given:
             return plain
-        if "parse_dates" not in told:
+        if "parse_dates" not in given:
             head = pd.read_csv(self.path, dtype=str, nrows=_SNIFFED_ROWS, **plain)
             cells = {name: head[name].dropna() for name in head.columns}
-            found["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
-        return found
+            options["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
+        return options
 
-    def _say_formats(self) -> None:
-        """Say which columns are numbers in a format that was not given, and which are not as they look."""
+    def _say_formats(self, names: Sequence[str]) -> None:
+        """Say which of these columns are numbers in a format that was not given, and which are not as they look."""
 
         def say(what: str, category: type[UserWarning] = ColumnFormatWarning) -> None:
             warn(f"{self.path}: {what}", category)
 
-        (shape,), formats, told = self.shapes(), self.formats, self._told
-        names = shape.columns
+        (shape,), formats, given = self.shapes(), self.formats.of(names), self._given
         unnamed = sum(name.startswith("Unnamed: ") for name in names)
-        if shape.comment and "skiprows" not in told:
+        if shape.comment and "skiprows" not in given:
             titles = self._options(dates=False)["skiprows"]
             say(f"{below_titles(titles)}; {self._option(skiprows=0)} reads all as rows")
         elif unnamed and unnamed >= len(names) / 2:  # the first row is a title, and names are further below
@@ -245,12 +244,12 @@ class CSVEngine(FileEngine):
                 f"the first row names {len(names) - unnamed} of {len(names)} columns. If the names are in a row below, "
                 f"{self._option(skiprows=2)} leaves out two rows before it"
             )
-        given = [f"{name}={told[name]!r}" for name in _SEPARATORS if name in told]
-        asked = told.get("decimal") or ("," if told.get("thousands") == "." else "."), told.get("thousands") or ""
+        separators = [f"{name}={given[name]!r}" for name in _SEPARATORS if name in given]
+        wanted = given.get("decimal") or ("," if given.get("thousands") == "." else "."), given.get("thousands") or ""
         read = [
             f"{name!r} ({one})"
             for name, one in formats.numbers.items()
-            if one.unit or not given or (one.decimal, one.thousands) != asked
+            if one.unit or not separators or (one.decimal, one.thousands) != wanted
         ]
         if read:
             percent = "; 12 % is 12" * any(one.unit == "%" for one in formats.numbers.values())
@@ -261,7 +260,7 @@ class CSVEngine(FileEngine):
             say(found, NumbersAsTextWarning)
         if formats.unfit:
             are = "is" if len(formats.unfit) == 1 else "are"
-            fit = f"not all cells have the format of csv= ({', '.join(given)})"
+            fit = f"not all cells have the format of csv= ({', '.join(separators)})"
             say(f"{_listed(formats.unfit)} {are} read with decimal points, because {fit}")
         if formats.thousands:
             say(
@@ -313,8 +312,8 @@ def _listed(names: Sequence[str]) -> str:
     return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names))
 
 
-def told_of_csv(csv: Mapping[str, Any] | None) -> str:
-    """The user's options for CSV files, checked, in the form of :attr:`CSVEngine.told`.
+def csv_option_text(csv: Mapping[str, Any] | None) -> str:
+    """The user's options for CSV files, checked, in the form of :attr:`CSVEngine.given`.
 
     Raises:
         InvalidArgument: an option that pandas does not have, or that would change the table.
@@ -340,9 +339,11 @@ def told_of_csv(csv: Mapping[str, Any] | None) -> str:
     raise InvalidArgument(f"values in csv= must be texts, numbers, or lists or dictionaries of them; got {csv!r}")
 
 
-def _is_by_pattern(told: Mapping[str, Any]) -> bool:
+def _is_by_pattern(options: Mapping[str, Any]) -> bool:
     """Whether options are given by file: then no name is that of an option."""
-    return bool(told) and all(isinstance(one, dict) for one in told.values()) and not CSV_OPTIONS.issuperset(told)
+    return (
+        bool(options) and all(isinstance(one, dict) for one in options.values()) and not CSV_OPTIONS.issuperset(options)
+    )
 
 
 def is_of(path: Path, pattern: str) -> bool:
@@ -354,13 +355,13 @@ def is_of(path: Path, pattern: str) -> bool:
     return fnmatch.fnmatch(path.name, pattern) or fnmatch.fnmatch(path.as_posix(), f"*/{pattern}")
 
 
-def patterns_of(told: str) -> list[str]:
+def patterns_of(given: str) -> list[str]:
     """The patterns for which options were given, except the one for all other files."""
-    options = ast.literal_eval(told or "{}")
+    options = ast.literal_eval(given or "{}")
     return [pattern for pattern in options if pattern != "*"] if _is_by_pattern(options) else []
 
 
-def told_before(stamp: Stamp | None) -> str:
+def options_before(stamp: Stamp | None) -> str:
     """The options with which a CSV file was read last, from its stamp."""
     return "" if stamp is None else stamp.sha256[65:]
 

@@ -91,16 +91,16 @@ class JSONEngine(WholeFileEngine):
         """
         if ending_of(self.path) == ".json":
             try:
-                found = json.loads(text)
+                content = json.loads(text)
             except json.JSONDecodeError as error:
                 if error.msg != "Extra data":
                     raise
-                found = None  # an object a line, in spite of its name
-            if found is not None:
-                if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-                    return found
+                content = None  # an object a line, in spite of its name
+            if content is not None:
+                if isinstance(content, list) and all(isinstance(row, dict) for row in content):
+                    return content
                 raise UnreadableTable(
-                    f"{self.path} is no table: it is {_what(found)}, not a list of objects. Make frames of its parts "
+                    f"{self.path} is no table: it is {_what(content)}, not a list of objects. Make frames of its parts "
                     "with pandas.json_normalize, and open those"
                 )
         rows = []
@@ -180,9 +180,9 @@ class WorkbookEngine(WholeFileEngine):
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         rows = workbook_rows(self.path, shape.name)[shape.name]
         if above := title_rows(rows[:LOOKED_AT]):
-            said = f"{below_titles(above)}; pandas.read_excel reads all as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {said}", ColumnFormatWarning)
-        return frame_chunks(sheet_frame(rows))
+            note = f"{below_titles(above)}; pandas.read_excel reads all as rows"
+            warn(f"sheet {shape.name!r} of {self.path}: {note}", ColumnFormatWarning)
+        return frame_chunks(sheet_frame(rows)[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""

@@ -79,13 +79,13 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
     kind = Kind(("tagframe.engines.files.workbooks",), (folder,))
     try:
         # The processor's time is what counts: on a busy machine an ordinary workbook takes long by the clock.
-        (state, said), parts = pool().run(
+        (state, details), parts = pool().run(
             kind, request, seconds=_PATIENCE * seconds, memory=0, supply=_nothing, copied=key
         )
     except Expired:
-        state, said = _OUT_OF_TIME, ""
+        state, details = _OUT_OF_TIME, ""
     except Died as error:
-        state, said = _OUT_OF_TIME if error.status == _TIME_ENDED else protocol.OUT_OF_MEMORY, ""
+        state, details = _OUT_OF_TIME if error.status == _TIME_ENDED else protocol.OUT_OF_MEMORY, ""
     except SQLFailed as error:
         raise UnreadableTable(f"{path} cannot be read as a workbook: {error}") from error
     if state == _OUT_OF_TIME:
@@ -95,20 +95,20 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
             f"{path} is not read: that takes more than {memory / 2**20:,.0f} MB of memory. {_WHAT_HELPS}"
         )
     if state == protocol.TOO_LARGE:
-        raise UnreadableTable(f"{path} is not read: {said}. {_WHAT_HELPS}")
+        raise UnreadableTable(f"{path} is not read: {details}. {_WHAT_HELPS}")
     if state != protocol.ROWS:
-        raise UnreadableTable(f"{path} cannot be read as a workbook: {said}")
+        raise UnreadableTable(f"{path} cannot be read as a workbook: {details}")
     blocks = iter(parts)
-    return {name: [row for _ in range(number) for row in plain(next(blocks))] for name, number in said}
+    return {name: [row for _ in range(number) for row in plain(next(blocks))] for name, number in details}
 
 
 def _reader() -> str | None:
     """The folder of the package that reads workbooks, or None where it is not installed."""
-    found = importlib.util.find_spec(_READER)
-    return None if found is None or found.origin is None else str(Path(found.origin).resolve().parent.parent)
+    spec = importlib.util.find_spec(_READER)
+    return None if spec is None or spec.origin is None else str(Path(spec.origin).resolve().parent.parent)
 
 
-def _nothing(*asked: Any) -> bytes:
+def _nothing(*question: Any) -> bytes:
     """The process has all that it needs."""
     return b""
 

@@ -9,8 +9,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.engines.postgres.connection import lowered
-from tagframe.engines.sql_text import Derivations, View, derivations, names_in, schema_and_name, table_key
+from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import (
     ConnectionRefusedByServer,
     InvalidArgument,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SPOKEN = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql", "mssql": "tsql"}
 """By SQLAlchemy's name of a dialect: sqlglot's."""
-_KEPT = {"pool_size": 4}
+_POOL_SIZE = {"pool_size": 4}
 """Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
 SECONDS = 600.0
 """The time limit of a statement, in servers that can be told one."""
@@ -103,8 +103,10 @@ class Address:
 
         parsed = sa.make_url(self.url)
         query = {name: value for name, value in parsed.query.items() if not passwords.is_secret(name, value)}
-        kept = sa.URL.create(parsed.drivername, parsed.username, None, parsed.host, parsed.port, parsed.database, query)
-        state = {"url": kept.render_as_string(hide_password=False), "identity": self.identity}
+        public = sa.URL.create(
+            parsed.drivername, parsed.username, None, parsed.host, parsed.port, parsed.database, query
+        )
+        state = {"url": public.render_as_string(hide_password=False), "identity": self.identity}
         return {**state, "asks": parsed.password is not None, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -123,9 +125,9 @@ class Address:
         with _lock:
             if self.url not in _pools:
                 try:
-                    kept = {} if self.url.startswith("sqlite") else _KEPT
+                    size = {} if self.url.startswith("sqlite") else _POOL_SIZE
                     with quiet():  # warnings about an option contain its value
-                        made = sa.create_engine(self.url, pool_pre_ping=True, **kept)
+                        made = sa.create_engine(self.url, pool_pre_ping=True, **size)
                     sa.event.listen(made, "connect", lambda connection, _: _begin(connection, made.dialect.name))
                     _pools[self.url] = made
                 except ImportError as error:
@@ -158,10 +160,10 @@ class Address:
         except sa.exc.SQLAlchemyError as error:
             if _REFUSED.search(str(getattr(error, "orig", ""))):
                 raise ConnectionRefusedByServer(
-                    f"{self.identity} does not accept the connection: {self._said(error)}. The same call fails again: "
-                    "correct the URL or the rights of its user"
+                    f"{self.identity} does not accept the connection: {self._message(error)}. The same call fails "
+                    "again: correct the URL or the rights of its user"
                 ) from None
-            raise ServerGone(f"{self.identity} cannot be reached: {self._said(error)}") from None
+            raise ServerGone(f"{self.identity} cannot be reached: {self._message(error)}") from None
         except (TypeError, ValueError):  # a driver that does not know an option, or its value
             raise InvalidArgument(
                 f"the driver of {self.identity} does not accept the options after the ? in its URL"
@@ -170,22 +172,22 @@ class Address:
             yield connection
         except sa.exc.SQLAlchemyError as error:
             if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
-                raise ServerGone(f"lost {self.identity} while reading {what}: {self._said(error)}") from None
-            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._said(error)}") from None
+                raise ServerGone(f"lost {self.identity} while reading {what}: {self._message(error)}") from None
+            raise UnreadableTable(f"{what} of {self.identity} cannot be read: {self._message(error)}") from None
         finally:
             connection.close()
 
-    def _said(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         """What the driver said, without the statement, cells that it quotes and the values of options."""
         import sqlalchemy as sa
 
-        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        message = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         if isinstance(error, sa.exc.DataError):
-            said = re.sub("[\"'].*", "'…'", said)
+            message = re.sub("[\"'].*", "'…'", message)
         for values in sa.make_url(self.url).normalized_query.values():
             for value in filter(None, values):
-                said = said.replace(value, "…")
-        return said
+                message = message.replace(value, "…")
+        return message
 
 
 def _limits(dialect: str) -> tuple[str, ...]:
@@ -279,13 +281,13 @@ def shape_of(connection: sa.Connection, key: str) -> SchemaAndShape | None:
 def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, SchemaAndShape]:
     from sqlalchemy.engine.reflection import ObjectKind
 
-    found = {}
+    shapes = {}
     for schema in schemas:
-        asked: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
-        columns = inspector.get_multi_columns(**asked)
-        primary, foreign = inspector.get_multi_pk_constraint(**asked), inspector.get_multi_foreign_keys(**asked)
-        unique = _asked(inspector.get_multi_unique_constraints, **asked)
-        comments = _asked(inspector.get_multi_table_comment, **asked)
+        options: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
+        columns = inspector.get_multi_columns(**options)
+        primary, foreign = inspector.get_multi_pk_constraint(**options), inspector.get_multi_foreign_keys(**options)
+        unique = _if_supported(inspector.get_multi_unique_constraints, **options)
+        comments = _if_supported(inspector.get_multi_table_comment, **options)
         for known_as, of_table in columns.items():
             name = str(known_as[1])
             database = schema or _PLAIN_DATABASE
@@ -301,8 +303,8 @@ def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[s
                 comment=(comments.get(known_as) or {}).get("text") or "",
                 column_comments=tuple(column.get("comment") or "" for column in of_table),
             )
-            found[shape.name] = (schema, shape)
-    return dict(sorted(found.items()))
+            shapes[shape.name] = (schema, shape)
+    return dict(sorted(shapes.items()))
 
 
 def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
@@ -310,62 +312,30 @@ def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
     return ForeignKey(tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]), other)
 
 
-def derivations_of(
-    connection: sa.Connection, schemas: Sequence[str] | None, columns: Collection[tuple[str, str]]
-) -> Derivations:
-    """What is computed from columns: in views and generated columns, by the texts that define them."""
+def definitions_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[tuple[str, str], str]:
+    """The SQL of views and generated columns, by table and column; see :meth:`tagframe.engines.base.Engine`."""
     import sqlalchemy as sa
-    import sqlglot
     from sqlalchemy.engine.reflection import ObjectKind
 
     inspector = sa.inspect(connection)
-    dialect = SPOKEN.get(connection.dialect.name, connection.dialect.name)
-    dialect = dialect if sqlglot.Dialect.get(dialect) is not None else ""
-    views: dict[str, View] = {}
-    generated: dict[str, dict[str, str]] = {}
-    unclear = {}
+    definitions: dict[tuple[str, str], str] = {}
     for schema in [inspector.default_schema_name] if schemas is None else schemas:
-        found = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
-        is_view = {*inspector.get_view_names(schema), *_asked(inspector.get_materialized_view_names, schema=schema)}
-        # Of two columns of one name SQLite calls the second "name:1"; an expression without a name is called as it is
-        # written, also in a view that another one is like.
-        others = frozenset(
-            str(column["name"]).casefold()
-            for (_, name), of_table in found.items()
-            for column in of_table
-            if name not in is_view and not re.search(r":\d+\Z", str(column["name"]))
-        )
-        for (_, name), of_table in found.items():
-            key = table_key(schema or _PLAIN_DATABASE, str(name))
-            computing = [column for column in of_table if column.get("computed")]
-            generated[key] = {str(one["name"]): str(one["computed"].get("sqltext") or "") for one in computing}
-            if name not in is_view:
-                continue
-            try:
-                definition = inspector.get_view_definition(str(name), schema)
-            except (sa.exc.SQLAlchemyError, NotImplementedError):
-                definition = None
-            if not definition:
-                unclear[key] = "has a definition that cannot be read"
-                continue
-            views[key] = View(str(definition), dialect, tuple(str(column["name"]) for column in of_table), others)
-            if dialect != "sqlite" and (call := views[key].calls):
-                unclear[key] = f"calls {call}"
-
-    def computed(table: str, column: str) -> Iterator[tuple[str, str]]:
-        for name, text in generated.get(table, {}).items():
-            names = names_in(text, dialect)
-            if not text or names is None or column.casefold() in names:
-                yield table, name
-        for key, view in views.items():
-            if key != table and view.reads(schema_and_name(table)[1]):
-                for name in view.shows(column):
-                    yield key, name
-
-    return derivations(columns, computed, unclear)
+        materialized = _if_supported(inspector.get_materialized_view_names, schema=schema)
+        for view in [*inspector.get_view_names(schema), *materialized]:
+            key = table_key(schema or _PLAIN_DATABASE, view), ""
+            definitions[key] = ""
+            with suppress(sa.exc.SQLAlchemyError, NotImplementedError):
+                definitions[key] = str(inspector.get_view_definition(view, schema) or "")
+        columns = inspector.get_multi_columns(schema=schema, kind=ObjectKind.ANY)
+        for (_, table), of_table in columns.items():
+            for column in of_table:
+                if computed := column.get("computed"):
+                    key = table_key(schema or _PLAIN_DATABASE, str(table)), str(column["name"])
+                    definitions[key] = str(computed.get("sqltext") or "")
+    return definitions
 
 
-def _asked(method: Any, **arguments: Any) -> Any:
+def _if_supported(method: Any, **arguments: Any) -> Any:
     """What not every dialect can tell; nothing if this one cannot."""
     try:
         return method(**arguments)

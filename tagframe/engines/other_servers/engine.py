@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,12 +20,11 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics, quoted
-from tagframe.engines.cells import Kind, typed_series
-from tagframe.engines.other_servers.connection import SPOKEN, Address, derivations_of, digest, shape_of, shapes_of
-from tagframe.engines.pushdown import Pushdown, Refused, Statement
+from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics
+from tagframe.engines.cells import typed_series
+from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
+from tagframe.engines.pushdown import Cells, Pushdown, Refused, Statement, named_column
 from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
-from tagframe.engines.sql_text import Derivations
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -38,8 +37,6 @@ FEW_CELLS = 500_000
 """Tables of at most this many cells are read, and counted."""
 SAMPLE, _PARTS = 10_000, 8
 """Rows of a sample, and from how many parts of a table they are taken if it has a single integer key."""
-FEW_NUMBERS = 500
-"""Rows are picked by this many numbers at once: some servers accept at most two thousand parameters."""
 _INTEGERS = ("INT", "SERIAL")
 
 
@@ -139,6 +136,7 @@ class OtherServerEngine(SQLEngine, RowsOnly):
     kind: str = "sqlalchemy"
     path: None = field(default=None, init=False)
     joins = "all"
+    numbers_at_once = 500  # some servers accept at most two thousand parameters
 
     @property
     def identity(self) -> str:
@@ -148,13 +146,13 @@ class OtherServerEngine(SQLEngine, RowsOnly):
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
         with self.address.reading("the list of tables") as connection:
-            found = shapes_of(connection, self.schemas)
-        return [self._with_state(shape, schema) for schema, shape in found.values()]
+            shapes = shapes_of(connection, self.schemas)
+        return [self._with_state(shape, schema) for schema, shape in shapes.values()]
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views and generated columns, by the texts that define them."""
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views and generated columns, as far as the server tells them."""
         with self.address.reading("the list of views") as connection:
-            return derivations_of(connection, self.schemas, columns)
+            return definitions_of(connection, self.schemas)
 
     def _with_state(self, shape: TableShape, schema: str | None) -> TableShape:
         try:
@@ -179,10 +177,10 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         """The rows of a table in pieces, as they arrive."""
         table = self._table(shape.name)
         with self.address.reading(f"table {shape.name!r}") as connection:
-            found = connection.execution_options(stream_results=True, max_row_buffer=CHUNK_ROWS).execute(
+            rows_of_table = connection.execution_options(stream_results=True, max_row_buffer=CHUNK_ROWS).execute(
                 table.select(shape.columns)
             )
-            for rows in found.partitions(CHUNK_ROWS):
+            for rows in rows_of_table.partitions(CHUNK_ROWS):
                 yield Chunk(len(rows), [column_of(values) for values in zip(*rows, strict=True)])
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
@@ -251,10 +249,10 @@ class OtherServerEngine(SQLEngine, RowsOnly):
             UnreadableTable: it no longer exists.
         """
         with self.address.reading(f"table {name!r}") as connection:
-            found = shape_of(connection, name)
-        if found is None:
+            table = shape_of(connection, name)
+        if table is None:
             raise table_gone(name, self.identity)
-        return ServerTable(found[1], found[0])
+        return ServerTable(table[1], table[0])
 
 
 class _Rows:
@@ -274,11 +272,7 @@ class _Rows:
         assert self._table.number is not None
         key = self._table.column(self._table.number)
         query = self._table.select((self._table.number, *columns)).order_by(key)
-        queries = [query]
-        if among is not None:
-            starts = range(0, len(among), FEW_NUMBERS)
-            queries = [query.where(key.in_(among[start : start + FEW_NUMBERS].tolist())) for start in starts]
-        rows = [row for one in queries for row in self._engine.fetched(one, self._table)]
+        rows = self._engine.fetched(query if among is None else query.where(key.in_(among.tolist())), self._table)
         frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
         return np.array([row[0] for row in rows], dtype=np.int64), frame
 
@@ -318,24 +312,22 @@ class OtherServerPushdown(Pushdown):
         self.dialect = sqlglot_name(connection.dialect) or ""
         self.joins_outer = self.dialect not in _WITHOUT_OUTER
 
-    def key_kind(self, table: str, column: str) -> str:
+    def cells(self, table: str, column: str) -> Cells:
         """By the declared type; in SQLite, which does not enforce that, also by the values in the rows."""
         known = self._tables[table]
         known.column(column)  # raises where the table has it no more
         declared = known.shape.declared_types[known.shape.columns.index(column)].upper()
-        if _INTEGER.fullmatch(declared):
-            return "integer" if self.dialect != "sqlite" or self._holds_integers(table, column) else ""
+        if _INTEGER.fullmatch(declared) and (self.dialect != "sqlite" or self._holds_integers(table, column)):
+            return Cells("integer", "integer")
         is_text = declared.startswith(("VARCHAR", "TEXT")) and "COLLATE" not in declared
-        return "text" if is_text and self.dialect == "postgres" else ""
+        return Cells("text", "text") if is_text and self.dialect == "postgres" else Cells("", "")
 
     def _holds_integers(self, table: str, column: str) -> bool:
-        odd = f"typeof(t.{quoted(column)}) NOT IN ('integer', 'null')"
-        return not self.values(f"SELECT 1 AS k FROM {self.from_item(table)} AS t WHERE {odd} LIMIT 1", table)
+        from sqlglot import exp
 
-    def cell_kind(self, table: str, column: str) -> Kind:
-        """Of integers, and of texts that are compared by their characters."""
-        kinds: dict[str, Kind] = {"integer": "integer", "text": "text"}
-        return kinds.get(self.key_kind(table, column), "")
+        odd = exp.func("typeof", named_column(column, "t")).isin("integer", "null").not_()
+        query = exp.select("1").from_(self.item(table, "t")).where(odd).limit(1)
+        return not self._run(query.sql(dialect=self.dialect)).fetchall()
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """As it is declared."""
@@ -349,35 +341,14 @@ class OtherServerPushdown(Pushdown):
         found = exp.table_(known.shape.called, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
 
-    def number(self, table: str, alias: str) -> exp.Expr | None:
+    def number(self, table: str) -> str | None:
         """Its key of one integer."""
-        from sqlglot import exp
-
-        key = self._tables[table].number
-        return None if key is None else exp.column(key, table=alias, quoted=True)
+        return self._tables[table].number
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """With the dtypes that :meth:`OtherServerEngine.scan` gives."""
         found = self._run(statement.query).fetchall()
         return statement.frame(lambda names: frame_of(found, names), len(found))
-
-    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        found = self._run(query)
-        return dict(zip(found.keys(), found.one(), strict=True))
-
-    def size(self, table: str) -> int:
-        return int(self.values(f"SELECT count(*) AS n FROM {self.from_item(table)} AS t", table)[0])
-
-    def values(self, sql: str, table: str) -> list[Any]:
-        """As they are; the statement is written with the server's quotes."""
-        import sqlglot
-
-        (query,) = sqlglot.transpile(sql, read="postgres", write=self.dialect)
-        return [value for (value,) in self._run(query)]
-
-    def from_item(self, table: str) -> str:
-        known = self._tables[table]
-        return f"{f'{quoted(known.schema)}.' if known.schema else ''}{quoted(known.shape.called)}"
 
     def _run(self, query: str) -> sa.CursorResult[Any]:
         import sqlalchemy as sa

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FLOATS = frozenset(("float4", "float8"))
 TEXTS = frozenset(("text", "varchar", "bpchar", "name"))
 MOMENTS = frozenset(("date", "timestamp", "timestamptz"))
-_KEPT = INTEGERS | FLOATS | MOMENTS | {"bool", "text", "varchar", "name", "bytea"}
+_UNCHANGED = INTEGERS | FLOATS | MOMENTS | {"bool", "text", "varchar", "name", "bytea"}
 _WHOLE_DIGITS = 18
 """Digits that any number of 64 bits has."""
 _MOST_DIGITS = 38
@@ -57,7 +57,7 @@ def travels_as(column: ServerColumn, alias: str = "", *, as_text: bool = False) 
         return f"{name}::text"
     if column.base == "numeric" and is_whole(column):
         return f"{name}::int8"
-    return name if column.base in _KEPT else f"{name}::text"
+    return name if column.base in _UNCHANGED else f"{name}::text"
 
 
 def is_whole(column: ServerColumn) -> bool:
@@ -78,14 +78,14 @@ def out_of_calendar(table: pa.Table) -> list[int]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = []
+    positions = []
     for at, column in enumerate(table.columns):
         if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):
             first, last = _CALENDAR[column.type.bit_width]
             low, high = (end.value for end in pc.min_max(column).values())
             if low is not None and not first <= low <= high <= last:
-                found.append(at)
-    return found
+                positions.append(at)
+    return positions
 
 
 def frame_of(table: pa.Table, columns: Sequence[ServerColumn]) -> pd.DataFrame:
@@ -181,8 +181,8 @@ def statistics_of(reads: Reading, tables: Sequence[ServerTable]) -> Iterator[Tab
         some = tables[start : start + AT_ONCE]
         known = _stored(reads, [table for table in some if table.fresh], values)
         for table in some:
-            if table.key in known and (found := _of_stored(table, known[table.key])) is not None:
-                yield found
+            if table.key in known and (statistics := _of_stored(table, known[table.key])) is not None:
+                yield statistics
             elif table.kind in ("r", "m", "p") and table.size <= _FEW_BYTES:
                 yield TableStatistics(int(table.rows or 0), None)
             else:
@@ -211,18 +211,18 @@ def _stored(
         f"(schemaname = {literal(schema)} AND tablename IN ({', '.join(map(literal, names))}))"
         for schema, names in by_schema.items()
     )
-    found = reads.fetch(
+    rows = reads.fetch(
         "SELECT schemaname::text, tablename::text, attname::text, null_frac::float8, n_distinct::float8, "
         "most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS bounds "
         f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # those of all parts of a partitioned table win
         "the statistics",
     )
     keys = {(table.schema, table.name): table.key for table in tables}
-    common, all_common = _thinned(found["common"], values)
-    bounds, all_bounds = _thinned(found["bounds"], values)
+    common, all_common = _thinned(rows["common"], values)
+    bounds, all_bounds = _thinned(rows["bounds"], values)
     known: dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]] = {}
     for at, (schema, name, column, nulls, distinct) in enumerate(
-        zip(*(found.column(part).to_pylist() for part in range(5)), strict=True)
+        zip(*(rows.column(part).to_pylist() for part in range(5)), strict=True)
     ):
         row = (nulls, distinct, common[at], bounds[at], bool(all_common[at] and all_bounds[at]))
         known.setdefault(keys[schema, name], {})[column] = row
@@ -234,13 +234,13 @@ def _thinned(lists: pa.ChunkedArray, most: int) -> tuple[list[list[str]], npt.ND
     import pyarrow.compute as pc
 
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    kept = np.minimum(lengths, most)
-    ends = np.cumsum(kept)
-    within = np.arange(int(kept.sum())) - np.repeat(ends - kept, kept)
-    step = np.repeat((lengths - 1) / np.maximum(kept - 1, 1), kept)
-    starts = np.repeat(np.cumsum(lengths) - lengths, kept)
+    sizes = np.minimum(lengths, most)
+    ends = np.cumsum(sizes)
+    within = np.arange(int(sizes.sum())) - np.repeat(ends - sizes, sizes)
+    step = np.repeat((lengths - 1) / np.maximum(sizes - 1, 1), sizes)
+    starts = np.repeat(np.cumsum(lengths) - lengths, sizes)
     items = pc.list_flatten(lists).take(starts + np.round(within * step).astype(np.int64)).to_pylist()
-    return [items[end - size : end] for end, size in zip(ends.tolist(), kept.tolist(), strict=True)], lengths <= most
+    return [items[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)], lengths <= most
 
 
 def _of_stored(
@@ -291,11 +291,11 @@ def _of_sample(reads: Reading, table: ServerTable) -> TableStatistics:
     most = _SAMPLE if rows is not None or table.kind not in ("r", "m") else _MOST_OF_PAGES
     names = ", ".join(travels_as(column, as_text=column.base in MOMENTS) for column in table.columns)
     what = f"table {table.key!r}"
-    found = reads.fetch(f"SELECT {names or 'NULL'} FROM {table.in_sql}{share} LIMIT {most}", what)
-    seen = found.num_rows
+    sample = reads.fetch(f"SELECT {names or 'NULL'} FROM {table.in_sql}{share} LIMIT {most}", what)
+    seen = sample.num_rows
     if rows is None:
         rows = seen * 100 / percent if share else seen if seen < most else _counted(reads, table.in_sql, what, seen)
-    frame = frame_of(found, table.columns) if table.columns else pd.DataFrame(index=range(seen))
+    frame = frame_of(sample, table.columns) if table.columns else pd.DataFrame(index=range(seen))
     total = max(round(rows), seen)
     columns = tuple(_of_column(column, frame[column.name], total, table) for column in table.columns)
     return TableStatistics(total, columns)
@@ -311,7 +311,7 @@ def _counted(reads: Reading, table: str, what: str, seen: int) -> float:
 
 def _of_column(column: ServerColumn, cells: pd.Series, total: int, table: ServerTable) -> ColumnStatistics:
     is_unique = (column.name,) in table.unique
-    found = column_of_sample(cells, total, 0 if column.filled else None, is_unique=is_unique)
-    values = [read_text(column, value) if isinstance(value, str) else value for value in found.values]
+    statistics = column_of_sample(cells, total, 0 if column.filled else None, is_unique=is_unique)
+    values = [read_text(column, value) if isinstance(value, str) else value for value in statistics.values]
     low, high = (min(values), max(values)) if values and len({*map(type, values)}) == 1 else (None, None)
-    return replace(found, values=values, minimum=low, maximum=high)
+    return replace(statistics, values=values, minimum=low, maximum=high)

@@ -19,12 +19,11 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
-from tagframe.stopping import stopped_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +38,7 @@ _CONNECT_SECONDS = 10
 _GRACE = 5.0
 """Seconds to wait for a server after its time limit for a statement."""
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_SHOWN = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
+_PUBLIC = frozenset("user host hostaddr port dbname application_name sslrootcert sslcert sslkey sslcrl".split())
 """Options whose values may stand in messages: where the server is, and files."""
 _LONG = 6
 """A value of this many letters is never in a message by chance."""
@@ -61,23 +60,26 @@ class Server:
     Attributes:
         conninfo: as libpq takes it, with the password; never shown.
         identity: the same for a reader, without password.
+        role: the role in which a model's statements run; "" for the role that connects.
     """
 
     conninfo: str = field(repr=False)
     identity: str
+    role: str = ""
 
     @classmethod
     def of(cls, url: str) -> Server:
-        """From ``postgresql://user:password@host:port/database``; libpq fills in what it leaves out (``PGPASSWORD``,
-        …).
+        """From ``postgresql://user:password@host:port/database?role=reader``; libpq fills in what it leaves out
+        (``PGPASSWORD``, …).
 
         Raises:
             InvalidArgument: it does not parse; the message shows no part of it, because a password may be anywhere in
                 it.
             MissingExtra: the drivers are not installed.
         """
-        conninfo = _driver("psycopg").conninfo
+        conninfo = driver("psycopg").conninfo
         scheme, _, rest = url.partition("://")
+        rest, role = _without_role(rest)
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         parsed = None
         # An unescaped character could make a part of the password the host or the port, which are shown.
@@ -93,42 +95,54 @@ class Server:
                 "does it)"
             )
         given = {name: str(value) for name, value in parsed.items() if value is not None}
-        shown = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
+        parts = {name: urllib.parse.quote(given.get(name, ""), safe="") for name in ("user", "dbname")}
         where = given.get("host") or given.get("hostaddr") or "localhost"
         port = f":{given['port']}" if "port" in given else ""
-        user = f"{shown['user']}@" if shown["user"] else ""
+        user = f"{parts['user']}@" if parts["user"] else ""
         settings = {"connect_timeout": _CONNECT_SECONDS, "application_name": "tagframe", **given}
-        identity = f"postgresql://{user}{where}{port}/{shown['dbname']}"
+        identity = f"postgresql://{user}{where}{port}/{parts['dbname']}"
         if given.get("password"):
             passwords.keep(identity, given["password"])
-        return cls(conninfo.make_conninfo("", **settings), identity)
+        return cls(conninfo.make_conninfo("", **settings), identity, role)
 
-    def without_options(self, said: str) -> str:
+    def without_options(self, message: str) -> str:
         """A message without the values of options: a password that was typed for one would be in it."""
-        for name, value in _driver("psycopg").conninfo.conninfo_to_dict(self.conninfo).items():
-            if name not in _SHOWN:
+        for name, value in driver("psycopg").conninfo.conninfo_to_dict(self.conninfo).items():
+            if name not in _PUBLIC:
                 for part in {str(value), *str(value).split()}:
-                    said = said.replace(f'"{part}"', '"…"') if len(part) < _LONG else said.replace(part, "…")
-        return said
+                    message = message.replace(f'"{part}"', '"…"') if len(part) < _LONG else message.replace(part, "…")
+        return message
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
-        conninfo = _driver("psycopg").conninfo
+        conninfo = driver("psycopg").conninfo
         given = conninfo.conninfo_to_dict(self.conninfo)
-        kept = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
-        state = {"conninfo": conninfo.make_conninfo("", **kept), "identity": self.identity}
+        public = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
+        state = {"conninfo": conninfo.make_conninfo("", **public), "identity": self.identity, "role": self.role}
         return {**state, "asks": "password" in given, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        told = state["conninfo"]
+        conninfo = state["conninfo"]
         if state.get("asks"):
             password = passwords.password_again(state["identity"], state["source"])
             # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
-            told = _driver("psycopg").conninfo.make_conninfo(told, **({"password": password} if password else {}))
-        self.__dict__.update(conninfo=told, identity=state["identity"])
+            conninfo = driver("psycopg").conninfo.make_conninfo(
+                conninfo, **({"password": password} if password else {})
+            )
+        self.__dict__.update(conninfo=conninfo, identity=state["identity"], role=state["role"])
 
 
-def _driver(name: str) -> Any:
+def _without_role(rest: str) -> tuple[str, str]:
+    """A URL after its scheme, without the option ``role``, which libpq does not have; and the role."""
+    place, mark, options = rest.partition("?")
+    parts = options.split("&")
+    others = "&".join(part for part in parts if not part.startswith("role="))
+    roles = [urllib.parse.unquote(part.removeprefix("role=")) for part in parts if part.startswith("role=")]
+    return f"{place}{mark if others else ''}{others}", "".join(roles[-1:])
+
+
+def driver(name: str) -> Any:
+    """A module of a driver; raises MissingExtra where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -142,32 +156,34 @@ def lowered(setting: str, seconds: float, *, local: bool = False) -> str:
     return f"SELECT set_config('{setting}', {least}::text, {str(local).lower()})"
 
 
-def settings(seconds: float) -> list[str]:
-    """The first statements of a connection.
+def settings(version: int) -> str:
+    """The first statements of a connection to a server of this version.
 
     Text of dates, numbers and intervals is the same everywhere; rows of one statement come in the same order each time:
     no parallel workers, no scan that starts where another one is.
     """
-    return [
-        "SET default_transaction_read_only = on",
-        f"SET idle_in_transaction_session_timeout = {int(2 * SECONDS * 1000)}",
-        # A name without a schema is looked for here alone: tables are sent with theirs, and no more than these need it.
-        # Functions, operators and types that others made in a schema are not found, however well they fit the
-        # arguments, as none of them is in pg_catalog; hashing and sorting go by a type's own operators, for which a
-        # superuser made them. Only casts are found by their types, wherever they are: see _COLUMNS in pg_catalog.py.
-        "SET search_path = pg_catalog",
-        lowered("statement_timeout", seconds),
-        lowered("lock_timeout", _LOCK_SECONDS),
-        "SET client_encoding = 'UTF8'",
-        "SET timezone = 'UTC'",
-        "SET datestyle = 'ISO, YMD'",
-        "SET intervalstyle = 'postgres'",
-        "SET bytea_output = 'hex'",
-        "SET standard_conforming_strings = on",
-        "SET extra_float_digits = 1",
-        "SET synchronize_seqscans = off",
-        "SET max_parallel_workers_per_gather = 0",
-    ]
+    return "; ".join(
+        [
+            "SET default_transaction_read_only = on",
+            f"SET idle_in_transaction_session_timeout = {int(2 * SECONDS * 1000)}",
+            # A name without a schema is looked up here alone: tables are sent with theirs, and no more than these need
+            # it. Functions, operators and types that others made in a schema are not found, however well they fit the
+            # arguments, as none of them is in pg_catalog; hashing and sorting go by a type's own operators, for which
+            # a superuser made them. Only casts are found by their types, wherever they are: see _COLUMNS in
+            # pg_catalog.py.
+            "SET search_path = pg_catalog",
+            "SET client_encoding = 'UTF8'",
+            "SET timezone = 'UTC'",
+            "SET datestyle = 'ISO, YMD'",
+            "SET intervalstyle = 'postgres'",
+            "SET bytea_output = 'hex'",
+            "SET standard_conforming_strings = on",
+            "SET extra_float_digits = 1",
+            "SET synchronize_seqscans = off",
+            "SET max_parallel_workers_per_gather = 0",
+            spilling(version, MOST_SPILLED),
+        ]
+    )
 
 
 def spilling(version: int, megabytes: int, *, local: bool = False) -> str:
@@ -236,34 +252,19 @@ def time_limits(seconds: float) -> tuple[float, float]:
     return min(seconds, 0.9 * timeout), min(seconds + _GRACE, timeout)
 
 
-class Held(ABC):
-    """One connection, used by one call."""
+class Session(ABC):
+    """One connection, used by one call.
 
-    def __init__(self, connection: Any, server: Server) -> None:
-        self.connection, self.server = connection, server
+    Args:
+        connection: of a driver.
+        server: that it is to.
+        give_back: what becomes of the connection after the call.
+    """
+
+    def __init__(self, connection: Any, server: Server, give_back: Callable[[], object]) -> None:
+        self.connection, self.server, self._give_back = connection, server, give_back
         self._check = ""
-        self._most = self._most_locked = 0
         self._waits, self._is_busy = time_limits(_CONNECT_SECONDS)[1], False
-
-    def begin(self) -> None:
-        """Set a new connection up."""
-        version = self.in_time(lambda: self.version)
-        self.run("; ".join([*settings(SECONDS), spilling(version, MOST_SPILLED)]))
-        known = self.rows(
-            "SELECT name, setting::int8 FROM pg_settings WHERE name IN ('lock_timeout', 'statement_timeout')"
-        )
-        most = {row["name"]: row["setting"] for row in known}
-        self._most, self._most_locked = most["statement_timeout"], most["lock_timeout"]
-
-    @classmethod
-    @abstractmethod
-    def made(cls, server: Server) -> Self:
-        """A new one; raises what the driver raises."""
-
-    @property
-    @abstractmethod
-    def version(self) -> int:
-        """The server's ``server_version_num``."""
 
     @abstractmethod
     def _run(self, sql: str) -> None: ...
@@ -295,10 +296,10 @@ class Held(ABC):
         """
 
     def close(self) -> None:
-        """Close it, whatever its state; later, if a wait on it was left behind."""
+        """Give the connection back, whatever its state; later, if a wait on it was left behind."""
         if not self._is_busy:
             with suppress(Exception):
-                self.connection.close()
+                self._give_back()
 
     def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
         """Set the time limit of later statements, and what the arguments ask for, in one round trip.
@@ -311,10 +312,14 @@ class Held(ABC):
             check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
         seconds, self._waits = time_limits(seconds)
-        most = min(max(1, int(seconds * 1000)), self._most)
-        # A lock is waited for less long: a table that is locked is told from one that takes too long.
-        locked = min(max(1, most // 2), self._most_locked)
-        script = [f"SET statement_timeout = {most}", f"SET lock_timeout = {locked}", *([SNAPSHOT] if snapshot else ())]
+        script = [
+            "RESET statement_timeout",
+            "RESET lock_timeout",
+            *([SNAPSHOT] if snapshot else ()),
+            lowered("statement_timeout", seconds, local=snapshot),
+            # A lock is waited for less long: a table that is locked is another error than one that takes too long.
+            lowered("lock_timeout", min(_LOCK_SECONDS, seconds / 2), local=snapshot),
+        ]
         if check:
             if check != self._check:
                 script += ["DEALLOCATE tagframe_check"] if self._check else []
@@ -332,38 +337,38 @@ class Held(ABC):
             raise named(error, self.server, what) from None
 
 
-class Looking(Held):
-    """A connection of psycopg's, for the system catalogs."""
-
-    @classmethod
-    def made(cls, server: Server) -> Self:
-        connect, by_name = _driver("psycopg").connect, _driver("psycopg.rows").dict_row
-        return cls(connect(server.conninfo, autocommit=True, prepare_threshold=None, row_factory=by_name), server)
-
-    @property
-    def version(self) -> int:
-        return int(self.connection.info.server_version)
+class Looking(Session):
+    """A connection of psycopg's, for the system catalogs and for untrusted statements."""
 
     def _run(self, sql: str) -> None:
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
+        from psycopg.rows import dict_row
+
+        def fetched() -> list[dict[str, Any]]:
+            rows: list[dict[str, Any]] = self.connection.cursor(row_factory=dict_row).execute(sql).fetchall()
+            return rows
+
         with self.errors(what):
-            found: list[dict[str, Any]] = self.in_time(lambda: self.connection.execute(sql).fetchall())
-            return found
+            return self.in_time(fetched)
 
 
-class Reading(Held):
-    """A connection of ADBC's, for rows."""
+class Reading(Session):
+    """A connection of ADBC's, for rows. Each statement runs by itself, unless a transaction is begun.
 
-    @classmethod
-    def made(cls, server: Server) -> Self:
-        """Each statement runs by itself, unless a transaction is begun."""
-        return cls(_driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True), server)
+    Raises:
+        Exception: what the driver raises if there is no connection.
+    """
 
-    @property
-    def version(self) -> int:
-        return int(self.connection.adbc_get_info()["vendor_version"])
+    def __init__(self, server: Server) -> None:
+        made = driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True)
+        super().__init__(made, server, made.close)
+        try:
+            self.run(settings(int(made.adbc_get_info()["vendor_version"])))
+        except BaseException:
+            self.close()
+            raise
 
     def _run(self, sql: str) -> None:
         with self.connection.cursor() as cursor:
@@ -371,8 +376,8 @@ class Reading(Held):
 
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
         """As :meth:`fetch`, of few rows."""
-        found: list[dict[str, Any]] = self.fetch(sql, what, few=True).to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self.fetch(sql, what, few=True).to_pylist()
+        return rows
 
     def fetch(self, sql: str, what: str = "", *, few: bool = False) -> pa.Table:
         """The rows of a query of our own.
@@ -387,7 +392,7 @@ class Reading(Held):
             UnreadableTable: it cannot answer.
         """
 
-        def found() -> pa.Table:
+        def fetched() -> pa.Table:
             with self.connection.cursor() as cursor:
                 if few:
                     cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
@@ -395,7 +400,53 @@ class Reading(Held):
                 return cursor.fetch_arrow_table()
 
         with self.errors(what):
-            return self.in_time(found)
+            return self.in_time(fetched)
+
+
+_LOADED = frozenset(
+    "bool int2 int4 int8 float4 float8 numeric text varchar bpchar name date timestamp timestamptz bytea oid".split()
+)
+
+
+def connected(server: Server) -> Any:
+    """A new connection of psycopg's; raises what the driver raises."""
+    made = driver("psycopg").connect(server.conninfo, autocommit=True, prepare_threshold=None)
+    try:
+        set_up(made)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def set_up(connection: Any) -> None:
+    """Set a new connection of psycopg's up: values without a pandas type come as the server's text."""
+    connection.execute(settings(connection.info.server_version))
+    from psycopg.errors import DataError
+    from psycopg.postgres import types
+    from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+    from psycopg.types.string import TextLoader
+
+    for info in types:
+        if info.name not in _LOADED:
+            connection.adapters.register_loader(info.oid, TextLoader)
+        if info.array_oid:
+            connection.adapters.register_loader(info.array_oid, TextLoader)
+
+    def forgiving(base: Any) -> Any:
+        class Loader(base):  # type: ignore[misc]
+            """An infinity, or a year that Python does not have, stays text."""
+
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except DataError:
+                    return bytes(data).decode()
+
+        return Loader
+
+    for name, base in (("date", DateLoader), ("timestamp", TimestampLoader), ("timestamptz", TimestamptzLoader)):
+        connection.adapters.register_loader(name, forgiving(base))
 
 
 def named(error: Exception, server: Server, what: str = "") -> Exception:
@@ -406,23 +457,23 @@ def named(error: Exception, server: Server, what: str = "") -> Exception:
     state = getattr(error, "sqlstate", None) or ""
     if module.startswith("pyarrow"):
         # The error of a stream is the driver's message, with the state at its end.
-        found = re.search(r"SQLSTATE: (\w{5})", str(error))
-        state = found[1] if found else ""
-    said = server.without_options(without_cells(state, _words(error)))
+        match = re.search(r"SQLSTATE: (\w{5})", str(error))
+        state = match[1] if match else ""
+    message = server.without_options(without_cells(state, _words(error)))
     if state[:2] in ("28", "3D") or state == "57P04" or (not state and _is_refused(str(error))):
         return ConnectionRefusedByServer(
-            f"{server.identity} does not accept the connection: {said}. The same call fails again: correct the URL or "
-            f"the rights of its user{_WITHOUT_PASSWORD if 'password' in said else ''}"
+            f"{server.identity} does not accept the connection: {message}. The same call fails again: correct the URL "
+            f"or the rights of its user{_WITHOUT_PASSWORD if 'password' in message else ''}"
         )
     if not state or state[:2] == "08" or state in ("53300", "57P01", "57P02", "57P03", "57P05"):
         return ServerGone(
-            f"{server.identity} cannot be reached, or the connection was lost: {said}. Finished work is kept; the same "
-            "call connects again"
+            f"{server.identity} cannot be reached, or the connection was lost: {message}. Finished work is kept; the "
+            "same call connects again"
         )
     about = f"{what} of {server.identity}" if what else server.identity
-    found_error = _of_state(state, about, said)
-    found_error.retryable = is_passing(state)
-    return found_error
+    refusal = _of_state(state, about, message)
+    refusal.retryable = is_passing(state)
+    return refusal
 
 
 def is_passing(state: str) -> bool:
@@ -435,27 +486,27 @@ _FOR_NOW = ("starting up", "shutting down", "recovery", "too many", "connection 
 _UNMET = ("no password supplied", "does not support SSL", "certificate", "authentication method")
 
 
-def _is_refused(said: str) -> bool:
+def _is_refused(message: str) -> bool:
     """Whether a server did not accept a connection, whatever the language of its messages, and will not later."""
-    by_server = re.search(r"failed: \w+:  ", said) is not None and not any(word in said for word in _FOR_NOW)
-    return by_server or any(word in said for word in _UNMET)
+    by_server = re.search(r"failed: \w+:  ", message) is not None and not any(word in message for word in _FOR_NOW)
+    return by_server or any(word in message for word in _UNMET)
 
 
-def _of_state(state: str, about: str, said: str) -> UnreadableTable:
+def _of_state(state: str, about: str, message: str) -> UnreadableTable:
     if state == "57014":
-        return TookTooLong(f"{about} was not read to the end: {said}")
+        return TookTooLong(f"{about} was not read to the end: {message}")
     if state == "55P03":
-        return UnreadableTable(f"{about} is locked by another session: {said}. Try again when that has ended")
+        return UnreadableTable(f"{about} is locked by another session: {message}. Try again when that has ended")
     if state in ("42P01", "42703", "3F000"):
-        return UnreadableTable(f"{about} has changed: {said}. Call tagframe.open_corpus again")
-    return UnreadableTable(f"{about} cannot be read: {said}")
+        return UnreadableTable(f"{about} has changed: {message}. Call tagframe.open_corpus again")
+    return UnreadableTable(f"{about} cannot be read: {message}")
 
 
-def without_cells(state: str, said: str) -> str:
+def without_cells(state: str, message: str) -> str:
     """What the server said without cells that it may quote: of any column, as a view may cast one that is hidden."""
     if state.startswith("P0"):  # a function's own words
         return "a function there raised an error"
-    return re.sub('".*', '"…"', said, flags=re.DOTALL) if state[:2] in ("22", "23") else said
+    return re.sub('".*', '"…"', message, flags=re.DOTALL) if state[:2] in ("22", "23") else message
 
 
 def _words(error: BaseException) -> str:
@@ -464,33 +515,3 @@ def _words(error: BaseException) -> str:
     match = re.search(r"(?:ERROR|FATAL):\s+(.*)", text)
     line = match[1] if match else (text.strip().splitlines() or ["no word"])[0]
     return line.strip().rstrip(".")
-
-
-@contextmanager
-def stepping(server: Server, seconds: float) -> Iterator[Any]:
-    """A connection of psycopg's for a block, in a transaction that only reads; closed after it.
-
-    Raises:
-        ServerGone: there is none.
-    """
-
-    def begun() -> Any:
-        made = _driver("psycopg").connect(server.conninfo, autocommit=True)
-        try:
-            made.execute("; ".join(settings(seconds)))
-            made.execute(SNAPSHOT)
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-    try:
-        connection = in_time(begun, time_limits(seconds)[1], server, lambda late: late.result().close())
-    except Exception as error:
-        raise named(error, server) from None
-    try:
-        with stopped_by(connection.cancel_safe):
-            yield connection
-    finally:
-        with suppress(Exception):
-            connection.close()

@@ -11,16 +11,15 @@ import pandas as pd
 
 from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
-from tagframe.engines.postgres.connection import Held, Reading, Server
-from tagframe.engines.postgres.derived import derivations_of
+from tagframe.engines.postgres.connection import Reading, Server, Session
 from tagframe.engines.postgres.pg_catalog import (
-    Looked,
+    Contents,
     ServerColumn,
     ServerTable,
     closed_to,
-    keep,
-    kept,
-    looked,
+    contents_of,
+    remember,
+    remembered,
     state_of,
     tables_now,
 )
@@ -28,7 +27,7 @@ from tagframe.engines.postgres.pool import Unlike, looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
-from tagframe.engines.sql_text import Derivations, schema_and_name
+from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 _LOG = """
@@ -43,8 +42,16 @@ _VIEWS = """
 SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
-_FEW_NUMBERS = 20_000
-"""Rows are picked by this many numbers at once."""
+_DEFINITIONS = """
+SELECT n.nspname::text AS schema, c.relname::text AS name, '' AS column_name, pg_get_viewdef(c.oid) AS definition
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+UNION ALL
+SELECT n.nspname::text, c.relname::text, a.attname::text, pg_get_expr(d.adbin, d.adrelid)
+FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attgenerated <> '' AND NOT a.attisdropped
+"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class PostgresEngine(SQLEngine):
     path: None = field(default=None, init=False)
     is_asked = True
     joins = "all"
+    numbers_at_once = 20_000
     default_schema = "public"
     dialect = POSTGRES
 
@@ -75,19 +83,19 @@ class PostgresEngine(SQLEngine):
         """The server's address, without password."""
         return self.server.identity
 
-    def look(self) -> Looked:
+    def look(self) -> Contents:
         """All that may be read, and what may not.
 
         Raises:
             ServerGone: it cannot be reached.
             SourceNotFound: a schema that was asked for is not there.
         """
-        with looking(self.server) as held:
-            found = _looked(self, held)
+        with looking(self.server) as session:
+            contents = _contents(self, session)
         for name in self.schemas or ():
-            if name not in found.schemas:
-                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, found.schemas)}")
-        return found
+            if name not in contents.schemas:
+                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, contents.schemas)}")
+        return contents
 
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
@@ -99,26 +107,26 @@ class PostgresEngine(SQLEngine):
         Raises:
             UnreadableTable: the server does not have that extension, or its user may not read it.
         """
-        with looking(self.server) as held:
-            log = held.rows(_LOG)
+        with looking(self.server) as session:
+            log = session.rows(_LOG)
             if not log:
                 raise UnreadableTable(
                     f"{self.identity} has no extension pg_stat_statements, which counts the statements that are run: "
                     "add it to shared_preload_libraries, then run CREATE EXTENSION pg_stat_statements"
                 )
-            rows = held.rows(_RAN.format(**log[0]), "pg_stat_statements")
+            rows = session.rows(_RAN.format(**log[0]), "pg_stat_statements")
         return ((row["query"], int(row["calls"])) for row in rows)
 
     def views(self) -> Iterator[tuple[str, int]]:
         """The definitions of views, materialised ones too, each with 1."""
-        with looking(self.server) as held:
-            rows = held.rows(_VIEWS, "the definitions of views")
+        with looking(self.server) as session:
+            rows = session.rows(_VIEWS, "the definitions of views")
         return ((row["definition"], 1) for row in rows if row["definition"])
 
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
-        with looking(self.server) as held:
-            return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(held, self.schemas)]
+        with looking(self.server) as session:
+            return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(session, self.schemas)]
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """The server's statistics, if they are fresh; else a sample."""
@@ -153,12 +161,12 @@ class PostgresEngine(SQLEngine):
         """
         as_text: set[int] = set()
         while True:
-            found = reads.fetch(f"SELECT {self.selected(columns, as_text)} {rest}", what, few=few)
+            rows = reads.fetch(f"SELECT {self.selected(columns, as_text)} {rest}", what, few=few)
             if not columns:
-                return pd.DataFrame(index=pd.RangeIndex(found.num_rows))
-            odd = set(out_of_calendar(found)) - as_text
+                return pd.DataFrame(index=pd.RangeIndex(rows.num_rows))
+            odd = set(out_of_calendar(rows)) - as_text
             if not odd:
-                return frame_of(found, columns)
+                return frame_of(rows, columns)
             as_text |= odd
 
     def stepped(
@@ -172,15 +180,15 @@ class PostgresEngine(SQLEngine):
                 query = f"SELECT {self.selected(columns, as_text)} {rest}"
                 with reads.errors(what):
                     reads.run(f"DECLARE tagframe NO SCROLL CURSOR FOR {query}; MOVE FORWARD {done} FROM tagframe")
-            found = reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
-            odd = set(out_of_calendar(found)) - as_text if columns else set()
+            batch = reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
+            odd = set(out_of_calendar(batch)) - as_text if columns else set()
             if moved := bool(odd):  # the same rows again, of the same state
                 as_text |= odd
                 reads.run("CLOSE tagframe")
                 continue
-            size = found.num_rows
+            size = batch.num_rows
             if size:
-                yield frame_of(found, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
+                yield frame_of(batch, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
             done += size
             if size < rows:
                 return
@@ -190,26 +198,27 @@ class PostgresEngine(SQLEngine):
         """The SELECT list for :meth:`fetched`."""
         parts = []
         for number, column in enumerate(columns):
-            shown = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
+            travels = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
             name = quoted(column.name)
-            parts.append(shown if shown.endswith(f".{name}") else f"{shown} AS {name}")
+            parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
         return ", ".join(parts) or "NULL"
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Views, generated columns and tables that inherit, as the server's system catalogs have them."""
-        with looking(self.server) as held:
-            return derivations_of(held, columns)
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views, materialised ones too, and of generated columns."""
+        with looking(self.server) as session:
+            rows = session.rows(_DEFINITIONS, "the definitions of views")
+        return {(table_key(row["schema"], row["name"]), row["column_name"]): row["definition"] or "" for row in rows}
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the system catalogs and of the counters of all tables."""
-        with looking(self.server) as held:
-            return Stamp(0, 0, state_of(held, self.schemas))
+        with looking(self.server) as session:
+            return Stamp(0, 0, state_of(session, self.schemas))
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
         names = [schema_and_name(table) for table in tables]
-        known = kept(self.server, names)
+        known = remembered(self.server, names)
         with ExitStack() as stack:
             if known is not None:
                 with suppress(Unlike):
@@ -217,26 +226,26 @@ class PostgresEngine(SQLEngine):
                     yield PostgresPushdown(self, reads, self._all_there(known.tables, tables))
                     return
             reads = stack.enter_context(reading(self.server, snapshot=True))
-            yield PostgresPushdown(self, reads, self._all_there(keep(reads, names), tables))
+            yield PostgresPushdown(self, reads, self._all_there(remember(reads, names), tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
         readables = statement.tables
         names = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
-        with looking(self.server) as held:
-            now = self._all_there(tables_now(held, names.values()), list(names)) if names else {}
-            schemas = [row["name"] for row in held.rows("SELECT nspname::text AS name FROM pg_namespace")]
-        tables = {
-            name: (now[readable.table], [c.name for c in now[readable.table].columns if c.name not in readable.hidden])
-            for name, readable in readables.items()
-        }
-        return run_statement(statement, server=self.server, tables=tables, schemas=schemas)
+        with looking(self.server, statement.seconds_left) as session:
+            now = self._all_there(tables_now(session, names.values()), list(names)) if names else {}
+            schemas = [row["name"] for row in session.rows("SELECT nspname::text AS name FROM pg_namespace")]
+            tables = {
+                name: (now[one.table], [c.name for c in now[one.table].columns if c.name in one.columns])
+                for name, one in readables.items()
+            }
+            return run_statement(statement, session=session, tables=tables, schemas=schemas)
 
-    def _all_there(self, found: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
+    def _all_there(self, known: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
         for table in tables:
-            if table not in found:
+            if table not in known:
                 raise table_gone(table, self.identity)
-        return found
+        return known
 
     def columns_of(self, table: ServerTable, names: Sequence[str]) -> list[ServerColumn]:
         """Columns of a table as it is now.
@@ -272,14 +281,8 @@ class _Rows:
         assert key is not None
         chosen = [key, *self._engine.columns_of(self._known, columns)]
         name = f"t.{quoted(key.name)}"
-        if among is None:
-            frame = self._fetched(chosen, f" ORDER BY {name}")
-        else:
-            parts = []
-            for start in range(0, max(1, len(among)), _FEW_NUMBERS):
-                some = ",".join(map(str, among[start : start + _FEW_NUMBERS].tolist()))
-                parts.append(self._fetched(chosen, f" WHERE {name} = ANY('{{{some}}}'::int8[]) ORDER BY {name}"))
-            frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        those = "" if among is None else f" WHERE {name} = ANY('{{{','.join(map(str, among.tolist()))}}}'::int8[])"
+        frame = self._fetched(chosen, f"{those} ORDER BY {name}")
         return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def _fetched(self, columns: Sequence[ServerColumn], rest: str) -> pd.DataFrame:
@@ -287,15 +290,15 @@ class _Rows:
         return self._engine.fetched(self._reads, columns, f"FROM {self._known.in_sql} AS t{rest}", what)
 
 
-_last: dict[PostgresEngine, tuple[str, Looked]] = {}
+_last: dict[PostgresEngine, tuple[str, Contents]] = {}
 
 
-def _looked(engine: PostgresEngine, held: Held) -> Looked:
+def _contents(engine: PostgresEngine, session: Session) -> Contents:
     """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
-    state = state_of(held, engine.schemas)  # before the look: what changes in between is looked at again
+    state = state_of(session, engine.schemas)  # before the look: what changes in between is looked at again
     known = _last.get(engine)
     if known is None or known[0] != state:
-        known = (state, looked(held, engine.schemas))
+        known = (state, contents_of(session, engine.schemas))
         _last.clear()
         _last[engine] = known
     return known[1]

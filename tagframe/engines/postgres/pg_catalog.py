@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
-from tagframe.engines.sql_text import table_key
+from tagframe.engines.sql_text import quoted_text, table_key
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
-    from tagframe.engines.postgres.connection import Held, Server
+    from tagframe.engines.postgres.connection import Server, Session
 
 
 Row = Mapping[str, Any]
@@ -217,7 +217,7 @@ class ServerTable:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Contents:
     """What a look at a server found.
 
     Attributes:
@@ -229,33 +229,28 @@ class Looked:
     schemas: tuple[str, ...]
 
 
-def literal(text: str) -> str:
-    """A text in SQL, under ``standard_conforming_strings``.
-
-    >>> print(literal("it's"))
-    'it''s'
-    """
-    return "'" + text.replace("'", "''") + "'"
+literal = quoted_text
+"""A text in SQL, under ``standard_conforming_strings``."""
 
 
-def state_of(held: Held, schemas: Sequence[str] | None) -> str:
+def state_of(session: Session, schemas: Sequence[str] | None) -> str:
     """A value that changes whenever anything changes that :func:`looked` finds; the server computes it."""
-    known = held.rows(_SCHEMAS)
+    known = session.rows(_SCHEMAS)
     parts = [
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
         for query in _QUERIES
     ]
-    found = held.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state")
-    return hashlib.sha256(f"{known}{found[0]['state']}".encode()).hexdigest()
+    states = session.rows(f"SELECT concat_ws(' ', {', '.join(parts)}) AS state")
+    return hashlib.sha256(f"{known}{states[0]['state']}".encode()).hexdigest()
 
 
-def looked(held: Held, schemas: Sequence[str] | None) -> Looked:
+def contents_of(session: Session, schemas: Sequence[str] | None) -> Contents:
     """The tables of some schemas, or of all that may be read."""
-    known = held.rows(_SCHEMAS)
+    known = session.rows(_SCHEMAS)
     where = _chosen(known, schemas)
-    found = _tables(*(held.rows(_within(query, where)) for query in _QUERIES))
-    readable = [table for table, may_read in found if table.columns or may_read]
-    return Looked(tuple(readable), tuple(row["name"] for row in known))
+    tables = _tables(*(session.rows(_within(query, where)) for query in _QUERIES))
+    readable = [table for table, may_read in tables if table.columns or may_read]
+    return Contents(tuple(readable), tuple(row["name"] for row in known))
 
 
 def _chosen(known: Sequence[Row], schemas: Sequence[str] | None) -> str:
@@ -267,14 +262,14 @@ def _within(query: str, where: str) -> str:
     return query.replace("c.relnamespace = ANY({schemas})", where)
 
 
-def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
+def closed_to(session: Session, schemas: Sequence[str] | None) -> list[str]:
     """What may not be read: schemas, tables of the other schemas, and columns that another role's function would
     cast."""
-    known = held.rows(_SCHEMAS)
+    known = session.rows(_SCHEMAS)
     wanted = [row for row in known if schemas is None or row["name"] in schemas]
     usable = _list(row["name"] for row in wanted if row["usable"])
-    tables = held.rows(_CLOSED.replace("{schemas}", usable))
-    columns = held.rows(_CAST_AWAY.replace("{schemas}", usable))
+    tables = session.rows(_CLOSED.replace("{schemas}", usable))
+    columns = session.rows(_CAST_AWAY.replace("{schemas}", usable))
     return [
         *(f"schema {row['name']!r}: no right to use it" for row in wanted if not row["usable"]),
         *(
@@ -290,10 +285,10 @@ def closed_to(held: Held, schemas: Sequence[str] | None) -> list[str]:
     ]
 
 
-def some_tables(held: Held, tables: Sequence[Row]) -> list[ServerTable]:
+def some_tables(session: Session, tables: Sequence[Row]) -> list[ServerTable]:
     """The tables of these rows of pg_class, with their columns and keys, without foreign ones."""
     where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
-    columns, unique = (held.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
+    columns, unique = (session.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
     return [table for table, _ in _tables(tables, columns, unique)]
 
 
@@ -307,13 +302,13 @@ def _tables(
     def names(oid: int, numbers: str) -> tuple[str, ...] | None:
         """None where one of them may not be read."""
         known = {row["number"]: row["name"] for row in columns_of[oid]}
-        found = [known[int(number)] for number in numbers.split(",") if int(number) in known]
-        return tuple(found) if len(found) == numbers.count(",") + 1 else None
+        named = [known[int(number)] for number in numbers.split(",") if int(number) in known]
+        return tuple(named) if len(named) == numbers.count(",") + 1 else None
 
     result = []
     for row in tables:
         oid = row["oid"]
-        keys = [(key["is_primary"], found) for key in unique_of[oid] if (found := names(oid, key["columns"]))]
+        keys = [(key["is_primary"], key_names) for key in unique_of[oid] if (key_names := names(oid, key["columns"]))]
         references = []
         checked = []
         for key in foreign_of[oid]:
@@ -331,8 +326,8 @@ def _tables(
                     row["name"],
                     row["kind"],
                     own,
-                    next((found for is_primary, found in keys if is_primary), ()),
-                    tuple(found for _, found in keys),
+                    next((key_names for is_primary, key_names in keys if is_primary), ()),
+                    tuple(key_names for _, key_names in keys),
                     tuple(dict.fromkeys(references)),
                     tuple(checked),
                     None if row["unknown"] or row["kind"] == "v" else _grown(row),
@@ -349,10 +344,10 @@ def _tables(
 
 
 def _by_table(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
+    groups: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row["oid"]].append(row)
-    return found
+        groups[row["oid"]].append(row)
+    return groups
 
 
 def _column(row: Row) -> ServerColumn:
@@ -390,13 +385,13 @@ SELECT md5(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
         FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid)) AS state
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({names})"""
 
-_MOST_KEPT = 200
+_MOST_REMEMBERED = 200
 _lock = threading.Lock()
-_kept: dict[tuple[str, frozenset[QualifiedName]], Kept] = {}
+_remembered: dict[tuple[str, frozenset[QualifiedName]], Remembered] = {}
 
 
 @dataclass(frozen=True)
-class Kept:
+class Remembered:
     """What was known about some tables, kept as long as the system catalogs say that they are the same.
 
     Each row of the catalogs has the number of the transaction that wrote it, so a table that is renamed or altered, or
@@ -411,39 +406,38 @@ class Kept:
     check: str
 
 
-def tables_now(held: Held, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
+def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
     """Some tables, by what the engine calls them; those that no longer exist are left out.
 
     Their counts and foreign keys are not looked up.
     """
-    found = held.rows(_of(_SOME_TABLES, names))
-    return {table.key: table for table in some_tables(held, found)}
+    rows = session.rows(_of(_SOME_TABLES, names))
+    return {table.key: table for table in some_tables(session, rows)}
 
 
-def kept(server: Server, names: Collection[QualifiedName]) -> Kept | None:
+def remembered(server: Server, names: Collection[QualifiedName]) -> Remembered | None:
     """What was known about them when they were last read."""
     with _lock:
-        return _kept.get((server.conninfo, frozenset(names)))
+        return _remembered.get((server.conninfo, frozenset(names)))
 
 
-def keep(held: Held, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
+def remember(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
     """As :func:`tables_now`, and kept.
 
     Args:
-        held: a connection in a transaction of one snapshot, so that what is kept belongs to the state for which it is
-            kept.
+        session: in a transaction of one snapshot, so that what is kept belongs to the state for which it is kept.
         names: of the tables.
     """
     query = _of(_STATE, names)
-    state = held.rows(query)[0]["state"]
-    tables = tables_now(held, names)
+    state = session.rows(query)[0]["state"]
+    tables = tables_now(session, names)
     same = f"coalesce(({query}), '') = {literal(state or '')}"
-    known_as = (held.server.conninfo, frozenset(names))
+    known_as = (session.server.conninfo, frozenset(names))
     with _lock:
-        _kept.pop(known_as, None)
-        _kept[known_as] = Kept(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
-        while len(_kept) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+        _remembered.pop(known_as, None)
+        _remembered[known_as] = Remembered(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
+        while len(_remembered) > _MOST_REMEMBERED:
+            del _remembered[next(iter(_remembered))]
     return tables
 
 

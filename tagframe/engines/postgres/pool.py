@@ -1,47 +1,113 @@
-"""Free connections to PostgreSQL servers are kept for the next call of the process."""
+"""Connections to PostgreSQL servers wait for the next call of the process.
+
+psycopg's are in a pool of psycopg_pool. ADBC's, which that cannot have, are in one of SQLAlchemy's, as ADBC's own guide
+recommends. A child process has pools of its own: it must neither use nor close its parent's connections.
+"""
 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tagframe.config import current
-from tagframe.engines.postgres.connection import SECONDS, Held, Looking, Reading, Server, in_time, named
+from tagframe.engines.postgres.connection import (
+    SECONDS,
+    Looking,
+    Reading,
+    Server,
+    connected,
+    driver,
+    in_time,
+    named,
+    set_up,
+)
 
-_WAITING = 4
-"""Free connections of a kind that are kept."""
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
+    from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-
+_MOST_OPEN = 16
+"""Connections in psycopg's pool; more are made beside it."""
+_MOST_FREE = 4
+"""Connections of ADBC's that wait; as many as are needed are made."""
+_PATIENCE = 0.5
+"""Seconds after which a connection is made beside the pool: the pool does not say why it has none."""
 UNLIKE = "22012"
-"""How a check says that something has changed: a division by zero."""
+"""The error by which a check says that something has changed: a division by zero."""
+_Key = tuple[int, str]
+"""The process and the server."""
+_looking: dict[_Key, ConnectionPool[Any]] = {}
+_reading: dict[_Key, QueuePool] = {}
+# Errors are raised here; without a handler Python would print those of the pool's own threads, too.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class Unlike(Exception):
     """Something has changed."""
 
 
-# One pool per process: a child must neither use nor close its parent's connections. They are psycopg's and, for rows,
-# ADBC's, which psycopg_pool cannot hold.
-_free: dict[tuple[int, str, type[Held]], list[Held]] = {}
-
-
 def close_connections() -> None:
     """Close the connections that wait for a next call."""
-    for known_as in [known_as for known_as in list(_free) if known_as[0] == os.getpid()]:
-        for held in _free.pop(known_as, ()):
-            held.close()
+    for key in [key for key in list(_looking) if key[0] == os.getpid()]:
+        _looking.pop(key).close()
+    for key in [key for key in list(_reading) if key[0] == os.getpid()]:
+        _reading.pop(key).dispose()
 
 
 atexit.register(close_connections)
 
 
-def reading(
-    server: Server, seconds: float = SECONDS, *, snapshot: bool = False, check: str = ""
-) -> AbstractContextManager[Reading]:
-    """A connection for rows for a block, in which statements are stopped after so many seconds.
+@contextmanager
+def looking(server: Server, seconds: float = SECONDS) -> Iterator[Looking]:
+    """A connection of psycopg's for a block, in which statements are stopped after so many seconds.
+
+    Raises:
+        ConnectionRefusedByServer: the server does not accept it.
+        ServerGone: none can be made.
+    """
+    try:
+        connection, give_back = in_time(
+            partial(_of_psycopg, server), current().timeout, server, lambda late: late.result()[1]()
+        )
+        session = Looking(connection, server, give_back)
+    except Exception as error:
+        raise named(error, server) from None
+    try:
+        with session.errors():
+            session.limit(seconds)
+        yield session
+    finally:
+        session.close()
+
+
+def _of_psycopg(server: Server) -> tuple[Any, Callable[[], object]]:
+    """A connection, and what gives it back."""
+    key = os.getpid(), server.conninfo
+    if (pool := _looking.get(key)) is not None:
+        with suppress(driver("psycopg_pool").PoolTimeout):
+            connection = pool.getconn(_PATIENCE)
+            return connection, partial(pool.putconn, connection)
+    connection = connected(server)
+    made = driver("psycopg_pool").ConnectionPool
+    pool = _looking.setdefault(
+        key,
+        made(
+            server.conninfo, kwargs={"autocommit": True, "prepare_threshold": None}, min_size=0, max_size=_MOST_OPEN,
+            num_workers=1, open=False, configure=set_up, check=made.check_connection, reconnect_timeout=_PATIENCE,
+        ),
+    )  # fmt: skip
+    pool.open()
+    return connection, connection.close
+
+
+@contextmanager
+def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False, check: str = "") -> Iterator[Reading]:
+    """A connection of ADBC's for a block, in which statements are stopped after so many seconds.
 
     Args:
         server: which one.
@@ -50,67 +116,45 @@ def reading(
         check: what is run before them in the same round trip.
 
     Raises:
+        ConnectionRefusedByServer: the server does not accept it.
         ServerGone: none can be made.
         Unlike: the check fails.
     """
-    return _lent(Reading, server, seconds, snapshot, check)
-
-
-def looking(server: Server, seconds: float = SECONDS) -> AbstractContextManager[Looking]:
-    """A connection for the system catalogs; see :func:`reading`."""
-    return _lent(Looking, server, seconds, False, "")
-
-
-H = TypeVar("H", bound=Held)
-
-
-@contextmanager
-def _lent(kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> Iterator[H]:
-    known_as = (os.getpid(), server.conninfo, kind)
-    held = _taken(_free.setdefault(known_as, []), kind, server, seconds, snapshot, check)
+    lent, is_whole = _of_adbc(server, seconds, snapshot, check), False
+    session: Any = lent.dbapi_connection
     try:
-        yield held
-    except BaseException:
-        held.close()
-        raise
-    try:
-        if snapshot:
-            held.run("COMMIT")
-    except Exception:  # all that was asked for is there
-        held.close()
-        return
-    free = _free.setdefault(known_as, [])
-    if len(free) < _WAITING:
-        free.append(held)
-    else:
-        held.close()
+        yield session
+        with suppress(Exception):  # all that was wanted is there
+            if snapshot:
+                session.run("COMMIT")
+            is_whole = True
+    finally:
+        if is_whole:
+            lent.close()
+        else:
+            lent.invalidate()
 
 
-def _taken(free: list[Held], kind: type[H], server: Server, seconds: float, snapshot: bool, check: str) -> H:
-    while free:
-        with suppress(IndexError):  # another thread has taken it
-            known = free.pop()
-            try:
-                known.limit(seconds, snapshot=snapshot, check=check)  # tells too whether it is still there
-            except Exception as error:
-                known.close()
-                _say_unlike(error)
-            else:
-                assert isinstance(known, kind)
-                return known
-    fresh = None
-    try:
-        fresh = in_time(lambda: kind.made(server), current().timeout, server, lambda late: late.result().close())
-        fresh.begin()
-        fresh.limit(seconds, snapshot=snapshot, check=check)
-    except Exception as error:
-        if fresh is not None:
-            fresh.close()
-        _say_unlike(error)
-        raise named(error, server) from None
-    return fresh
-
-
-def _say_unlike(error: Exception) -> None:
-    if getattr(error, "sqlstate", None) == UNLIKE:
-        raise Unlike from None
+def _of_adbc(server: Server, seconds: float, snapshot: bool, check: str) -> PoolProxiedConnection:
+    key = os.getpid(), server.conninfo
+    if (pool := _reading.get(key)) is None:
+        made = driver("sqlalchemy.pool").QueuePool
+        fresh = made(partial(Reading, server), pool_size=_MOST_FREE, max_overflow=-1, reset_on_return=None)
+        pool = _reading.setdefault(key, fresh)
+    while True:
+        try:
+            lent = in_time(pool.connect, current().timeout, server, lambda late: late.result().close())
+        except Exception as error:
+            raise named(error, server) from None
+        session: Any = lent.dbapi_connection
+        is_new, lent.info["is used"] = not lent.info, True
+        try:
+            session.limit(seconds, snapshot=snapshot, check=check)  # fails if the server has closed it
+        except Exception as error:
+            lent.invalidate()
+            if getattr(error, "sqlstate", None) == UNLIKE:
+                raise Unlike from None
+            if is_new:
+                raise named(error, server) from None
+        else:
+            return lent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import quoted
-from tagframe.engines.cells import CellTest, Kind
+from tagframe.engines.cells import Kind
 from tagframe.engines.postgres.columns import TEXTS, is_whole
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
-from tagframe.engines.pushdown import Statement
+from tagframe.engines.pushdown import Cells, Statement, named_item
 from tagframe.engines.sql_engine import SAMPLED, Form, Forms, SampledValues, bytes_form, float_form, text_form
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 _MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
-_FEW_ROWS = 1_000
-_LONG = 10_000
+_MAX_FEW_ROWS = 1_000
+_MIN_SHARED_COST = 10_000
 """A query that costs more, in pages read, is shared by workers if that gives the same rows."""
 _PADDED = ("bpchar", "name")
 """Texts of types that compare differently from text."""
@@ -49,6 +49,10 @@ class PostgresPushdown(SampledValues):
     kind = dialect = "postgres"
     as_in_memory = False
     sorts_texts = False
+    nan_kinds = ("real", "real32", "decimal")
+    stored = "ctid"
+    as_bytes = '({} COLLATE "C")'
+    is_odd = "{} ~ '[^ -~]'"
 
     def __init__(self, engine: PostgresEngine, reads: Reading, tables: dict[str, ServerTable]) -> None:
         self._engine, self._reads, self._tables = engine, reads, tables
@@ -57,73 +61,71 @@ class PostgresPushdown(SampledValues):
         known = self._tables[table]
         return known.column(column) or self._engine.columns_of(known, [column])[0]  # raises as a scan does
 
-    def key_kind(self, table: str, column: str) -> str:
+    def cells(self, table: str, column: str) -> Cells:
         """By the column's type.
 
-        Floats are not compared: NaN is equal to itself in PostgreSQL. Neither are texts of a collation that takes
-        unlike ones for equal.
+        Floats are no keys: NaN is equal to itself in PostgreSQL. Neither are texts of a collation that takes unlike
+        ones for equal. Of a padded text what travels is compared.
         """
         known = self._column(table, column)
         if known.base in INTEGERS or is_whole(known):
-            return "integer"
+            return Cells("integer", "integer")
         if known.base in TEXTS:
-            return "text" if known.exact else ""
-        return _COMPARED.get(known.base, "")
+            return Cells("text", "text", "TEXT" * (known.base in _PADDED)) if known.exact else Cells("", "")
+        return Cells(_COMPARED.get(known.base, ""), _KINDS.get(known.base, ""))
 
-    def cell_kind(self, table: str, column: str) -> Kind:
-        known = self._column(table, column)
-        if is_whole(known):
-            return "integer"
-        return "" if known.base in TEXTS and not known.exact else _KINDS.get(known.base, "")
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        return named_item(self.from_item(table), alias)
 
-    def test(self, column: exp.Expr, table: str, test: CellTest, values: dict[str, Any] | None = None) -> exp.Expr:
-        """Of a padded text what travels."""
-        from sqlglot import exp
-
-        if self._column(table, test.column[1]).base in _PADDED:
-            column = exp.cast(column, "TEXT")
-        return super().test(column, table, test, values)
-
-    def missing(self, column: exp.Expr, kind: Kind) -> exp.Expr:
-        """NaN is a number there, the greatest one."""
-        from sqlglot import exp
-
-        null = super().missing(column, kind)
-        if kind not in ("real", "real32", "decimal"):
-            return null
-        type = "DECIMAL" if kind == "decimal" else "DOUBLE"
-        return exp.or_(null, column.eq(exp.cast(exp.Literal.string("NaN"), type)))
+    def number(self, table: str) -> str | None:
+        """Its key of one integer, or where its rows are stored, the usual reading order."""
+        known = self._tables[table]
+        if known.number is not None:
+            return known.number.name
+        return self.stored if known.kind in ("r", "m") else None
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """By a constraint or an index."""
         return any(set(unique) <= set(columns) for unique in self._tables[table].unique)
 
-    # --- whole joins --------------------------------------------------------------------------------------------------
+    def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
+        """An array as a text, which the server hashes."""
+        from sqlglot import exp
+
+        if cells.key == "integer":
+            type, sent = "BIGINT[]", ",".join(map(str, keys.to_numpy(dtype=np.int64).tolist()))
+        else:
+            type, sent = "TEXT[]", ",".join(f'"{_escaped(key)}"' for key in keys if _may_be_there(key))
+        array = exp.cast(exp.Literal.string(f"{{{sent}}}"), type, dialect="postgres")
+        return exp.EQ(this=column, expression=exp.Any(this=exp.paren(array)))
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside a query that gives its columns the types that are sent."""
-        shown = self._shown(statement)
+        columns = self._selected(statement)
         start, limit = f"FROM ({statement.query}) AS t", statement.limit
-        few = limit is not None and limit <= _FEW_ROWS
-        if limit and few and shown and statement.is_sought and self._cost(statement.query) > _LONG:
+        if statement.counts:  # in whatever order
+            with self._workers():
+                return self._engine.fetched(self._reads, columns, start, statement.what, few=True)
+        few = limit is not None and limit <= _MAX_FEW_ROWS
+        if limit and few and columns and statement.is_sought and self._cost(statement.query) > _MIN_SHARED_COST:
             # Workers give their rows in any order. Fewer than the limit are all that there are, whichever came first.
-            columns = ", ".join(map(str, range(1, len(shown) + 1)))
+            places = ", ".join(map(str, range(1, len(columns) + 1)))
             with self._workers():
                 found = self._engine.fetched(
-                    self._reads, shown, f"{start} ORDER BY {columns}, t::text", statement.what, few=True
+                    self._reads, columns, f"{start} ORDER BY {places}, t::text", statement.what, few=True
                 )
             if len(found) < limit:
                 return found
-        return self._engine.fetched(self._reads, shown, start, statement.what, few=few)
+        return self._engine.fetched(self._reads, columns, start, statement.what, few=few)
 
     def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
         """By a cursor of the server; each step of it is a statement, which has its own time limit."""
         # All rows are read, so the plan that gives the first of them soonest is not the best one.
         self._reads.run("SET LOCAL cursor_tuple_fraction = 1")
-        shown, rest = self._shown(statement), f"FROM ({statement.query}) AS t"
-        yield from self._engine.stepped(self._reads, shown, rest, statement.what, rows)
+        columns, rest = self._selected(statement), f"FROM ({statement.query}) AS t"
+        yield from self._engine.stepped(self._reads, columns, rest, statement.what, rows)
 
-    def _shown(self, statement: Statement) -> list[ServerColumn]:
+    def _selected(self, statement: Statement) -> list[ServerColumn]:
         return [
             replace(self._column(table, column), name=name)
             if table
@@ -143,24 +145,7 @@ class PostgresPushdown(SampledValues):
         yield
         self._reads.run("SET LOCAL max_parallel_workers_per_gather = 0")
 
-    def numbers(self, query: str, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """In whatever order."""
-        with self._workers():
-            return self._reads.rows(query, "the counts")[0]
-
-    # --- rows of single tables ----------------------------------------------------------------------------------------
-
-    def order(self, table: str, limit: int | None = None) -> str:
-        """By its key of one integer, or by where its rows are stored, the usual reading order: for a limit the whole
-        table is not sorted by that."""
-        known = self._tables[table]
-        if known.number is not None:
-            return f"t.{quoted(known.number.name)}"
-        return "t.ctid" if known.kind in ("r", "m") and limit is None else ""
-
-    def as_bytes(self, text: str) -> str:
-        """By the collation that compares them."""
-        return f'({text} COLLATE "C")'
+    # --- values of columns --------------------------------------------------------------------------------------------
 
     def matches(self, text: str, pattern: str) -> str:
         """As the server has it."""
@@ -197,20 +182,6 @@ class PostgresPushdown(SampledValues):
     def from_item(self, table: str) -> str:
         return self._tables[table].in_sql
 
-    def compared(self, table: str, column: str) -> str:
-        """Of a padded text what travels."""
-        here = f"t.{quoted(column)}"
-        return f"{here}::text" if self._column(table, column).base in _PADDED else here
-
-    def one_of(self, table: str, column: str, keys: pd.Index) -> str:
-        """An array as a text, which the server hashes."""
-        if self.key_kind(table, column) == "integer":
-            kind = "int8" if self._column(table, column).base in INTEGERS else "numeric"
-            array = ",".join(map(str, keys.to_numpy(dtype=np.int64).tolist()))
-            return f"{self.compared(table, column)} = ANY('{{{array}}}'::{kind}[])"
-        texts = ",".join(f'"{_escaped(key)}"' for key in keys if _may_be_there(key))
-        return f"{self.compared(table, column)} = ANY({literal(f'{{{texts}}}')}::text[])"
-
 
 def _matches(text: str, pattern: str) -> str:
     return f"{text} ~ {literal(pattern)}"
@@ -226,8 +197,8 @@ def _of_moment(column: str) -> Form:
 def _of_zoned_moment(column: str) -> Form:
     there = f"({column} AT TIME ZONE 'UTC')"
     micro = f"to_char({there}, '.US')"
-    shown = f"to_char({there}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE WHEN {micro} = '.000000' THEN '' ELSE {micro} END"
-    return Form(f"{shown} || '+00:00'", _far(column, "timestamptz"), f"{column}::text")
+    text = f"to_char({there}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE WHEN {micro} = '.000000' THEN '' ELSE {micro} END"
+    return Form(f"{text} || '+00:00'", _far(column, "timestamptz"), f"{column}::text")
 
 
 def _far(column: str, kind: str) -> str:

@@ -1,20 +1,22 @@
 """Untrusted statements in PostgreSQL.
 
-The server makes sure that they only read: a read-only transaction, a time limit, no waiting for locks, the rights of
-the user who connects. They are declared as a cursor, which only takes one plain SELECT, and their rows are fetched one
-at a time until they are too many. They can only name what is put before them: each table as a common table expression
-without its hidden columns. Other names are only looked up in ``pg_catalog``, whose tables, functions and types are
-refused by their names.
+The server makes sure that they only read, and bounds them: a read-only transaction, of the role that the user chose if
+there is one, a time limit, no waiting for locks, less memory for sorts and hash tables (``work_mem``), and fewer files
+if the role may limit them. They are declared as a cursor, which only takes one plain SELECT, and their rows are fetched
+one at a time until they are too many, or too large.
 
-No setting of PostgreSQL limits the memory of a value. Sorts and hash tables get less of it (``work_mem``),
-functions that make texts are bounded in the statement (:mod:`tagframe.engines.postgres.bounding`), and a row is
-measured before it is sent.
+They can only name what is put before them: each table as a common table expression of the columns that may be read.
+Other names are only looked up in ``pg_catalog``, whose tables, functions and types are refused by their names.
+
+No setting of PostgreSQL limits the memory of a value, which may have a gigabyte. Functions that make a text of any
+length from a number or a format take a small literal for it; a row is measured before it is sent.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import socket
 import sys
 import threading
@@ -32,21 +34,12 @@ from sqlglot.dialects.postgres import Postgres
 from tagframe.config import current
 from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.cells import EXACT, typed_series
-from tagframe.engines.postgres.bounding import (
-    GATHERED,
-    KEPT,
-    TOO_LARGE,
-    Bounds,
-    Word,
-    bounded,
-    is_looked_into,
-    longest_text,
-)  # fmt: skip
-from tagframe.engines.postgres.connection import Server, lowered, named, spilling, stepping, without_cells
+from tagframe.engines.postgres.connection import SNAPSHOT, Looking, Server, lowered, named, spilling, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
-from tagframe.engines.sql_text import trees_of
+from tagframe.engines.sql_reader import trees_of
 from tagframe.engines.sqlite.statement import relation, unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
+from tagframe.stopping import stopped_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,53 +115,46 @@ POSTGRES = Dialect(
 _MEGABYTE = 2**20
 _RESULT_SHARE = 4
 """The part of the memory that a result may take."""
-_MADE_SHARE = 2
-"""The part of the memory that what is made for a row may take."""
 _SPILLED = 2
 """How many times the memory may be written to files in the server."""
 _GRACE = 0.5
 """Seconds to wait for a server that does not stop by itself: one division may take three."""
 _TOO_WIDE = "tagframe: too wide a row"
-_SORTING = frozenset(("by", "distinct", "union", "intersect", "except"))
+_COUNTS = {"repeat": 1, "lpad": 1, "rpad": 1}
+"""Functions that repeat or pad a text, and which of their arguments says how often or how far."""
+_FORMATS = {"format": 0, "to_char": 1}
+"""Functions that write values in a format, and which of their arguments it is."""
+_MOST_TIMES = 1_000
+"""The largest such number, and the characters of the longest format and of the longest padded type."""
+_WIDE = re.compile(r"[*]|%[^a-zA-Z%]*[0-9]{3}")
+"""A width in the format of ``format`` that another argument gives, or that is above 99."""
 
 Readables = Mapping[str, tuple[ServerTable, Sequence[str]]]
 """Name in the statement → the table, and those of its columns that may be seen."""
 
 
 def run_statement(
-    statement: UntrustedStatement, *, server: Server, tables: Readables, schemas: Collection[str]
+    statement: UntrustedStatement, *, session: Looking, tables: Readables, schemas: Collection[str]
 ) -> pd.DataFrame:
     """Run one statement; ``schemas`` are those of the database. See :meth:`~tagframe.engines.base.Engine.execute`."""
     if (timeout := current().timeout) is not None and timeout < statement.limits.seconds:
         statement = replace(statement, limits=replace(statement.limits, seconds=timeout))
-    shown, limits = statement.shown, statement.limits
     deadline = time.monotonic() + statement.seconds_left
-    words = plain_words(statement.sql, {name.lower() for name in schemas})
-    memory = limits.memory * _MEGABYTE // _MADE_SHARE
-    tree, most = _judged(statement, memory)
-    bounds = Bounds(most, memory, shown, recursive=any(word.word == "recursive" for word in words))
+    sql = plain_text(statement.sql, {name.lower() for name in schemas})
+    tree = _checked(statement)
     values: list[Any] = []
     before = ", ".join(_expressions(tables, statement.relations, values))
-
-    def whole(bounds: Bounds) -> str:
-        with_ = f"WITH {before} " if before else ""
-        return f"{with_}SELECT * FROM ({bounded(words, bounds)}) AS s LIMIT {limits.rows + 1}"
-
-    kept_apart = 1 + len(list(tree.find_all(exp.Table))) + sum(word.word in _SORTING for word in words)
-    expired = threading.Event()
+    text = f"{f'WITH {before} ' * bool(before)}SELECT * FROM ({sql}) AS s LIMIT {statement.limits.rows + 1}"
+    connection, expired = session.connection, threading.Event()
     left = statement.until(deadline)
-    with _named_errors(server, statement, tables, expired), stepping(server, left) as connection:
-        _load_as_text(connection)
-        with _gives_up(connection, left + _GRACE, expired):
-            connection.execute(_memory_settings(connection, limits, kept_apart, words))
-            if statement.explain or any(is_looked_into(words, start) for start in range(len(words))):
-                # A parameter has no EXPLAIN; a statement that is parsed and planned is enough.
-                told = connection.execute(f"EXPLAIN {_without_values(whole(bounds), values)}", prepare=True)
-                if statement.explain:
-                    return pd.DataFrame()
-                # Its rows are kept in memory, however many come of them.
-                bounds = replace(bounds, looked_into=any("hashed SubPlan" in line for (line,) in told))
-            return _rows(connection, whole(bounds), values, statement, deadline)
+    with (
+        _named_errors(session.server, statement, tables, expired),
+        stopped_by(connection.cancel_safe),
+        _gives_up(connection, left + _GRACE, expired),
+    ):
+        session.run(_begin(connection.info.server_version, statement.limits, tree))
+        _take_role(session)
+        return _rows(connection, text, values, statement, deadline)
 
 
 def _measured(text: str, most_bytes: int) -> str:
@@ -183,47 +169,77 @@ def _measured(text: str, most_bytes: int) -> str:
     )
 
 
-def _judged(statement: UntrustedStatement, memory: int) -> tuple[exp.Query, int]:
-    """The statement as a tree, each of whose casts is to a type that may be named, and the bytes of its longest text.
-
-    Args:
-        statement: what is run.
-        memory: bytes that may be made for a row.
-    """
-    shown = statement.shown
+def _checked(statement: UntrustedStatement) -> exp.Query:
+    """The statement as a tree, in which types are allowed, and sizes of texts are small literals."""
+    excerpt = statement.excerpt
     try:
         trees = trees_of(statement.sql, FaithfulPostgres)
         if len(trees) != 1 or not isinstance(tree := trees[0], exp.Query):
-            raise UnsafeSQL(f"only one SELECT may run, not {[tree.key.upper() for tree in trees]}: {shown}")
+            raise UnsafeSQL(f"only one SELECT may run, not {[tree.key.upper() for tree in trees]}: {excerpt}")
         for kind in tree.find_all(exp.DataType, exp.ObjectIdentifier):
-            name = kind.this.value.lower() if isinstance(kind.this, exp.DType) else ""
-            if isinstance(kind.this, exp.Interval):
-                name = "interval"
-            if name not in _TYPES and kind.sql(dialect="postgres") not in _OTHER_TYPES:
-                raise UnsafeSQL(f"the type {kind.sql(dialect='postgres')} is not allowed in a SELECT: {shown}")
-        return tree, longest_text(tree, memory, shown)
+            _check_type(kind, excerpt)
+        for call in tree.find_all(exp.Anonymous):
+            _check_size(call, excerpt)
+        return tree
     except RecursionError as error:
-        raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
+        raise UnsafeSQL(f"the SQL is nested too deeply: {excerpt}") from error
 
 
-def _memory_settings(connection: Any, limits: SQLLimits, kept_apart: int, words: Sequence[Word]) -> str:
-    """Less memory for each of this many sorts and hash tables, and fewer files, unless the server's own limits are
-    lower."""
-    version = connection.info.server_version
-    each = max(64, min(32 * 1024, limits.memory * 1024 // 4 // kept_apart))
+def _check_type(kind: exp.Expr, excerpt: str) -> None:
+    name = kind.this.value.lower() if isinstance(kind.this, exp.DType) else ""
+    if isinstance(kind.this, exp.Interval):
+        name = "interval"
+    written = kind.sql(dialect="postgres")
+    if name not in _TYPES and written not in _OTHER_TYPES:
+        raise UnsafeSQL(f"the type {written} is not allowed in a SELECT: {excerpt}")
+    lengths = [int(one.name) for one in kind.find_all(exp.DataTypeParam) if one.name.isdecimal()]
+    if name in ("char", "bpchar", "bit") and max(lengths, default=0) > _MOST_TIMES:
+        raise UnsafeSQL(f"the type {written} pads to more than {_MOST_TIMES:,} characters; use text: {excerpt}")
+
+
+def _check_size(call: exp.Anonymous, excerpt: str) -> None:
+    name, given = call.name.lower(), call.expressions
+    at = _COUNTS.get(name, _FORMATS.get(name))
+    if at is None or len(given) <= at:
+        return
+    literal = given[at].name if isinstance(given[at], exp.Literal) else None
+    if name in _COUNTS and not (literal is not None and literal.isdecimal() and int(literal) <= _MOST_TIMES):
+        raise UnsafeSQL(f"{name} takes a number of at most {_MOST_TIMES:,}, written out: {excerpt}")
+    if name in _FORMATS and not (literal is not None and len(literal) <= _MOST_TIMES):
+        raise UnsafeSQL(f"{name} takes a format of at most {_MOST_TIMES:,} characters, in quotes: {excerpt}")
+    if name == "format" and _WIDE.search(str(literal)):
+        raise UnsafeSQL(f"format takes no width above 99, or of another argument: {excerpt}")
+
+
+def _begin(version: int, limits: SQLLimits, tree: exp.Query) -> str:
+    """A transaction in which sorts and hash tables get less memory, and fewer files may be written, unless the server's
+    own limits are lower."""
+    sharing = tree.find_all(exp.Table, exp.Order, exp.Distinct, exp.Group, exp.Window, exp.SetOperation)
+    each = max(64, min(32 * 1024, limits.memory * 1024 // 4 // (1 + len(list(sharing)))))
     lower = f"least(pg_size_bytes(current_setting('work_mem')) / 1024, {each})"
     return "; ".join(
         [
+            SNAPSHOT,
             f"SELECT set_config('work_mem', {lower} || 'kB', true)",
             *(["SET LOCAL hash_mem_multiplier = 1"] if version >= 130000 else []),
             "SET LOCAL jit = off",
-            # These two keep everything that they compare by hashing in memory.
-            *(["SET LOCAL enable_hashagg = off"] if any(w.word in ("intersect", "except") for w in words) else []),
-            f"SET LOCAL {GATHERED} = 0",
-            f"SET LOCAL {KEPT} = 0",
             spilling(version, limits.memory * _SPILLED, local=True),
         ]
     )
+
+
+def _take_role(session: Looking) -> None:
+    """Until the end of the transaction, what may be read is what the role of the URL may read."""
+    import psycopg
+
+    if role := session.server.role:
+        try:
+            session.run(f"SET LOCAL ROLE {quoted(role)}")
+        except psycopg.Error as error:
+            raise ConnectionRefusedByServer(
+                f"{session.server.identity} does not let its user take the role {role!r} of the URL: "
+                f"{error.diag.message_primary}. Run GRANT {quoted(role)} TO that user, or leave out ?role="
+            ) from None
 
 
 @contextmanager
@@ -253,6 +269,8 @@ def _rows(
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
         cursor.execute(_measured(text, most_bytes), values or None)
+        if statement.explain:  # a declared statement is parsed and planned, and its rows are not made
+            return pd.DataFrame()
         connection.execute(lowered("statement_timeout", deadline - time.monotonic(), local=True))
         rows = _fetched(connection, statement, most_bytes)
         described = cursor.description or ()
@@ -281,13 +299,13 @@ def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) ->
             if size > most_bytes:
                 raise SQLFailed(
                     f"the SQL exceeds SQLLimits(memory={statement.limits.memory}) megabytes: the rows take more than "
-                    f"{most_bytes // _MEGABYTE} MB: {statement.shown}"
+                    f"{most_bytes // _MEGABYTE} MB: {statement.excerpt}"
                 )
     statement.check_rows(len(rows))
     return rows
 
 
-def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
+def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
     """The statement as its tokens, without comments, each of them allowed in a plain SELECT.
 
     What is run is what was checked: no comment, no text with escapes and no dollar quotes, because the server and a
@@ -304,13 +322,13 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
     from sqlglot.dialects import Postgres
     from sqlglot.errors import TokenError
 
-    shown = f"{sql[:200]!r}"
+    excerpt = f"{sql[:200]!r}"
     try:
         sql.encode()
         tokens = Postgres().tokenize(sql)
     except (TokenError, UnicodeEncodeError) as error:
-        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
-    found: list[Word] = []
+        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {excerpt}") from error
+    texts = []
     for at, token in enumerate(tokens):
         text = sql[token.start : token.end + 1]
         kind = token.token_type
@@ -318,37 +336,36 @@ def plain_words(sql: str, schemas: Collection[str] = ()) -> list[Word]:
         is_name, is_text = kind == TokenType.IDENTIFIER, kind == TokenType.STRING
         if is_text:
             if not (text.startswith("'") and text.endswith("'")):
-                raise UnsafeSQL(f"write texts in single quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write texts in single quotes, not as {text[:20]!r}: {excerpt}")
         elif is_name:
             if not (text.startswith('"') and text.endswith('"')):
-                raise UnsafeSQL(f"write names in double quotes, not as {text[:20]!r}: {shown}")
+                raise UnsafeSQL(f"write names in double quotes, not as {text[:20]!r}: {excerpt}")
         elif not (
             all(word.replace("_", "a").isalnum() for word in words)  # ORDER BY is one
             or all(sign in "+-*/%^<>=~!@#&|.,:()[]" for sign in text)
             or _is_number(text)
         ):
-            raise UnsafeSQL(f"{text[:20]!r} is not allowed in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text[:20]!r} is not allowed in a SELECT that a model wrote: {excerpt}")
         word = token.text.lower() if is_name else words[-1] if words else ""
         after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
         if not is_text and after == TokenType.DOT and word in schemas:
             raise UnsafeSQL(
                 f"write table names without a schema such as {token.text!r}; if a table has that name too, give it "
-                f"another one with AS: {shown}"
+                f"another one with AS: {excerpt}"
             )
         if not is_text and word.startswith("pg_"):
-            raise UnsafeSQL(f"{token.text!r} belongs to the server and must not be used: {shown}")
+            raise UnsafeSQL(f"{token.text!r} belongs to the server and must not be used: {excerpt}")
         if not (is_name or is_text or _REFUSED.isdisjoint(words)):
-            raise UnsafeSQL(f"{text.upper()} is not allowed in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"{text.upper()} is not allowed in a SELECT that a model wrote: {excerpt}")
         is_called = after == TokenType.L_PAREN
         is_word = is_name or (not is_text and text[:1].replace("_", "a").isalpha())
         may_be_called = word in _FUNCTIONS or (not is_name and word in _GRAMMAR)
         if is_called and is_word and not may_be_called and not _is_alias(tokens, at):
-            raise UnsafeSQL(f"the function {token.text!r} is not allowed in a SELECT that a model wrote: {shown}")
+            raise UnsafeSQL(f"the function {token.text!r} is not allowed in a SELECT that a model wrote: {excerpt}")
         if is_called and word == "array" and not is_name:
-            raise UnsafeSQL(f"ARRAY(SELECT …) is not allowed; array_agg(…) gives the same: {shown}")
-        literal = token.text if is_text or kind == TokenType.NUMBER else None
-        found.append(Word(text, "" if literal is not None else word, literal))
-    return found
+            raise UnsafeSQL(f"ARRAY(SELECT …) is not allowed; array_agg(…) gives the same: {excerpt}")
+        texts.append(text)
+    return " ".join(texts)
 
 
 def _is_number(text: str) -> bool:
@@ -378,8 +395,8 @@ def _is_alias(tokens: Sequence[Any], at: int) -> bool:
 def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: list[Any]) -> Iterator[str]:
     """What the statement may name; the cells of ``relations`` are appended to ``values``."""
     for name, (table, columns) in tables.items():
-        shown = ", ".join(f"t.{quoted(column)}" for column in columns)
-        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {shown} FROM {table.in_sql} AS t)"
+        selected = ", ".join(f"t.{quoted(column)}" for column in columns)
+        yield f"{quoted(name)} AS NOT MATERIALIZED (SELECT {selected} FROM {table.in_sql} AS t)"
     for name, rows in relations.items():
         arrays = []
         for column in rows.columns:
@@ -404,46 +421,6 @@ def _array_of(kind: Any) -> str:
     if pa.types.is_floating(kind):
         return "float8[]"
     return "bytea[]" if pa.types.is_binary(kind) else "text[]"
-
-
-def _without_values(text: str, values: Sequence[Any]) -> str:
-    for at in range(len(values), 0, -1):
-        text = text.replace(f"unnest(${at}::", "unnest(NULL::").replace(f", ${at}::", ", NULL::")
-    return text
-
-
-_LOADED = frozenset(
-    "bool int2 int4 int8 float4 float8 numeric text varchar bpchar name date timestamp timestamptz bytea oid".split()
-)
-
-
-def _load_as_text(connection: Any) -> None:
-    """Values without a pandas type come as the server's text."""
-    from psycopg.errors import DataError
-    from psycopg.postgres import types
-    from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
-    from psycopg.types.string import TextLoader
-
-    for info in types:
-        if info.name not in _LOADED:
-            connection.adapters.register_loader(info.oid, TextLoader)
-        if info.array_oid:
-            connection.adapters.register_loader(info.array_oid, TextLoader)
-
-    def forgiving(base: Any) -> Any:
-        class Loader(base):  # type: ignore[misc]
-            """An infinity, or a year that Python does not have, stays text."""
-
-            def load(self, data: Any) -> Any:
-                try:
-                    return super().load(data)
-                except DataError:
-                    return bytes(data).decode()
-
-        return Loader
-
-    for name, base in (("date", DateLoader), ("timestamp", TimestampLoader), ("timestamptz", TimestamptzLoader)):
-        connection.adapters.register_loader(name, forgiving(base))
 
 
 def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
@@ -478,7 +455,7 @@ def _named_errors(
 ) -> Iterator[None]:
     import psycopg
 
-    shown, limits = statement.shown, statement.limits
+    excerpt, limits = statement.excerpt, statement.limits
     exceeds = f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes:"
     try:
         yield
@@ -487,28 +464,26 @@ def _named_errors(
         reason = diagnosis.message_primary or str(error).strip().partition("\n")[0]
         if any(table.kind == "v" for table, _ in tables.values()):
             reason = without_cells(state, reason)
-        found: Any = named(error, server)
+        refusal: Any = named(error, server)
         if expired.is_set():
-            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {shown}") from None
-        if isinstance(found, ConnectionRefusedByServer | ServerGone):
-            raise found from None
+            raise SQLFailed(f"the SQL was stopped after {limits.seconds:g} seconds: {excerpt}") from None
+        if isinstance(refusal, ConnectionRefusedByServer | ServerGone):
+            raise refusal from None
         if state == "57014":
             raise SQLFailed(
                 f"the SQL was stopped after {limits.seconds:g} seconds, by the server, or earlier by a limit of its "
-                f"own: {shown}"
+                f"own: {excerpt}"
             ) from error
         if _TOO_WIDE in reason:
-            raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {shown}") from None
-        if TOO_LARGE in reason:
-            raise SQLFailed(f"{exceeds} a text that it makes, or all of them together, is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} a row has more than {limits.memory // _RESULT_SHARE} MB: {excerpt}") from None
         if state == "53400":
-            raise SQLFailed(f"{exceeds} what the server writes to files is too large: {shown}") from None
+            raise SQLFailed(f"{exceeds} what the server writes to files is too large: {excerpt}") from None
         if state in ("25006", "42501"):
-            raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {shown}") from error
+            raise UnsafeSQL(f"PostgreSQL refused the SQL: {reason}: {excerpt}") from error
         if state == "42703":
             name = reason.partition('"')[2].partition('"')[0]
             reason += f" in {did_you_mean(name, sorted({column for _, own in tables.values() for column in own}))}"
         hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint and state[:2] != "P0" else ""
-        failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {shown}")
-        failed.retryable = found.retryable
+        failed = SQLFailed(f"PostgreSQL could not run the SQL: {reason}{hint}: {excerpt}")
+        failed.retryable = refusal.retryable
         raise failed from error

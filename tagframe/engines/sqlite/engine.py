@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -27,7 +27,6 @@ from tagframe.engines.base import (
 from tagframe.engines.cells import typed_frame, typed_series
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.sql_engine import SQLEngine
-from tagframe.engines.sql_text import Derivations, derivations, read_by_generated
 from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
 from tagframe.engines.sqlite.statement import SQLITE, run_statement
 from tagframe.errors import UnreadableTable
@@ -113,7 +112,7 @@ class SQLiteEngine(SQLEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
-        with self._connection(shape.name, kept=_kept_by_this_thread().get(self.path)) as connection:
+        with self._connection(shape.name, opened=_opened_by_this_thread().get(self.path)) as connection:
             rows = CHUNK_ROWS
             if self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
                 widths = "+".join(f"coalesce(max(length({name})), 0)" for name in names)
@@ -129,10 +128,14 @@ class SQLiteEngine(SQLEngine):
         with self._connection(table) as connection:
             yield _Rows(connection, table)
 
-    def derivations(self, columns: Collection[tuple[str, str]]) -> Derivations:
-        """Generated columns, by the definitions of their tables; views are no tables here."""
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of generated columns; views are no tables here."""
         with self._connection() as connection:
-            return derivations(columns, partial(_generated_from, connection), {})
+            return {
+                (table, column): text
+                for table in _table_names(connection)
+                for column, text in _generated(connection, table).items()
+            }
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Size, time and content of the file, and of its log with what a writer has not yet moved into it."""
@@ -142,13 +145,13 @@ class SQLiteEngine(SQLEngine):
     @contextmanager
     def kept_open(self) -> Iterator[None]:
         """Opening a file reads the definitions of all its tables: in a block they are read once."""
-        kept = _kept_by_this_thread()
+        connections = _opened_by_this_thread()
         with self._connection() as connection:
-            kept[self.path] = connection
+            connections[self.path] = connection
             try:
                 yield
             finally:
-                del kept[self.path]
+                del connections[self.path]
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[SQLitePushdown]:
@@ -167,21 +170,21 @@ class SQLiteEngine(SQLEngine):
 
     @contextmanager
     def _connection(
-        self, table: str | None = None, kept: sqlite3.Connection | None = None
+        self, table: str | None = None, opened: sqlite3.Connection | None = None
     ) -> Iterator[sqlite3.Connection]:
         what = f"table {table!r} of {self.path}" if table else str(self.path)
         try:
-            with nullcontext(kept) if kept is not None else closing(connect_readonly(self.path)) as connection:
+            with nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection:
                 yield connection
         except (sqlite3.Error, OSError) as error:
             raise UnreadableTable(f"{what} cannot be read: {error}") from error
 
 
-_kept = threading.local()
+_of_thread = threading.local()
 
 
-def _kept_by_this_thread() -> dict[Path, sqlite3.Connection]:
-    found: dict[Path, sqlite3.Connection] = _kept.__dict__.setdefault("by_path", {})
+def _opened_by_this_thread() -> dict[Path, sqlite3.Connection]:
+    found: dict[Path, sqlite3.Connection] = _of_thread.__dict__.setdefault("by_path", {})
     return found
 
 
@@ -204,16 +207,16 @@ class _Rows:
         return rowid_name(self._connection, self._table)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        shown = ", ".join(map(_qualified, columns)) or "NULL"
-        query = f"SELECT {shown} FROM {quoted(self._table)} AS t LIMIT ?"
+        selected = ", ".join(map(_qualified, columns)) or "NULL"
+        query = f"SELECT {selected} FROM {quoted(self._table)} AS t LIMIT ?"
         rows = self._connection.execute(query, [-1 if limit is None else limit]).fetchall()
         return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
 
     def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
         """Numbers are packed a chunk at a time: Python's numbers take ten times the memory."""
-        shown = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
+        selected = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
         chosen = "" if among is None else f" WHERE t.{self._rowid} IN (SELECT value FROM json_each(?))"
-        query = f"SELECT {shown} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
+        query = f"SELECT {selected} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
         values = [] if among is None else [json.dumps(among.tolist())]
         cursor = self._connection.execute(query, values)
         ids: list[RowNumbers] = []
@@ -253,19 +256,22 @@ def _table_names(connection: sqlite3.Connection) -> list[str]:
     return sorted(name for name in names if not name.lower().startswith("sqlite_"))
 
 
-def _generated_from(connection: sqlite3.Connection, table: str, column: str) -> list[tuple[str, str]]:
-    """The generated columns of a table that are computed of one."""
-    found = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    generated = [name for _, name, *_, hidden in found if hidden in (2, 3)]
-    if not generated:
-        return []
+def _generated(connection: sqlite3.Connection, table: str) -> dict[str, str]:
+    """The generated columns of a table, and the text that computes each; the whole table's, if that is not clear."""
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    names = [name for _, name, *_, kind in rows if kind in (2, 3)]
+    if not names:
+        return {}
+    import sqlglot
+    from sqlglot import exp
+
     (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
-    names = [name for _, name, *_ in found]
-    return [
-        (table, one)
-        for one in generated
-        if column.casefold() in map(str.casefold, read_by_generated(one, definition, names))
-    ]
+    try:
+        made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
+        parts = {column.name.casefold(): column.sql(dialect="sqlite") for column in made}
+    except sqlglot.errors.SqlglotError:
+        parts = {}
+    return {name: parts.get(name.casefold(), definition) for name in names}
 
 
 def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.Data
     request = {
         "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
-        "tables": {name: (readable.table, list(readable.hidden)) for name, readable in statement.tables.items()},
+        "tables": {name: (readable.table, list(readable.columns)) for name, readable in statement.tables.items()},
         "relations": list(statement.relations),
         "copied": copied,
         "functions": list(_FUNCTIONS),
@@ -211,21 +211,22 @@ class RowsOnly(Engine):
     """Tables that are read whole; statements run over a copy of them in SQLite's memory."""
 
     dialect = SQLITE
+    is_copied = True
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """See the class."""
-        shapes = {shape.name: shape for shape in self.shapes()}
-        copies = {}
-        for name, readable in statement.tables.items():
-            columns = [column for column in shapes[readable.table].columns if column not in readable.hidden]
-            copies[name] = relation(self.scan(readable.table, columns, 1 if statement.explain else None))
+        limit = 1 if statement.explain else None
+        copies = {
+            name: relation(self.scan(readable.table, readable.columns, limit))
+            for name, readable in statement.tables.items()
+        }
         return run_statement(replace(statement, tables={}, relations={**copies, **statement.relations}), file=None)
 
 
 # --- relations as a database ------------------------------------------------------------------------------------------
 
-_MOST_KEPT = 256 * 2**20
-_kept: dict[str, bytes] = {}
+_MOST_IMAGES = 256 * 2**20
+_images: dict[str, bytes] = {}
 _lock = threading.Lock()
 
 
@@ -242,10 +243,10 @@ def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
         return None, b""
     key = _digest(relations)
     with _lock:
-        image = _kept.pop(key, None) or _serialised(relations)
-        _kept[key] = image
-        while sum(map(len, _kept.values())) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+        image = _images.pop(key, None) or _serialised(relations)
+        _images[key] = image
+        while sum(map(len, _images.values())) > _MOST_IMAGES:
+            del _images[next(iter(_images))]
     return key, image
 
 
@@ -283,8 +284,8 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
                     made.create_index([by.decode()], index_name=f"{name} by key")
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                said = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
-                raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {said}") from error
+                reason = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
+                raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
         return connection.serialize()
 
 

@@ -54,7 +54,7 @@ class Worker:
             # Beside a database in WAL mode a small file may be written.
             bound("RLIMIT_FSIZE", _LARGEST_FILE)
             readable = _present(connection, request)
-            connection.set_authorizer(_authorizer(readable, _hidden_names(connection, request), request["functions"]))
+            connection.set_authorizer(_authorizer(readable, _other_tables(connection, request), request["functions"]))
             return _rows(connection, request, self._memory // _RESULT_SHARE)
         except MemoryError:
             self.is_spent = True
@@ -108,28 +108,29 @@ class Worker:
 
 
 def _present(connection: sqlite3.Connection, request: Request) -> Mapping[tuple[str, str], frozenset[str]]:
-    """Give tables the names of the statement, without their hidden columns; (database, table) → readable columns."""
+    """Give tables the names of the statement, with the columns that it may read, by (database, table)."""
 
     def columns(database: str, table: str) -> list[str]:
         rows = connection.execute(f"PRAGMA {database}.table_xinfo({quoted(table)})").fetchall()
         if not rows:
             raise sqlite3.OperationalError(f"no such table: {table}")
-        return [name for _, name, _, _, _, _, hidden in rows if hidden != 1]
+        return [name for _, name, _, _, _, _, is_internal in rows if is_internal != 1]
 
     connection.execute("PRAGMA query_only = OFF")
     readable = {("main", name): frozenset(columns("main", name)) for name in request["relations"]}
-    for name, (table, hidden) in request["tables"].items():
-        own = [column for column in columns("source", table) if column not in hidden]
+    for name, (table, allowed) in request["tables"].items():
+        every = columns("source", table)
+        own = [column for column in every if column in allowed]
         readable["source", table] = frozenset(own)
-        if name != table or hidden:
-            shown = ", ".join(map(quoted, own))
-            connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {shown} FROM source.{quoted(table)}")
+        if name != table or own != every:
+            listed = ", ".join(map(quoted, own)) or "NULL AS nothing"
+            connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {listed} FROM source.{quoted(table)}")
             readable["temp", name] = readable["source", table]
     connection.execute("PRAGMA query_only = ON")
     return readable
 
 
-def _hidden_names(connection: sqlite3.Connection, request: Request) -> frozenset[str]:
+def _other_tables(connection: sqlite3.Connection, request: Request) -> frozenset[str]:
     """The names, in lower case, of all tables that are there and that the statement may not read."""
     names = {"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema", "sqlite_sequence"}
     databases = ["main", *(["source"] if request["file"] is not None else [])]
@@ -149,7 +150,7 @@ def ascii_lower(name: str) -> str:
 
 
 def _authorizer(
-    readable: Mapping[tuple[str, str], frozenset[str]], hidden: frozenset[str], functions: frozenset[str]
+    readable: Mapping[tuple[str, str], frozenset[str]], others: frozenset[str], functions: frozenset[str]
 ) -> Callable[[int, str | None, str | None, str | None, str | None], int]:
     def authorize(action: int, first: str | None, second: str | None, database: str | None, _view: str | None) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
@@ -160,7 +161,7 @@ def _authorizer(
             return sqlite3.SQLITE_DENY
         if not second:
             # A table of which no column is read, by the name in the statement; it may be that of a subquery.
-            return sqlite3.SQLITE_DENY if ascii_lower(first) in hidden else sqlite3.SQLITE_OK
+            return sqlite3.SQLITE_DENY if ascii_lower(first) in others else sqlite3.SQLITE_OK
         columns = readable.get((database or "", first), ())
         return sqlite3.SQLITE_OK if second in columns or (columns and second == "ROWID") else sqlite3.SQLITE_DENY
 

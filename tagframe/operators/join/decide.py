@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.display import Shown
+from tagframe.display import Displayable
 from tagframe.lm import Bound
 from tagframe.lm.pricing import tokens_of
 from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
-from tagframe.operators.join.labels import SAMPLE, Audit, Labels, ask_by_labels, joined_by
+from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, Labels, ask_by_labels, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
-from tagframe.operators.packing import most_asked
+from tagframe.operators.packing import max_prompts
 from tagframe.operators.step_generators import Step, bounded, counted
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
@@ -34,7 +34,7 @@ PLAN_TOKENS = 900
 
 
 @dataclass(frozen=True, repr=False)
-class ClaimReport(Shown):
+class ClaimReport(Displayable):
     """``result.tag.claim_report`` of ``sem_join``.
 
     Attributes:
@@ -49,7 +49,7 @@ class ClaimReport(Shown):
         dropped: why labels were not used, or "".
         recall: the share of the true pairs that were found: for labels estimated by the audit, for blocks bounded by
             the calibration; 1 if every pair was asked.
-        told: how candidates were chosen, or "".
+        candidates: how they were chosen, or "".
     """
 
     way: str
@@ -61,7 +61,7 @@ class ClaimReport(Shown):
     audit: Audit | None = None
     dropped: str = ""
     recall: float = 1.0
-    told: str = ""
+    candidates: str = ""
 
     def __str__(self) -> str:
         pairs = self.left_rows * self.right_rows
@@ -72,8 +72,8 @@ class ClaimReport(Shown):
             lines.append(f"  {self.audit}.")
         if self.dropped:
             lines.append(f"Labels were not used: {self.dropped}.")
-        if self.told:
-            lines.append(f"Pairs: {self.told}.")
+        if self.candidates:
+            lines.append(f"Pairs: {self.candidates}.")
         lines.append(f"Prompts: {', '.join(f'{count:,} {stage}' for stage, count in self.prompts.items()) or 'none'}.")
         return "\n".join(lines)
 
@@ -105,8 +105,8 @@ class Decision:
     def to_frame(self) -> pd.DataFrame:
         """The pairs: columns ``left``, ``right`` and ``reason``."""
         pairs = zip(self.left.tolist(), self.right.tolist(), strict=True)
-        told = any(reason is not None for reason in self.reasons.values())
-        reasons = [self.reasons.get(pair) for pair in pairs] if told else [None] * len(self.left)
+        explained = any(reason is not None for reason in self.reasons.values())
+        reasons = [self.reasons.get(pair) for pair in pairs] if explained else [None] * len(self.left)
         return pd.DataFrame({"left": self.left, "right": self.right, "reason": pd.array(reasons, dtype="string")})
 
 
@@ -117,15 +117,17 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
     what labels and blocks are measured by.
     """
     rows, pairs = len(judge.left) + len(judge.right), len(judge.left) * len(judge.right)
-    if plan == "pairs" or (plan == "auto" and pairs <= SAMPLE):
+    if plan == "pairs" or (plan == "auto" and pairs <= SAMPLE_PAIRS):
         every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
-        (verdicts, told), asked = yield from counted(judge.judge_packed(every, size))
-        return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": asked}, told=told))
+        (verdicts, remark), count = yield from counted(judge.judge_packed(every, size))
+        return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": count}, candidates=remark))
     dropped = ""
     if plan == "auto" and (costs := _costs(judge, size))["blocks"] <= costs["labels"]:
         plan, dropped = "blocks", f"they would cost about {costs['labels']:,} tokens, and blocks {costs['blocks']:,}"
     # The plan, labels, the sample and pairs of equal rows; then blocks, if the labels cannot decide the claim.
-    labelled = 0 if plan == "blocks" else 1 + most_asked(rows, size) + SAMPLE + min(len(judge.left), len(judge.right))
+    labelled = (
+        0 if plan == "blocks" else 1 + max_prompts(rows, size) + SAMPLE_PAIRS + min(len(judge.left), len(judge.right))
+    )
     return (yield from bounded(_decide(judge, plan, recall, size, dropped), Bound(labelled + judge.allow())))
 
 
@@ -140,29 +142,29 @@ def _decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int, dropp
         dropped: why labels are not used, or "".
     """
     prompts: dict[str, int] = {}
-    found: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
+    label_plan: ClaimPlan | None = plan if isinstance(plan, ClaimPlan) else None
     audit = None
     if plan == "auto":
         answer = yield from ask_plan(judge.claim, judge.left, judge.right)
         prompts["plan"] = 1
         if isinstance(answer, ClaimPlan):
-            found = answer
+            label_plan = answer
         else:
             dropped = (
                 f"the plan failed: {answer}"
                 if isinstance(answer, Exception)
                 else "the model says that labels cannot decide this claim"
             )
-    if found is not None:
-        labels, audit = yield from ask_by_labels(judge, found, size)
-        prompts |= {"labels": labels.asked, "pairs of the sample": audit.prompts}
+    if label_plan is not None:
+        labels, audit = yield from ask_by_labels(judge, label_plan, size)
+        prompts |= {"labels": labels.prompts, "pairs of the sample": audit.prompts}
         if audit.agrees:
             return (yield from _by_labels(judge, labels, audit, prompts))
         dropped = "they disagree with direct answers"
     candidates = yield from ask_candidates(judge, recall)
     prompts["blocks"] = candidates.prompts
-    chosen = {"recall": candidates.recall, "told": candidates.told}
-    labelled = {"plan": found, "audit": audit, "dropped": dropped}
+    chosen = {"recall": candidates.recall, "candidates": candidates.how}
+    labelled = {"plan": label_plan, "audit": audit, "dropped": dropped}
     report = _report(judge, "blocks", len(candidates.verdicts.true), prompts, **labelled, **chosen)
     return _decided(candidates.verdicts, report)
 
@@ -175,7 +177,7 @@ def _costs(judge: Judge, size: int) -> dict[str, int]:
     lines = {*judge.left.alone, *judge.right.alone}  # a row that is on both sides is labelled once
     of_pair = sum(count // max(len(side), 1) for count, side in zip(tokens, judge.sides, strict=True))
     labels = math.ceil(len(lines) / size) * CALL_TOKENS + sum(map(tokens_of, lines))
-    return {"labels": PLAN_TOKENS + labels + SAMPLE * (CALL_TOKENS + of_pair), "blocks": blocks}
+    return {"labels": PLAN_TOKENS + labels + SAMPLE_PAIRS * (CALL_TOKENS + of_pair), "blocks": blocks}
 
 
 def decide_some(judge: Judge, limit: int) -> Step[Decision]:
@@ -190,25 +192,25 @@ def decide_some(judge: Judge, limit: int) -> Step[Decision]:
         for shift in range(across)
         for number, one in enumerate(lefts)
     ]
-    verdicts, done, asked = Verdicts(), 0, 0
+    verdicts, done, pairs = Verdicts(), 0, 0
     bound = Bound(judge.allow(), len(blocks))
     guess = json.dumps([["L1", "R1", *["both say so"] * judge.explained]])
     while done < len(blocks) and len(verdicts.true) < limit:
-        several, some = next_round(asked, len(verdicts.true), limit), 0
+        several, some = next_round(pairs, len(verdicts.true), limit), 0
         while done + some < len(blocks) and sum(map(len, blocks[done : done + some])) < several:
             some += 1
         verdicts.add((yield from bounded(judge.judge_blocks(blocks[done : done + some], guess), bound)))
-        asked += sum(map(len, blocks[done : done + some]))
+        pairs += sum(map(len, blocks[done : done + some]))
         done += some
-    told = f"{done:,} of {len(blocks):,} blocks were asked, until {limit:,} pairs were found"
-    decision = _decided(verdicts, _report(judge, "blocks", len(verdicts.true), {"blocks": done}, told=told))
+    remark = f"{done:,} of {len(blocks):,} blocks were asked, until {limit:,} pairs were found"
+    decision = _decided(verdicts, _report(judge, "blocks", len(verdicts.true), {"blocks": done}, candidates=remark))
     decision.not_asked = set(range(len(judge.left))) - {row for block in blocks[:done] for row in block.left}
     return decision
 
 
 def _report(judge: Judge, way: str, matched: int, prompts: dict[str, int], **facts: Any) -> ClaimReport:
-    asked = prompts if way == "blocks" else {stage: count for stage, count in prompts.items() if count}
-    return ClaimReport(way, len(judge.left), len(judge.right), matched, asked, **facts)
+    stages = prompts if way == "blocks" else {stage: count for stage, count in prompts.items() if count}
+    return ClaimReport(way, len(judge.left), len(judge.right), matched, stages, **facts)
 
 
 def _decided(verdicts: Verdicts, report: ClaimReport) -> Decision:
@@ -225,21 +227,21 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
     """The decision from valid labels; pairs that were asked directly keep their answers."""
     plan = labels.plan
     allowed = plan.allowed()
-    said, reasons = dict(audit.answers), dict(audit.reasons)
+    answers, reasons = dict(audit.answers), dict(audit.reasons)
     failed_left: dict[int, Exception] = {}
-    same = [pair for pair in _same_pairs(judge) if pair not in said]
+    same = [pair for pair in _same_pairs(judge) if pair not in answers]
     if audit.same == "asked":
         verdicts = yield from judge.judge_each(same)
         prompts["pairs of equal rows"] = len(same)
-        said |= {pair: pair in verdicts.true for pair in same}
+        answers |= {pair: pair in verdicts.true for pair in same}
         reasons |= verdicts.true
         for block, error in verdicts.failed:
             failed_left |= dict.fromkeys(block.left, error)
     elif audit.same == "turned":
         for left, right in same:
             known = labels.left[left] >= 0 and labels.right[right] >= 0
-            said[left, right] = bool(known and not allowed[labels.left[left], labels.right[right]])
-    lefts, rights = _overruled(joined_by(labels), said)
+            answers[left, right] = bool(known and not allowed[labels.left[left], labels.right[right]])
+    lefts, rights = _overruled(joined_by(labels), answers)
     if judge.explained:
         for pair in zip(lefts.tolist(), rights.tolist(), strict=True):
             one, other = (plan.labels[codes[row]] for codes, row in zip((labels.left, labels.right), pair, strict=True))
@@ -257,15 +259,15 @@ def _same_pairs(judge: Judge) -> list[Pair]:
 
 
 def _overruled(
-    pairs: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], said: dict[Pair, bool]
+    pairs: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], answers: dict[Pair, bool]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The pairs, corrected by direct answers: false ones removed, true ones added."""
-    if not said:
+    if not answers:
         return pairs
-    width = 1 + max(int(pairs[1].max(initial=0)), *(right for _, right in said))
+    width = 1 + max(int(pairs[1].max(initial=0)), *(right for _, right in answers))
     keys = pairs[0] * width + pairs[1]
-    no = _keys([pair for pair, truth in said.items() if not truth], width)
-    yes = _keys([pair for pair, truth in said.items() if truth], width)
+    no = _keys([pair for pair, truth in answers.items() if not truth], width)
+    yes = _keys([pair for pair, truth in answers.items() if truth], width)
     keys = np.union1d(np.setdiff1d(keys, no), yes)
     return keys // width, keys % width
 

@@ -18,12 +18,12 @@ from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
 from tagframe.operators.step_generators import Step, gather
 
-SHOWN = 4
+PLAN_ROWS = 4
 """The number of rows of each side that the model sees for its plan, spread over the frame."""
-SHOWN_BYTES = 600
+MAX_ROW_BYTES = 600
 PLAN_TOKENS = 1024
 """Room for the longest list of labels, with their pairs."""
-MOST_LABELS = 60
+MAX_LABELS = 60
 
 _TASK = f"""You plan how to join two tables by a claim about a row of the left and one of the right one. {FIELD_RULE} \
 {FENCE_RULE}
@@ -56,9 +56,9 @@ class ClaimPlan:
     pairs: tuple[tuple[str, str], ...] | None = None
 
     def __str__(self) -> str:
-        asked = f"each row: {self.left}" if self.left == self.right else f"left: {self.left}; right: {self.right}"
+        questions = f"each row: {self.left}" if self.left == self.right else f"left: {self.left}; right: {self.right}"
         together = "equal labels" if self.pairs is None else ", ".join(f"{a} with {b}" for a, b in self.pairs)
-        return f"{asked} One of {', '.join(self.labels)}; {together} go together."
+        return f"{questions} One of {', '.join(self.labels)}; {together} go together."
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Which labels go together: shape (labels, labels)."""
@@ -95,10 +95,10 @@ def parse_plan(text: str) -> ClaimPlan | NoLabels:
         raise AnswerRejected(f'"left" and "right" are questions; got {left!r:.100} and {right!r:.100}')
     if (
         not _is_texts(labels)
-        or not 2 <= len(labels) <= MOST_LABELS
+        or not 2 <= len(labels) <= MAX_LABELS
         or len({one.lower() for one in labels}) < len(labels)
     ):
-        raise AnswerRejected(f'"labels" are 2 to {MOST_LABELS} texts, each once; got {labels!r:.200}')
+        raise AnswerRejected(f'"labels" are 2 to {MAX_LABELS} texts, each once; got {labels!r:.200}')
     return ClaimPlan(left, right, tuple(labels), _pairs(plan.get("pairs"), labels))
 
 
@@ -119,9 +119,9 @@ def _pairs(pairs: Any, labels: Sequence[str]) -> tuple[tuple[str, str], ...] | N
 
 def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels | Exception]:
     """The model's plan for a claim as written in a prompt, or the error if that failed."""
-    shown = "\n\n".join(f"Some {side.name} rows:\n{fence(_some(side), side.name)}" for side in (left, right))
+    samples = "\n\n".join(f"Some {side.name} rows:\n{fence(_some(side), side.name)}" for side in (left, right))
     prompt = Prompt(
-        (Message("system", _TASK), Message("user", f"{shown}\n\nClaim: {claim}\nAnswer with the JSON object:"))
+        (Message("system", _TASK), Message("user", f"{samples}\n\nClaim: {claim}\nAnswer with the JSON object:"))
     )
     guess = {"left": "Which is it?", "right": "Which is it?", "labels": ["this", "that"], "pairs": "equal"}
     (completion,) = yield from gather(Batch([prompt], parse_plan, max_tokens=PLAN_TOKENS, guess=json.dumps(guess)))
@@ -132,5 +132,5 @@ def ask_plan(claim: str, left: Side, right: Side) -> Step[ClaimPlan | NoLabels |
 
 
 def _some(side: Side) -> list[str]:
-    rows = np.unique(np.linspace(0, len(side) - 1, min(SHOWN, len(side))).round().astype(int))
-    return [shortened(side.lines[row], SHOWN_BYTES) for row in rows]
+    rows = np.unique(np.linspace(0, len(side) - 1, min(PLAN_ROWS, len(side))).round().astype(int))
+    return [shortened(side.lines[row], MAX_ROW_BYTES) for row in rows]

@@ -23,16 +23,16 @@ from tagframe.operators.step_generators import Step, counted, together
 from tagframe.operators.text_nearness import row_text, shared_words
 from tagframe.operators.values import choice_value, reading
 
-PILOT = 20
+MAX_PILOT_ROWS = 20
 """The most rows of each side that are labelled first: labels that cannot decide the claim are dropped before the other
 rows are paid for."""
 JOINED, NEAR, FAR, SAME = 16, 10, 10, 4
 """How many pairs are asked directly: joined by the labels; not joined, though similar; not joined; of equal rows."""
-SAMPLE = JOINED + NEAR + FAR + SAME
-LEAST_PRECISION, LEAST_RECALL = 0.7, 0.6
+SAMPLE_PAIRS = JOINED + NEAR + FAR + SAME
+MIN_PRECISION, MIN_RECALL = 0.7, 0.6
 """Limits on the sample. They are low: the sample is small, direct answers have errors too, and two labels can both be
 wrong."""
-SEEN = 128
+MAX_COMPARED_ROWS = 128
 """The number of rows of each side among which similar pairs (by shared words) are drawn."""
 SEED = 7
 
@@ -48,14 +48,14 @@ class Labels:
         left: by distinct left row, the number of its label, or -1 if it has none.
         right: the same for the right side.
         failed: by side, rows without an answer and their errors.
-        asked: the number of prompts.
+        prompts: the number that were sent.
     """
 
     plan: ClaimPlan
     left: npt.NDArray[np.intp]
     right: npt.NDArray[np.intp]
     failed: dict[str, dict[int, Exception]] = field(default_factory=lambda: {"left": {}, "right": {}})
-    asked: int = 0
+    prompts: int = 0
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Audit:
     """The labels compared with direct answers.
 
     Attributes:
-        asked: the number of pairs that were asked and answered, by stratum: "joined" by the labels, not joined though
+        judged: the number of pairs that were asked and answered, by stratum: "joined" by the labels, not joined though
             similar ("near"), not joined ("far"), of equal rows ("same").
         true: by stratum, the number of pairs for which the claim is true.
         precision: the estimated share of the joined pairs that are true.
@@ -74,7 +74,7 @@ class Audit:
         prompts: how many pairs were asked.
     """
 
-    asked: dict[str, int] = field(default_factory=dict)
+    judged: dict[str, int] = field(default_factory=dict)
     true: dict[str, int] = field(default_factory=dict)
     precision: float = 0.0
     recall: float = 0.0
@@ -86,30 +86,30 @@ class Audit:
     @property
     def agrees(self) -> bool:
         """Whether the labels are good enough to be used."""
-        return self.precision >= LEAST_PRECISION and self.recall >= LEAST_RECALL
+        return self.precision >= MIN_PRECISION and self.recall >= MIN_RECALL
 
     def __str__(self) -> str:
-        told = [
-            f"{self.true[name]} of {self.asked[name]} {what} are true"
+        shares = [
+            f"{self.true[name]} of {self.judged[name]} {what} are true"
             for name, what in (
                 ("joined", "pairs that the labels join"),
                 ("near", "similar pairs that they do not join"),
                 ("far", "other pairs that they do not join"),
             )
-            if self.asked.get(name)
+            if self.judged.get(name)
         ]
         return (
-            f"asked directly, {', '.join(told) or 'nothing'}: precision about {self.precision:.2f}, recall about "
+            f"asked directly, {', '.join(shares) or 'nothing'}: precision about {self.precision:.2f}, recall about "
             f"{self.recall:.2f}"
         )
 
     def estimate(self, sizes: dict[str, int]) -> None:
         """Precision, and recall as true pairs that are joined among all true pairs, by the sizes of the strata."""
-        shares = {name: self.true[name] / asked if asked else 0.0 for name, asked in self.asked.items()}
+        shares = {name: self.true[name] / count if count else 0.0 for name, count in self.judged.items()}
         self.precision = shares.get("joined", 0.0)
-        found = self.precision * sizes["joined"]
+        true_joined = self.precision * sizes["joined"]
         missed = sum(shares.get(name, 0.0) * sizes[name] for name in ("near", "far"))
-        self.recall = found / (found + missed) if found + missed else 0.0
+        self.recall = true_joined / (true_joined + missed) if true_joined + missed else 0.0
 
 
 def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[Labels, Audit]]:
@@ -123,17 +123,17 @@ def ask_by_labels(judge: Judge, plan: ClaimPlan, size: int = 1) -> Step[tuple[La
     labels = Labels(plan, np.full(len(judge.left), -1, dtype=np.intp), np.full(len(judge.right), -1, dtype=np.intp))
     audit = Audit()
     rng = np.random.default_rng(SEED)
-    pilot = [_drawn(np.arange(len(side)), PILOT, rng) for side in judge.sides]
+    pilot = [_drawn(np.arange(len(side)), MAX_PILOT_ROWS, rng) for side in judge.sides]
     ask = _Labeller(judge, labels, size)
     yield from ask.steps(*pilot)
     yield from _ask_strata(judge, labels, audit, pilot, {"joined": JOINED, "far": FAR}, rng)
-    if audit.asked["joined"] and not audit.agrees:
+    if audit.judged["joined"] and not audit.agrees:
         return labels, audit
     yield from ask.steps(
         *(np.setdiff1d(np.arange(len(side)), rows) for side, rows in zip(judge.sides, pilot, strict=True))
     )
-    seen = [_drawn(np.arange(len(side)), SEEN, rng) for side in judge.sides]
-    wanted = {"joined": JOINED - audit.asked["joined"], "near": NEAR, "same": SAME}
+    seen = [_drawn(np.arange(len(side)), MAX_COMPARED_ROWS, rng) for side in judge.sides]
+    wanted = {"joined": JOINED - audit.judged["joined"], "near": NEAR, "same": SAME}
     yield from _ask_strata(judge, labels, audit, seen, wanted, rng)
     return labels, audit
 
@@ -157,16 +157,16 @@ class _Labeller:
             new[question].update((side.alone[row], None) for row in rows if side.alone[row] not in known)
         steps = [ask_packed(self._question(question), list(lines), self.size) for question, lines in new.items()]
         answers, prompts = yield from counted(together(steps))
-        self.labels.asked += prompts
+        self.labels.prompts += prompts
         for (question, lines), replies in zip(new.items(), answers, strict=True):
             self.known[question].update(zip(lines, replies, strict=True))
-        for (side, rows, question), found in zip(sides, (self.labels.left, self.labels.right), strict=True):
+        for (side, rows, question), labels_of in zip(sides, (self.labels.left, self.labels.right), strict=True):
             for row in rows.tolist():
                 reply = self.known[question][side.alone[row]]
                 if reply.error is not None:
                     self.labels.failed[side.name][row] = reply.error
                 elif isinstance(reply.value, tuple):
-                    found[row] = plan.labels.index(reply.value[0])
+                    labels_of[row] = plan.labels.index(reply.value[0])
 
     def _question(self, text: str) -> Question[tuple[Any, ...]]:
         plan = self.labels.plan
@@ -216,17 +216,17 @@ def _ask_strata(
         name: [(int(lefts[one]), int(rights[other])) for one, other in _drawn(strata[name], most, rng)]
         for name, most in wanted.items()
     }
-    asked = yield from together(
+    completed = yield from together(
         [judge.ask_each(pairs, str(name in ("joined", "same"))) for name, pairs in drawn.items()]
     )
-    for (name, pairs), completions in zip(drawn.items(), asked, strict=True):
+    for (name, pairs), completions in zip(drawn.items(), completed, strict=True):
         audit.prompts += len(pairs)
         known = [
             (pair, *completion.value)
             for pair, completion in zip(pairs, completions, strict=True)
             if completion.value is not None and completion.value[0] is not UNSURE
         ]
-        audit.asked[name] = audit.asked.get(name, 0) + len(known)
+        audit.judged[name] = audit.judged.get(name, 0) + len(known)
         audit.true[name] = audit.true.get(name, 0) + sum(truth for _, truth, _ in known)
         audit.answers |= {pair: truth for pair, truth, _ in known}
         audit.reasons |= {pair: reason for pair, truth, reason in known if truth}

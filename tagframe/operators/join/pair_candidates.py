@@ -21,71 +21,71 @@ from tagframe.operators.join.sides import Side
 from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text
 
-SAMPLED = 32
+SAMPLED_ROWS = 32
 """The number of rows that are asked against all of the other side, at a time."""
-LEAST_ROWS = 4 * SAMPLED
+MIN_ROWS_TO_SAMPLE = 4 * SAMPLED_ROWS
 """The fewest rows of a side for which sampling is worth it."""
-TOGETHER = 16
+CANDIDATES_A_PROMPT = 16
 """The number of candidates of one row in one prompt."""
 DELTA = 0.1
 """The probability that the bound on the recall does not hold."""
 SEED = 11
-_CHUNK = 512
+_CHUNK_ROWS = 512
 
 
 @dataclass
-class Found:
+class Candidates:
     """The answers about pairs.
 
     Attributes:
         verdicts: of the pairs that were asked.
         recall: the lowest recall of the candidates, with probability 1 - DELTA; 1 if every pair was asked.
         prompts: the number of prompts, without the halves of blocks whose answers could not be read.
-        told: how the candidates were chosen, as a text.
+        how: how the candidates were chosen, as a text.
     """
 
     verdicts: Verdicts
     recall: float = 1.0
     prompts: int = 0
-    told: str = "every pair was asked, in blocks"
+    how: str = "every pair was asked, in blocks"
 
 
-def ask_candidates(judge: Judge, recall: float) -> Step[Found]:
+def ask_candidates(judge: Judge, recall: float) -> Step[Candidates]:
     """The verdicts of all pairs that may match, in blocks.
 
     Args:
         judge: asks about pairs.
         recall: the least share of the matches to find.
     """
-    found = Found(Verdicts())
+    candidates = Candidates(Verdicts())
     sampled, other = (judge.left, judge.right) if len(judge.left) >= len(judge.right) else (judge.right, judge.left)
     order = np.random.default_rng(SEED).permutation(len(sampled))
     done = 0
-    embedder = get_embedder() if len(sampled) >= LEAST_ROWS and recall < 1 else None
+    embedder = get_embedder() if len(sampled) >= MIN_ROWS_TO_SAMPLE and recall < 1 else None
     if embedder is not None:
         vectors, others = (
             encoded(embedder, [row_text(line) for line in side.lines], "passage") for side in (sampled, other)
         )
-        while done + SAMPLED <= len(sampled) // 2:
-            yield from _ask(judge, found, _blocks(judge, np.sort(order[done : done + SAMPLED])))
-            done += SAMPLED
-            matches = _matches(found.verdicts, sampled is judge.left, order[:done])
+        while done + SAMPLED_ROWS <= len(sampled) // 2:
+            yield from _ask(judge, candidates, _blocks(judge, np.sort(order[done : done + SAMPLED_ROWS])))
+            done += SAMPLED_ROWS
+            matches = _matches(candidates.verdicts, sampled is judge.left, order[:done])
             near = _nearest(matches, order[done:], vectors, others, recall)
             if near is None:
                 continue
             blocks = _candidate_blocks(near, judge, sampled, other)
             if len(blocks) < len(_blocks(judge, order[done:])):
-                yield from _ask(judge, found, blocks)
-                found.recall, found.told = near.recall, near.told
-                return found
+                yield from _ask(judge, candidates, blocks)
+                candidates.recall, candidates.how = near.recall, near.how
+                return candidates
             break
-    yield from _ask(judge, found, _blocks(judge, np.sort(order[done:])))
-    return found
+    yield from _ask(judge, candidates, _blocks(judge, np.sort(order[done:])))
+    return candidates
 
 
-def _ask(judge: Judge, found: Found, blocks: Sequence[Block]) -> Step[None]:
-    found.verdicts.add((yield from judge.judge_blocks(blocks)))
-    found.prompts += len(blocks)
+def _ask(judge: Judge, candidates: Candidates, blocks: Sequence[Block]) -> Step[None]:
+    candidates.verdicts.add((yield from judge.judge_blocks(blocks)))
+    candidates.prompts += len(blocks)
 
 
 def _blocks(judge: Judge, rows: npt.NDArray[np.intp]) -> list[Block]:
@@ -115,12 +115,12 @@ class _Near:
     Attributes:
         of: the candidates by row.
         recall: the bound.
-        told: how they were chosen.
+        how: how they were chosen.
     """
 
     of: dict[int, npt.NDArray[np.intp]]
     recall: float
-    told: str
+    how: str
 
 
 def _nearest(
@@ -147,18 +147,18 @@ def _nearest(
         if limit is None:
             continue
         of: dict[int, npt.NDArray[np.intp]] = {}
-        for start in range(0, len(rows), _CHUNK):
-            chunk = rows[start : start + _CHUNK]
+        for start in range(0, len(rows), _CHUNK_ROWS):
+            chunk = rows[start : start + _CHUNK_ROWS]
             similar = vectors[chunk] @ others.T
             for row, line in zip(chunk.tolist(), similar, strict=True):
                 order = np.argsort(-line, kind="stable")
                 of[row] = order[: int(limit[0])] if by_rank else order[: int((line >= -limit[0]).sum())]
         how = f"its {int(limit[0])} nearest rows" if by_rank else f"rows of similarity {-limit[0]:.2f} or more"
-        told = (
+        how_chosen = (
             f"all matches of {len(matches)} rows are known; each other row was compared only with {how}, which finds "
             f"at least {limit[1]:.0%} of the matches (with probability {1 - DELTA:.0%})"
         )
-        chosen.append(_Near(of, limit[1], told))
+        chosen.append(_Near(of, limit[1], how_chosen))
     return min(chosen, key=lambda near: sum(map(len, near.of.values())), default=None)
 
 
@@ -223,6 +223,6 @@ def _beta_share(x: float, a: float, b: float) -> float:
 def _candidate_blocks(near: _Near, judge: Judge, sampled: Side, other: Side) -> list[Block]:
     blocks = []
     for row, candidates in near.of.items():
-        for pack in packs((int(one) for one in candidates), other, TOGETHER):
+        for pack in packs((int(one) for one in candidates), other, CANDIDATES_A_PROMPT):
             blocks.append(Block((row,), pack) if sampled is judge.left else Block(pack, (row,)))
     return blocks

@@ -30,13 +30,13 @@ from tagframe.operators.row_question import (
 )
 from tagframe.operators.step_generators import Step, gather, gather_alike, stops_all, together
 
-SIDE_ROWS = 8
+MAX_SIDE_ROWS = 8
 """The most rows of each side in one prompt: 64 pairs."""
-WAVE = 2_000
+MAX_PAIRS_A_ROUND = 2_000
 """The number of prompts that are made at a time: those of a million pairs would fill the memory."""
-PAIRS_ALONE = 8
+MAX_PAIRS_SPLIT_SINGLY = 8
 """A broken block of more pairs is asked again in halves; one of so many pairs or fewer, pair by pair."""
-SIDE_BYTES = 6_000
+MAX_SIDE_BYTES = 6_000
 """The most bytes of the rows of one side in one prompt, except for a single row."""
 
 _ONE = (
@@ -141,7 +141,7 @@ class Judge:
     def allow(self) -> int:
         """Allow the repair of one broken block, or four prompts a block; returns the largest number of prompts."""
         blocks = math.prod(len(packs(range(len(side)), side)) for side in self.sides)
-        self.again[0] = max(4 * blocks, 2 * SIDE_ROWS**2)  # a row that cannot be read breaks each of its blocks
+        self.again[0] = max(4 * blocks, 2 * MAX_SIDE_ROWS**2)  # a row that cannot be read breaks each of its blocks
         return blocks + min(self.again[0], 2 * len(self.left) * len(self.right))
 
     def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
@@ -149,9 +149,9 @@ class Judge:
         form = _ONE_EXPLAINED if self.explained else _ONE_FORM
         opening: list[Message] = [Message("system", f"{_ONE} Answer {UNSURE_WHERE}.\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
-            opening += [Message("user", _shown(left, right)), Message("assistant", _solved(truth, self.explained))]
+            opening += [Message("user", _fenced(left, right)), Message("assistant", _solved(truth, self.explained))]
         prompts = [
-            Prompt((*opening, Message("user", f"{_shown(self.left.lines[left], self.right.lines[right])}\n{form}")))
+            Prompt((*opening, Message("user", f"{_fenced(self.left.lines[left], self.right.lines[right])}\n{form}")))
             for left, right in self._one_way(pairs)
         ]
         batch: Batch[Any] = Batch(
@@ -195,8 +195,8 @@ class Judge:
         question = claim_question(
             self.claim, turns, explains=self.explained, window=self.window, guess=("True", "False")
         )
-        asked = self._one_way(pairs)
-        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in asked]
+        one_way = self._one_way(pairs)
+        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in one_way]
         replies = yield from ask_rows(question, lines, size)
         verdicts = Verdicts()
         for pair, line in zip(pairs, lines, strict=True):
@@ -215,11 +215,11 @@ class Judge:
             guess: the assumed answer, for quotes.
         """
         verdicts = Verdicts()
-        for start in range(0, len(blocks), WAVE):
-            yield from self._judge_wave(blocks[start : start + WAVE], verdicts, guess)
+        for start in range(0, len(blocks), MAX_PAIRS_A_ROUND):
+            yield from self._judge_wave(blocks[start : start + MAX_PAIRS_A_ROUND], verdicts, guess)
             stopped = next((error for _, error in verdicts.failed if stops_all(error)), None)
             if stopped is not None:
-                verdicts.failed += [(block, stopped) for block in blocks[start + WAVE :]]
+                verdicts.failed += [(block, stopped) for block in blocks[start + MAX_PAIRS_A_ROUND :]]
                 break
         return verdicts
 
@@ -249,7 +249,7 @@ class Judge:
     def _parts(self, block: Block) -> list[Block]:
         """The parts in which a broken block is asked again; none if that exceeds the allowed prompts."""
         pairs = [Block((left,), (right,)) for left in block.left for right in block.right]
-        parts = halves(block) if len(block) > PAIRS_ALONE else pairs
+        parts = halves(block) if len(block) > MAX_PAIRS_SPLIT_SINGLY else pairs
         if len(parts) > self.again[0]:
             return []
         self.again[0] -= len(parts)
@@ -260,8 +260,8 @@ class Judge:
         form = _MANY_EXPLAINED if self.explained else _MANY_FORM
         opening: list[Message] = [Message("system", f"{_MANY} Judge every pair.\n\nClaim: {self.claim}")]
         for left, right, truth in self.examples:
-            said = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
-            opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(said))]
+            solved = [["L1", "R1", *(["so it is"] if self.explained else [])]] if truth else []
+            opening += [Message("user", _listed([left], [right])), Message("assistant", json.dumps(solved))]
         listed = [
             _listed([self.left.lines[row] for row in block.left], [self.right.lines[row] for row in block.right])
             for block in blocks
@@ -294,7 +294,7 @@ def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int
         listed, body = parse_json(text, "a JSON list of pairs")
         if not isinstance(listed, list):
             raise AnswerRejected(f"expected a JSON list of pairs, got {body[:80]!r}")
-        found: dict[tuple[int, int], str | None] = {}
+        pairs: dict[tuple[int, int], str | None] = {}
         for pair in listed:
             if (
                 not isinstance(pair, list)
@@ -302,8 +302,8 @@ def pair_reader(left: int, right: int, explained: bool) -> Accept[dict[tuple[int
                 or not all(isinstance(one, str) for one in pair)
             ):
                 raise AnswerRejected(f"expected pairs as {['L1', 'R2', *(['why'] * explained)]}, got {pair!r:.80}")
-            found[_number(pair[0], "L", left), _number(pair[1], "R", right)] = pair[2] if explained else None
-        return found
+            pairs[_number(pair[0], "L", left), _number(pair[1], "R", right)] = pair[2] if explained else None
+        return pairs
 
     return read
 
@@ -324,10 +324,10 @@ def halves(block: Block) -> list[Block]:
     return [Block(block.left, block.right[:middle]), Block(block.left, block.right[middle:])]
 
 
-def packs(rows: Iterable[int], side: Side, most: int = SIDE_ROWS) -> list[tuple[int, ...]]:
+def packs(rows: Iterable[int], side: Side, most: int = MAX_SIDE_ROWS) -> list[tuple[int, ...]]:
     """Rows in order, in packs that fit into one prompt."""
     rows = list(rows)
-    packed = pack([len(side.lines[row].encode()) for row in rows], SIDE_BYTES, most=most)
+    packed = pack([len(side.lines[row].encode()) for row in rows], MAX_SIDE_BYTES, most=most)
     return [tuple(rows[at] for at in positions) for positions in packed]
 
 
@@ -346,7 +346,7 @@ def _one_row(left: str, right: str) -> str:
     return encode(both)
 
 
-def _shown(left: str, right: str) -> str:
+def _fenced(left: str, right: str) -> str:
     return f"{fence(left, 'left')}\n{fence(right, 'right')}"
 
 

@@ -25,14 +25,14 @@ def row_pairs(left: Side, right: Side, pairs: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The columns ``left_row`` and ``right_row``, and the others.
     """
-    found = pairs.merge(left.rows().rename(columns={"distinct": "left", "row": "left_row"}), on="left")
-    found = found.merge(right.rows().rename(columns={"distinct": "right", "row": "right_row"}), on="right")
-    return found.drop(columns=["left", "right"]).sort_values(["left_row", "right_row"], ignore_index=True)
+    matches = pairs.merge(left.rows().rename(columns={"distinct": "left", "row": "left_row"}), on="left")
+    matches = matches.merge(right.rows().rename(columns={"distinct": "right", "row": "right_row"}), on="right")
+    return matches.drop(columns=["left", "right"]).sort_values(["left_row", "right_row"], ignore_index=True)
 
 
-def spread(found: pd.DataFrame, limit: int) -> pd.DataFrame:
+def spread(matches: pd.DataFrame, limit: int) -> pd.DataFrame:
     """A number of the pairs, spread over as many rows of both sides as possible."""
-    pairs = list(zip(found["left_row"], found["right_row"], strict=True))
+    pairs = list(zip(matches["left_row"], matches["right_row"], strict=True))
     used: Counter[tuple[str, int]] = Counter()
     taken: set[int] = set()
     most = 1
@@ -43,20 +43,20 @@ def spread(found: pd.DataFrame, limit: int) -> pd.DataFrame:
                 taken.add(number)
                 used.update(ends)
         most += 1
-    return found.iloc[sorted(taken)].reset_index(drop=True)
+    return matches.iloc[sorted(taken)].reset_index(drop=True)
 
 
-def with_unmatched(found: pd.DataFrame, left: Side, right: Side, how: JoinHow) -> pd.DataFrame:
+def with_unmatched(matches: pd.DataFrame, left: Side, right: Side, how: JoinHow) -> pd.DataFrame:
     """The pairs with rows that have no partner (-1 there); left rows stay at their places."""
-    parts = [found]
+    parts = [matches]
     for side, column, hows in ((left, "left_row", ("left", "outer")), (right, "right_row", ("right", "outer"))):
         if how in hows:
-            lone = np.setdiff1d(np.arange(len(side.frame)), found[column])
+            lone = np.setdiff1d(np.arange(len(side.frame)), matches[column])
             parts.append(
                 pd.DataFrame({"left_row": -1, "right_row": -1}, index=range(len(lone))).assign(**{column: lone})
             )
     if len(parts) == 1:
-        return found
+        return matches
     whole = pd.concat(parts, ignore_index=True)
     last = whole["left_row"] < 0
     return (
@@ -64,11 +64,11 @@ def with_unmatched(found: pd.DataFrame, left: Side, right: Side, how: JoinHow) -
     )
 
 
-def joined_frame(left: pd.DataFrame, right: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def joined_frame(left: pd.DataFrame, right: pd.DataFrame, matches: pd.DataFrame) -> pd.DataFrame:
     """The rows of the pairs side by side; columns of both frames are called ``title:left`` and ``title:right``."""
     both = set(left.columns) & set(right.columns)
     parts = []
-    for frame, rows, suffix in ((left, found["left_row"], LEFT), (right, found["right_row"], RIGHT)):
+    for frame, rows, suffix in ((left, matches["left_row"], LEFT), (right, matches["right_row"], RIGHT)):
         part = frame.reset_index(drop=True)
         part = part.iloc[rows] if (rows >= 0).all() else part.reindex(pd.Index(rows))
         part = part.reset_index(drop=True)

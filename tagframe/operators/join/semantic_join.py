@@ -10,7 +10,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.config import CallSettings
 from tagframe.errors import FailedRowsWarning, InvalidArgument, RowsFailed, warn
-from tagframe.guests import welcomed
+from tagframe.interop import accepts_foreign
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
@@ -179,8 +179,8 @@ def _finished(
 ) -> pd.DataFrame:
     """The joined frame with its outcomes and its report."""
     outcomes = _outcomes(left, decision)
-    found = row_pairs(left, right, decision.to_frame())
-    found = found if limit is None else spread(found, limit)
+    matches = row_pairs(left, right, decision.to_frame())
+    matches = matches if limit is None else spread(matches, limit)
     lost = decision.failed_right
     lost_right = [(row, lost[distinct]) for row, distinct in enumerate(right.of.tolist()) if distinct in lost]
     failures = [(row, outcome.error) for row, outcome in enumerate(outcomes) if outcome.error is not None]
@@ -188,13 +188,13 @@ def _finished(
     if keeps:
         lone = [(row, -1, error) for row, error in failures] + [(-1, row, error) for row, error in lost_right]
         without = pd.DataFrame(lone, columns=["left_row", "right_row", "error"])
-        found = pd.concat([found, without], ignore_index=True) if lone else found
-    found = with_unmatched(found, left, right, how)
-    joined = joined_frame(left.frame, right.frame, found)
+        matches = pd.concat([matches, without], ignore_index=True) if lone else matches
+    matches = with_unmatched(matches, left, right, how)
+    joined = joined_frame(left.frame, right.frame, matches)
     if explained:
-        joined[free_name(joined, f"explanation{suffix}")] = found["reason"].array
+        joined[free_name(joined, f"explanation{suffix}")] = matches["reason"].array
     if keeps:
-        errors = found["error"] if "error" in found else [None] * len(found)
+        errors = matches["error"] if "error" in matches else [None] * len(matches)
         joined[free_name(joined, error_name(suffix))] = error_column(
             Outcome("failed", error) if isinstance(error, Exception) else Outcome("joined") for error in errors
         )
@@ -236,7 +236,7 @@ def _outcomes(left: Side, decision: Decision) -> list[Outcome]:
     return outcomes
 
 
-@welcomed
+@accepts_foreign
 def plan_sem_join(
     frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, **settings: Unpack[CallSettings]
 ) -> ClaimPlan | NoLabels:

@@ -15,7 +15,7 @@ from tagframe.operators.instruction import Instruction
 from tagframe.operators.prompt_names import label_text
 
 LEFT, RIGHT = ":left", ":right"
-LONGEST = 4_000
+MAX_ROW_BYTES = 4_000
 """The most bytes of a row that is shown with other rows in one prompt."""
 
 
@@ -70,8 +70,8 @@ class Side:
 
     def rows(self) -> pd.DataFrame:
         """The frame's rows for each distinct row, by position: columns ``distinct`` and ``row``."""
-        shown = np.flatnonzero(self.of >= 0)
-        return pd.DataFrame({"distinct": self.of[shown], "row": shown})
+        rows = np.flatnonzero(self.of >= 0)
+        return pd.DataFrame({"distinct": self.of[rows], "row": rows})
 
 
 def resolve_sides(
@@ -103,10 +103,12 @@ def resolve_sides(
     homes.append((-1, 0))
     sides = []
     # At most half of the window is for the rows of both sides.
-    room = LONGEST if window is None else max(200, min(LONGEST, window // 4))
+    room = MAX_ROW_BYTES if window is None else max(200, min(MAX_ROW_BYTES, window // 4))
     for number, (name, frame) in enumerate((("left", left), ("right", right))):
-        found = [(*homes[at], shown) for at, shown in zip(resolved.positions, resolved.names, strict=True)]
-        named = [(column, shown) for home, column, shown in found if home == number]
+        columns = [
+            (*homes[at], prompt_name) for at, prompt_name in zip(resolved.positions, resolved.names, strict=True)
+        ]
+        named = [(column, prompt_name) for home, column, prompt_name in columns if home == number]
         if not named or unnamed in resolved.positions:
             raise InvalidArgument(
                 f"a join's claim must name a column of each frame; {claim!r} names none of the {name} frame, which has "

@@ -10,22 +10,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.retrieval.decompose import Decomposer
+from tagframe.errors import InvalidArgument
+from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.families import mixed_copies
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.learned import FEW, SETS, TOLD, set_signals
+from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
-from tagframe.retrieval.method import Method, Prepared, anchors
+from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import Weights, shipped_weights
-from tagframe.retrieval.problem import LINKED, Floats, RowKind, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import (
+    CONFIDENCE,
+    LINKED,
+    Floats,
+    RowKind,
+    Selection,
+    SelectionProblem,
+    best_first,
+    spanning_forest,
+)
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
 
@@ -35,32 +45,32 @@ if TYPE_CHECKING:
 POOL = 14
 """Sets are made of so many tables, those with the best prior."""
 
-MOST = 8
+MOST_CHOSEN = 8
 """The most tables that ``k="auto"`` returns."""
 
-SURE_OF = 10
+MOST_CERTAIN_TABLES = 10
 """The confidence of a larger set is that of its likeliest tables, up to this number. The posterior assumes that all
 needed tables are among :data:`POOL` tables. So it would consider every larger set complete, but in large databases
 without rows a third of them are not. Only a set of all tables of the corpus is surely complete."""
 
-PRICE = 0.8
+TABLE_PRICE = 0.8
 """The price of further tables if no set is sure enough. Adding as many tables as are needed must raise the probability
 of a complete set by this share of the accepted probability of an incomplete one: by .08 if a set is to be complete with
 probability .9. So a second table is expensive if one is needed, and cheap if four are."""
 
-UNFIT = 0.25
+MIN_FIT = 0.25
 """If the corpus has the answer with a lower probability, the note says that nothing fits."""
 NOTHING_FITS = "nothing here seems to fit the question"
 """How that note begins."""
 
-SAID = 0.5
+MIN_IF_MENTIONED = 0.5
 """The least probability of a table of the set that alone has a name of the question, so that a merge does not leave it
 out. It is chosen, not fitted: of 26 tables that are added to 2,300 sets of Spider and BIRD, the gold SQL needs 4."""
 
-UNKNOWN = 0.8
+MAX_IF_WHO_IS_UNKNOWN = 0.8
 """The highest confidence if a question asks who stands behind an id, and no table is known to have it."""
 
-KNOWABLE = 1000
+MOST_KNOWABLE_TABLES = 1000
 """In a larger corpus it cannot be known that nothing fits: among thousands of tables, something always seems to fit.
 Measured on pairs of one question with and without its database: by the facts, .9 of the pairs are in the right order
 with 500 tables, .6 with 3,000."""
@@ -86,8 +96,8 @@ def joining(problem: SelectionProblem, known: Posterior, weights: Weights) -> Po
         return known
     _, group = np.unique(databases_of(problem, known), return_inverse=True)
     joined = known.probability * np.exp(weights.apart * missing_joins(problem, known.positions))
-    kept = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
-    return replace(known, probability=joined * kept[group])
+    before = np.bincount(group, known.probability) / np.maximum(np.bincount(group, joined), 1e-300)
+    return replace(known, probability=joined * before[group])
 
 
 def databases_of(problem: SelectionProblem, known: Posterior) -> npt.NDArray[np.int64]:
@@ -112,14 +122,14 @@ def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
 def _promise(problem: SelectionProblem) -> Floats:
     """The score of each table by itself: the first stage's score, what was learned, and what a second look adds."""
     share = 0.0 if problem.examples is None else problem.examples.share
-    return problem.r + share * problem.learned + problem.looked
+    return problem.r + share * problem.learned + problem.opinion
 
 
 def posterior_of(problem: SelectionProblem, positions: npt.NDArray[np.intp], utilities: Floats) -> Posterior:
     """The posterior by the utilities of the sets of ``positions``."""
     masks, fixed = set_masks(len(positions)), _fixed(problem, positions)
-    if problem.looked.any():
-        utilities = utilities + (masks[:, None] >> np.arange(len(positions)) & 1) @ problem.looked[positions]
+    if problem.opinion.any():
+        utilities = utilities + (masks[:, None] >> np.arange(len(positions)) & 1) @ problem.opinion[positions]
     scores = np.where((masks & fixed) == fixed, utilities, -np.inf)
     odds = np.exp(scores - scores.max())
     return Posterior(positions, masks, odds / odds.sum())
@@ -135,8 +145,8 @@ def fitted(
     """The tables that the question most probably needs.
 
     With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, or a smaller
-    one if further tables add too little (:data:`PRICE`); tables are added whose names the question says
-    (:func:`with_said`). With a k it is the set that best contains what is needed; if k
+    one if further tables add too little (:data:`TABLE_PRICE`); tables are added whose names the question says
+    (:func:`with_mentioned`). With a k it is the set that best contains what is needed; if k
     is 2 or more, at least two tables are assumed to be needed. Sets larger than those that are scored are extended
     table by table: by the one that adds most, or, if the posterior cannot decide, by the one with the best prior.
     The best set of a size is that of :func:`posterior`. All chances are those of :func:`joining`, also that a set is
@@ -156,21 +166,21 @@ def fitted(
     joined = joining(problem, plain, weights)
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
     fits = _fits(problem, weights, likeliest)
-    if k is None and fits < UNFIT:  # more tables would not help
-        order, shown = [position for position in likeliest if not problem.anchor[position]], joined
+    if k is None and fits < MIN_FIT:  # more tables would not help
+        order, reported = [position for position in likeliest if not problem.anchor[position]], joined
     elif k is None:
-        order, shown = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
+        order, reported = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
     else:
         least = min(2, k) + _fixed(problem, plain.positions).bit_count()
-        order, shown = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
-    share = 1.0 if fits >= UNFIT else fits
+        order, reported = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
+    share = 1.0 if fits >= MIN_FIT else fits
     chance = np.zeros(len(problem.r))
-    chance[shown.positions] = shown.tables() * share
+    chance[reported.positions] = reported.tables() * share
     if k is None:
-        alone = _only_said_by(problem, order)
-        chance[alone] = np.maximum(chance[alone], SAID * share)
+        alone = _only_mentioned_by(problem, order)
+        chance[alone] = np.maximum(chance[alone], MIN_IF_MENTIONED * share)
     called = _called(problem)
-    chance[called] = 1 / (1 + np.exp(-problem.looked[called]))
+    chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
         order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
@@ -181,7 +191,9 @@ def fitted(
     }
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
     confidence = min(
-        confidence_of(problem, joined, weights, order), share, UNKNOWN if _asks_of_unknown(problem) else 1.0
+        confidence_of(problem, joined, weights, order),
+        share,
+        MAX_IF_WHO_IS_UNKNOWN if _asks_of_unknown(problem) else 1.0,
     )
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
     if k is None and weights.unlike({**problem.facts, **doubts(problem, joined)}):
@@ -196,36 +208,36 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     likeliest tables, "nothing fits" is not reported: in one database, half of such questions did fit.
     """
     facts = problem.facts
-    if not is_knowable(facts) and not problem.looked.any():
+    if not is_knowable(facts) and not problem.opinion.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
-    looked = float(problem.looked.max(initial=-np.inf)) if problem.looked.any() else 0.0
-    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-looked)))
-    names = problem.fine[problem.kind == RowKind.HELD][:, likeliest]
-    return max(fits, UNFIT) if facts.get("held") and names.any() else fits
+    opinion = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
+    fits = float(1 / (1 + (1 / chance - 1) * np.exp(-opinion)))
+    names = problem.fine[problem.kind == RowKind.CELL][:, likeliest]
+    return max(fits, MIN_FIT) if facts.get("cell_names") and names.any() else fits
 
 
-def _only_said_by(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
+def _only_mentioned_by(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """The tables of a set with a name that the question says in whole, and whose words no other table of it has."""
-    said = problem.fine[problem.kind == RowKind.SAID][:, chosen]
-    alone = (said == 1) & ((said > 0).sum(axis=1) == 1)[:, None]
+    rows = problem.fine[problem.kind == RowKind.MENTIONED][:, chosen]
+    alone = (rows == 1) & ((rows > 0).sum(axis=1) == 1)[:, None]
     return [position for position, is_alone in zip(chosen, alone.any(axis=0).tolist(), strict=True) if is_alone]
 
 
 def _asks_of_unknown(problem: SelectionProblem) -> bool:
     """Whether the question says a name that no table has: it asks who, and nothing is known of whom the ids mean."""
-    said = problem.fine[problem.kind == RowKind.SAID]
-    return not problem.looked.any() and bool((~said.any(axis=1)).any())
+    rows = problem.fine[problem.kind == RowKind.MENTIONED]
+    return not problem.opinion.any() and bool((~rows.any(axis=1)).any())
 
 
 def is_knowable(facts: Mapping[str, float]) -> bool:
     """Whether it can be known that nothing fits: that needs an embedder, and a corpus that is not too large."""
-    return facts.get("log_tables", 0.0) <= math.log1p(KNOWABLE) and facts.get("dense") != 0.0
+    return facts.get("log_tables", 0.0) <= math.log1p(MOST_KNOWABLE_TABLES) and facts.get("dense") != 0.0
 
 
 def _called(problem: SelectionProblem) -> list[int]:
     """The tables that a second look or a person calls needed, if they are more than the largest sets have."""
-    called = np.flatnonzero((problem.looked > 0) & ~problem.anchor).tolist()
+    called = np.flatnonzero((problem.opinion > 0) & ~problem.anchor).tolist()
     return called if len(called) + problem.anchor.sum() > LARGEST else []
 
 
@@ -238,11 +250,11 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     if len(chosen) < wanted:
         further = known.extended(mask, _promise(problem)[known.positions], fixed)
         chosen += known.positions[further].tolist()[: wanted - len(chosen)]
-        held = set(chosen)
+        inside = set(chosen)
         others = [
             position
             for position in best_first(_promise(problem)).tolist()
-            if position not in held and not problem.anchor[position]
+            if position not in inside and not problem.anchor[position]
         ]
         chosen += others[: wanted - len(chosen)]
     return chosen
@@ -256,38 +268,38 @@ def _complete(
     If no set has enough, each table has a price, divided by how many tables are needed, and the set with the highest
     confidence minus its price is chosen.
     """
-    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST) + 1)]
+    sets = [of_size(problem, known, size) for size in range(1, min(available, MOST_CHOSEN) + 1)]
     sure = completeness(problem, joined, weights, sets)
     needed = np.maximum(joined.sizes - _fixed(problem, joined.positions).bit_count(), 1)
-    price = PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
+    price = TABLE_PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
     worth = [chance - price * size for size, chance in enumerate(sure, start=1)]
     reached = [position for position, chance in enumerate(sure) if chance >= problem.confidence]
     chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
     return sorted(
-        with_said(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position)
+        with_mentioned(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position)
     )
 
 
-def with_said(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
+def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
     """A set with the tables that it lacks: the only ones near it with a name that the question says in whole, or with
     a value of it, where no table of the set has the words of that name, or the value."""
-    found, inside = [*chosen], problem.anchor.copy()
-    inside[found] = True
-    if problem.looked.any():
-        return found
+    tables, inside = [*chosen], problem.anchor.copy()
+    inside[tables] = True
+    if problem.opinion.any():
+        return tables
     # In a large corpus a word is too often a value by chance.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
-    said = [*problem.fine[problem.kind == RowKind.SAID]]
-    said += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
-    for row in said:
+    rows = [*problem.fine[problem.kind == RowKind.MENTIONED]]
+    rows += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
+    for row in rows:
         linked = (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
         lacking = np.flatnonzero((row == 1) & (linked | is_small))
-        if not row[inside].any() and len(lacking) == 1 and len(found) < MOST:
-            found += lacking.tolist()
+        if not row[inside].any() and len(lacking) == 1 and len(tables) < MOST_CHOSEN:
+            tables += lacking.tolist()
             inside[lacking] = True
-    return found
+    return tables
 
 
 def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights, tables: Sequence[int]) -> float:
@@ -297,13 +309,13 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     what similar questions show. Sets are not chosen by this: there, the confidence says little about how many tables to
     return.
     """
-    if not problem.looked.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
-        tables = tables[:SURE_OF]
+    if not problem.opinion.any() and math.log1p(len(tables)) < problem.facts.get("log_tables", math.inf):
+        tables = tables[:MOST_CERTAIN_TABLES]
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
-    if problem.looked.any():
+    if problem.opinion.any():
         if overlooked := facts.get("overlooked", 0.0):
-            plain = replace(problem, looked=np.zeros(0))
+            plain = replace(problem, opinion=np.zeros(0))
             joined = joining(plain, posterior(plain, weights), weights)
             without = confidence_of(plain, joined, weights, tables)
             chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
@@ -317,8 +329,8 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
         return chance
     inside = problem.anchor.copy()
     inside[[*tables]] = True
-    likely = max(known.contained(known.mask(np.flatnonzero(inside).tolist())), problem.examples.held(inside))
-    odds = problem.examples.like * float(weights.of_learned(TOLD)[0])
+    likely = max(known.contained(known.mask(np.flatnonzero(inside).tolist())), problem.examples.share_inside(inside))
+    odds = problem.examples.like * float(weights.of_learned(BELIEVED)[0])
     return chance + odds / (1 + odds) * max(likely - chance, 0.0)
 
 
@@ -329,7 +341,7 @@ def completeness(
     fixed = _fixed(problem, known.positions)
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     share = 0.0 if problem.examples is None else problem.examples.share
-    if problem.looked.any() or share == 1:
+    if problem.opinion.any() or share == 1:
         # The fit had no second look and no examples, so the posterior that includes them is the better estimate.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
@@ -347,7 +359,7 @@ def _positions(known: Posterior, mask: int) -> list[int]:
 
 def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confidence: float, fits: float) -> str:
     """The confidence in the set, and the probability of the next candidate."""
-    if fits < UNFIT:
+    if fits < MIN_FIT:
         return f"{NOTHING_FITS} ({fits:.0%} likely that these tables answer it)"
     outside = np.where(problem.anchor, 0.0, chance)
     outside[list(order)] = 0.0
@@ -356,61 +368,101 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
     return f"{tables}, {confidence:.0%} likely enough{following}"
 
 
-def evidence(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Evidence:
-    """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
-    return gather(index, question)
-
-
 def among_promising(
     index: RetrievalIndex,
     question: Question,
-    found: Evidence,
+    evidence: Evidence,
     anchored: int | None = None,
     k: int | None = None,
     weights: Weights | None = None,
+    confidence: float = CONFIDENCE,
 ) -> Prepared[SelectionProblem]:
     """The problem over the tables with the best first stage's score, built from the evidence; at least k tables."""
-    weights = (shipped_weights() if weights is None else weights).for_question(found.facts)
-    prior = weights.prior(found.signals)
-    looked = np.zeros(len(prior)) if found.looked is None else found.looked
+    weights = (shipped_weights() if weights is None else weights).for_question(evidence.facts)
+    prior = weights.prior(evidence.signals)
+    opinion = np.zeros(len(prior)) if evidence.opinion is None else evidence.opinion
     learned, share, examples = np.zeros(len(prior)), 0.0, None
-    if found.known is not None and weights.learned:
+    if evidence.known is not None and weights.learned:
         of_tables = weights.of_learned(SIGNALS_LEARNED)
-        learned = found.known.signals(found.vector, prior, of_tables) @ of_tables - prior
-        known = index.has_rows.mean() * found.facts.get("known", 0.0)
-        shares = found.known.shares(weights.of_learned(FEW), known, found.vector, prior)
-        examples, share = found.known.examples(found.vector, shares), shares[-1]
-    most = max(POOL, (k or 0) + (anchored is not None), int((looked > 0).sum()))
-    chosen = best_first(prior + share * learned + looked)[:most].tolist()
+        learned = evidence.known.signals(evidence.vector, prior, of_tables) @ of_tables - prior
+        known = index.has_rows.mean() * evidence.facts.get("known", 0.0)
+        shares = evidence.known.shares(weights.of_learned(FEW), known, evidence.vector, prior)
+        examples, share = evidence.known.examples(evidence.vector, shares), shares[-1]
+    most = max(POOL, (k or 0) + (anchored is not None), int((opinion > 0).sum()))
+    chosen = best_first(prior + share * learned + opinion)[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions = list(tables)
     alike = near_duplicates(index, tables)
     problem = SelectionProblem(
         r=prior[positions],
-        **rows_of(index, question, found, tables),
-        signals=found.signals[positions],
+        **rows_of(index, question, evidence, tables),
+        signals=evidence.signals[positions],
         source=index.database[positions],
         link=index.links.matrix(tables),
         refers=index.links.refers(tables),
         similarity=alike,
         mixed=mixed_copies([index.tables[table] for table in tables], alike),
         anchor=anchors(tables, anchored),
-        looked=looked[positions],
+        opinion=opinion[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
-        facts=found.facts,
+        facts=evidence.facts,
+        confidence=confidence,
     )
-    return Prepared(tables, problem, question.told, found)
+    return Prepared(tables, problem, question.added_subqueries, evidence)
 
 
-AUTO = Method(
-    "auto",
-    "a fitted posterior over sets of tables, which also decides how many",
-    evidence,
-    among_promising,
-    fitted,
-    decomposer=Decomposer(),
-    takes_coarse=False,
-    says_k=True,
-    refines=True,
-)
+@dataclass(frozen=True, kw_only=True)
+class Auto(WithSubqueries):
+    """The default: a fitted posterior over sets of tables, which also decides how many (:func:`fitted`).
+
+    Attributes:
+        confidence: for ``k="auto"``, the probability with which the tables must be complete. ``found.confidence`` is
+            the probability that they reach.
+        look: a model takes a second look. It reads the best candidates in one call, and says which are needed and what
+            is missing. Missing tables are searched for, and the model is asked once more. Its answer is added to the
+            other evidence.
+        weights: those of a fit; the shipped ones if None.
+
+    Raises:
+        InvalidArgument: a confidence that is not between 0 and 1, or a text as ``subqueries`` that is not "model".
+    """
+
+    name: ClassVar[str] = "auto"
+    summary: ClassVar[str] = "a fitted posterior over sets of tables, which also decides how many"
+    chooses_k: ClassVar[bool] = True
+
+    confidence: float = CONFIDENCE
+    look: bool = False
+    weights: Weights | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_number = isinstance(self.confidence, (int, float, np.number)) and not isinstance(self.confidence, bool)
+        if not is_number or not 0 < self.confidence < 1:
+            raise InvalidArgument(
+                f"confidence must be a probability between 0 and 1, such as 0.9; got {self.confidence!r}"
+            )
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model takes a second look."""
+        return self.look
+
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Evidence:
+        """The evidence for each table: see :func:`~tagframe.retrieval.signals.gather`."""
+        return gather(index, question)
+
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Evidence, anchored: int | None, k: int | None
+    ) -> Prepared[SelectionProblem]:
+        """The problem over the most promising tables."""
+        return among_promising(index, question, relevance, anchored, k, self.weights, float(self.confidence))
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The k tables that the question most probably needs; with k None, as many as it needs."""
+        return fitted(problem, k, self.weights)
+
+    def note(self, index: RetrievalIndex, prepared: Prepared[Any]) -> str:
+        """What is unusual of the embedder."""
+        return unfitted(index.embedder)

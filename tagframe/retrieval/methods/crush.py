@@ -11,17 +11,18 @@ encoded without the question. The prompt is ours, with one example.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.errors import AnswerRejected
-from tagframe.retrieval.decompose import Decomposer, taken_apart
+from tagframe.errors import AnswerRejected, InvalidArgument
+from tagframe.retrieval.decompose import taken_apart
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.method import Method, Prepared, anchors
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.method import ByScores, Prepared, Setup, anchors, candidates
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
 from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
@@ -51,15 +52,15 @@ def segments(schema: Iterable[str]) -> tuple[str, ...]:
     >>> segments(["Schools(school_id, county)", "rates"])
     ('Schools:school_id', 'Schools:county', 'rates')
     """
-    found: list[str] = []
+    parts: list[str] = []
     for text in schema:
         tables = _TABLE.findall(text)
         for table, columns in tables:
             names = [name.strip() for name in columns.split(",") if name.strip()]
-            found += [f"{table}:{name}" for name in names] or [table]
+            parts += [f"{table}:{name}" for name in names] or [table]
         if not tables and text.strip():
-            found.append(text.strip())
-    return tuple(dict.fromkeys(found))
+            parts.append(text.strip())
+    return tuple(dict.fromkeys(parts))
 
 
 def parse_schema(answer: str) -> tuple[str, ...]:
@@ -76,25 +77,6 @@ def parse_schema(answer: str) -> tuple[str, ...]:
 def imagine(lm: LM, question: Question) -> Question:
     """The question with the segments of a schema that a model imagines; unchanged, with a warning, if that fails."""
     return taken_apart(lm, question, PROMPT, parse_schema)
-
-
-def relevance(index: RetrievalIndex, question: Question, lm: LM | None = None) -> Floats:
-    """The cosine of each table's best column and the segment that is nearest to it: shape (n,)."""
-    fine, _ = index.fine(question.subqueries, range(len(index.tables)))
-    return np.asarray(fine.max(axis=0)) if len(fine) else np.zeros(len(index.tables))
-
-
-def best_covered(
-    index: RetrievalIndex, question: Question, ranking: Floats, anchored: int | None = None, k: int | None = None
-) -> Prepared[SelectionProblem]:
-    """The problem over the :data:`CANDIDATES` best tables, or k if that is more, and the anchor."""
-    best = best_first(ranking)[: max(CANDIDATES, (k or 0) + (anchored is not None))].tolist()
-    tables = tuple(sorted({*best, *([] if anchored is None else [anchored])}))
-    fine, _ = index.fine(question.subqueries, tables)
-    problem = SelectionProblem(
-        r=ranking[list(tables)], fine=fine, link=index.links.matrix(tables), anchor=anchors(tables, anchored)
-    )
-    return Prepared(tables, problem, question.subqueries)
 
 
 def crush(problem: SelectionProblem, k: int | None = None) -> Selection:
@@ -140,12 +122,58 @@ def _open(scores: Floats, covered: npt.NDArray[np.bool_]) -> Floats:
     return np.where(covered[:, None], -np.inf, scores)
 
 
-CRUSH = Method(
-    "crush",
-    "takes tables that cover an imagined schema, pair by pair",
-    relevance,
-    best_covered,
-    crush,
-    decomposer=Decomposer(imagine, segments),
-    asks_model=True,
-)
+@dataclass(frozen=True, kw_only=True)
+class CRUSH(ByScores):
+    """CRUSH: a model imagines a schema that would answer the question; tables that cover it are chosen (:func:`crush`).
+
+    Without a model, the sub-queries of rules take the place of the schema.
+
+    Attributes:
+        schema: the tables of the imagined schema, each ``table(column, column)``, if you know them; None has the
+            configured model imagine them.
+        coarse: scores by table id, from your own scorer, that decide which :data:`CANDIDATES` tables are considered;
+            tables that it does not name have 0.
+
+    Raises:
+        InvalidArgument: a schema that is a text.
+    """
+
+    name: ClassVar[str] = "crush"
+    summary: ClassVar[str] = "takes tables that cover an imagined schema, pair by pair"
+
+    schema: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.schema, str):
+            raise InvalidArgument(f"schema must be a list of tables, such as [{self.schema!r}]; got {self.schema!r}")
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model imagines the schema."""
+        return self.schema is None
+
+    def read(self, question: Question, lm: LM | None) -> Question:
+        """The question with the segments of the schema as its sub-queries."""
+        if self.schema is not None:
+            return question.with_subqueries(segments(self.schema), "given")
+        return question if lm is None else imagine(lm, question)
+
+    def scores(self, index: RetrievalIndex, question: Question) -> Floats:
+        """The cosine of each table's best column and the segment that is nearest to it: shape (n,)."""
+        fine, _ = index.fine(question.subqueries, range(len(index.tables)))
+        return np.asarray(fine.max(axis=0)) if len(fine) else np.zeros(len(index.tables))
+
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Floats, anchored: int | None, k: int | None
+    ) -> Prepared[SelectionProblem]:
+        """The problem over the :data:`CANDIDATES` best tables, or k if that is more, and the anchor."""
+        tables = tuple(candidates(index, relevance, anchored, k, Setup(CANDIDATES, links=False)))
+        fine, _ = index.fine(question.subqueries, tables)
+        problem = SelectionProblem(
+            r=relevance[list(tables)], fine=fine, link=index.links.matrix(tables), anchor=anchors(tables, anchored)
+        )
+        return Prepared(tables, problem, question.subqueries)
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The k tables that cover the schema, pair by pair."""
+        return crush(problem, k)

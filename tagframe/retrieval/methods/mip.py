@@ -2,27 +2,24 @@
 
 Chen, Zhang, Roth: Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval (ACL 2024), section
 3.2 and appendix B. The program follows the paper line by line, and serves as a check of
-:func:`~tagframe.retrieval.methods.exact.exact`, which finds the same optimum about a thousand times faster. The two
+:func:`~tagframe.retrieval.methods.jar.exact`, which finds the same optimum about a thousand times faster. The two
 methods solve one problem: by default in our form, with ``as_printed=True`` in the paper's.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tagframe.errors import MissingExtra
-from tagframe.retrieval.decompose import Decomposer
-from tagframe.retrieval.form import Form, Variant
-from tagframe.retrieval.method import Method, by_both, column_by_column
-from tagframe.retrieval.methods.exact import LINKED_WEIGHTS, exact, jar_weights
+from tagframe.errors import InvalidArgument, MissingExtra
+from tagframe.retrieval.index import RetrievalIndex
+from tagframe.retrieval.method import Prepared, column_by_column
+from tagframe.retrieval.methods.jar import JAR, exact
+from tagframe.retrieval.methods.join_aware import Variant
 from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, Floats, JarWeights, Selection, best_first
-
-SECONDS = 60.0
-"""The time limit of the method, after which it returns the best set found."""
+from tagframe.retrieval.question import Question
 
 
 def mip(
@@ -171,28 +168,37 @@ class _Program:
         return [((i, j), self.c[x, y]) for i, j, x, y in self.pairs if (x, y) in self.c]
 
 
-def _of_columns(weights: JarWeights) -> JarWeights:
-    """The weights for a problem whose joins of columns include the link scores."""
-    return replace(weights, link_share=0.0)
+@dataclass(frozen=True, kw_only=True)
+class MIP(JAR):
+    """JAR's integer program as it is printed, solved by a solver (extra ``mip``).
 
+    Its other parameters are those of :class:`~tagframe.retrieval.methods.join_aware.JoinAware`.
 
-def _formed(form: Form) -> Method[Floats, ColumnProblem]:
-    weights = jar_weights(form, MIP.name)
-    return replace(
-        MIP,
-        relevance=form.relevance,
-        prepare=partial(column_by_column, link_share=weights.link_share, setup=form.setup),
-        select=partial(mip, weights=_of_columns(weights), variant=form.variant or "F", seconds=SECONDS),
-        said=form.said(weights),
-    )
+    Attributes:
+        seconds: the time limit of the solver, after which the best set found is returned.
 
+    Raises:
+        InvalidArgument: as :class:`~tagframe.retrieval.methods.join_aware.JoinAware`, or a time that is not above 0.
+    """
 
-MIP: Method[Floats, ColumnProblem] = Method(
-    "mip",
-    "solves JAR's integer program with a solver",
-    by_both,
-    partial(column_by_column, link_share=LINKED_WEIGHTS.link_share),
-    partial(mip, weights=_of_columns(LINKED_WEIGHTS), seconds=SECONDS),
-    decomposer=Decomposer(),
-    form=_formed,
-)
+    name: ClassVar[str] = "mip"
+    summary: ClassVar[str] = "solves JAR's integer program with a solver"
+
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.seconds, (int, float)) or isinstance(self.seconds, bool) or not self.seconds > 0:
+            raise InvalidArgument(f"seconds must be a time above 0, such as 60; got {self.seconds!r}")
+
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Floats, anchored: int | None, k: int | None
+    ) -> Prepared[ColumnProblem]:
+        """The problem column by column, in this form."""
+        share = self._weights().link_share
+        return column_by_column(index, question, relevance, anchored, k, link_share=share, setup=self._setup)
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The optimum of the program over sets of k tables; the joins of columns include the link scores already."""
+        weights = replace(self._weights(), link_share=0.0)
+        return mip(problem, k, weights, variant=self.variant or "F", seconds=self.seconds)

@@ -13,21 +13,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.errors import InvalidArgument, NotConfigured, warn
+from tagframe.errors import NotConfigured, warn
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.lexical import table_terms
-from tagframe.retrieval.method import Method, all_tables
+from tagframe.retrieval.method import Method, Prepared, all_tables, check_choice, check_number
 from tagframe.retrieval.methods.ranking import best
-from tagframe.retrieval.problem import Floats, best_first
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import STOP_WORDS, terms, words_in
 
@@ -128,13 +128,13 @@ def without_found(
         stops: whether the search ends when no word is left; if not, the whole question is searched for again.
     """
     words = [word.text for word in words_in(question) if word.text.lower() not in STOP_WORDS]
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for members in lists:
-        held = {term for table in members for term in table_terms(tables[table], with_database=False)}
-        left = [word for word in words if not set(terms(word)) & held]
+        named = {term for table in members for term in table_terms(tables[table], with_database=False)}
+        left = [word for word in words if not set(terms(word)) & named]
         database = identifier_words(tables[members[-1]].database) if with_database else []
-        found.append(f"{' '.join([*database, *left])}. {question}" if left or not stops else None)
-    return found
+        texts.append(f"{' '.join([*database, *left])}. {question}" if left or not stops else None)
+    return texts
 
 
 def spliced(tables: Sequence[TableProfile], question: str, lists: Sequence[Sequence[int]]) -> list[str | None]:
@@ -199,12 +199,12 @@ def prompt_of(ablate: Ablation | None) -> str:
     by_question, stops = ablate == "tabulation", ablate != "early-stop"
     task = _QUESTION_TASK if by_question else _TASK if stops else _TASK.removesuffix(f" {_STOP}")
     label = "Left Question" if by_question else "Completing Tables"
-    asked = [
+    examples = [
         f"Question: {question}\nDatabase: {tables}\n{label}: {left if by_question else missing}"
         for question, tables, missing, left in _EXAMPLES
         if stops or missing != "None"
     ]
-    return "\n\n".join([task, *asked, f"Question: {{question}}\nDatabase: {{tables}}\n{label}:"])
+    return "\n\n".join([task, *examples, f"Question: {{question}}\nDatabase: {{tables}}\n{label}:"])
 
 
 def rewritten(
@@ -224,11 +224,11 @@ def rewritten(
     """
     from tagframe.lm import Prompt
 
-    asked = prompt_of(ablate)
+    template = prompt_of(ablate)
     # Lists of the same tables in another order lack the same tables: one of them is asked.
     orders = {frozenset(members): members for members in reversed(lists)}
-    shown = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
-    prompts = [Prompt.of(asked.format(question=question, tables=each)) for each in shown]
+    schemas = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
+    prompts = [Prompt.of(template.format(question=question, tables=each)) for each in schemas]
     completions = dict(zip(orders, ask(lm, question, prompts, parse_completion), strict=True))
     failed = [completion.error for completion in completions.values() if completion.error is not None]
     if failed:
@@ -251,80 +251,64 @@ def parse_completion(answer: str) -> str:
     return "" if text.strip("*_`'\". \n").lower() in ("", "none") else text
 
 
-def relevance(
-    index: RetrievalIndex,
-    question: Question,
-    lm: LM | None = None,
-    *,
-    ablate: Ablation | None = None,
-    beam: int = BEAM,
-    hops: int | None = None,
-) -> Floats:
-    """The scores of :func:`murre`; the model, if there is one, rewrites.
+@dataclass(frozen=True, kw_only=True)
+class MURRE(Method):
+    """MURRE: hops of retrieving and rewriting the question for what is still missing, with beam search (:func:`murre`).
 
-    Args:
-        index: of the corpus.
-        question: as asked.
-        lm: the model that rewrites; rules if None.
-        ablate: the part that is left out.
-        beam, hops: as for :func:`murre`; hops of None are 3, or 2 without a model.
+    Without a model, the names of retrieved tables are removed from the question instead.
+
+    Attributes:
+        beam: how many lists of tables are kept at each hop.
+        hops: the largest number of hops; None for 3, as in the paper, or 2 without a model.
+        ablate: the part that is left out, as in the paper's ablations (section 3.3, table 4): "rewrite", "tabulation"
+            (which needs a model) or "early-stop".
 
     Raises:
-        NotConfigured: rewriting into a question needs a model.
-        InvalidArgument: an unknown ablation.
+        InvalidArgument: a beam or hops below 1, or an unknown ablation.
     """
-    _check(ablate)
-    tables = index.named.whole()
-    if hops is None:
-        hops = HOPS if lm is not None else REMOVAL_HOPS
-    rewriter: Rewriter
-    if ablate == "rewrite":
-        rewriter = partial(spliced, tables)
-    elif lm is not None:
-        rewriter = partial(rewritten, lm, tables, ablate)
-    elif ablate == "tabulation":
-        raise NotConfigured('ablate="tabulation" needs a model; without one there is no tabulation to leave out')
-    else:
-        rewriter = partial(without_found, tables, with_database=not index.one_name, stops=ablate is None)
-    return murre(question.text, index.similarities, rewriter, beam=beam, hops=hops)
 
+    name: ClassVar[str] = "murre"
+    summary: ClassVar[str] = "retrieves and rewrites the question in hops"
 
-MURRE = Method(
-    "murre",
-    "retrieves and rewrites the question in hops",
-    relevance,
-    all_tables,
-    best,
-    takes_coarse=False,
-    asks_model=True,
-)
+    beam: int = BEAM
+    hops: int | None = None
+    ablate: Ablation | None = None
 
+    def __post_init__(self) -> None:
+        check_number("beam", 0 if self.beam is None else self.beam, "a whole number")
+        check_number("hops", self.hops, "a whole number")
+        check_choice("ablate", self.ablate, get_args(Ablation))
 
-def searching(
-    method: Method[Any, Any], *, beam: int | None = None, hops: int | None = None, ablate: Ablation | None = None
-) -> Method[Any, Any]:
-    """MURRE with other settings than the paper's; any other method as it is, if no setting is given.
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model rewrites the question."""
+        return True
 
-    Args:
-        method: with the name that was asked for.
-        beam, hops: as for :func:`murre`; None for the defaults.
-        ablate: the part that is left out.
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Floats:
+        """The scores of :func:`murre`: shape (n,). The model, if there is one, rewrites.
 
-    Raises:
-        InvalidArgument: a beam or hops below 1, an unknown ablation, or a setting for another method.
-    """
-    settings = {"beam": beam, "hops": hops, "ablate": ablate}
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    if given and method is not MURRE:
-        named = " and ".join(f"{name}=" for name in given)
-        raise InvalidArgument(f"method {method.name!r} takes no {named}; only method {MURRE.name!r} does")
-    for name, value in (("beam", beam), ("hops", hops)):
-        if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1):
-            raise InvalidArgument(f"{name} must be a whole number, at least 1; got {value!r}")
-    _check(ablate)
-    return replace(method, relevance=partial(relevance, **given)) if given else method
+        Raises:
+            NotConfigured: the ablation "tabulation" without a model.
+        """
+        hops = self.hops or (REMOVAL_HOPS if lm is None else HOPS)
+        return murre(question.text, index.similarities, self._rewriter(index, lm), beam=self.beam, hops=hops)
 
+    def _rewriter(self, index: RetrievalIndex, lm: LM | None) -> Rewriter:
+        tables = index.named.whole()
+        if self.ablate == "rewrite":
+            return partial(spliced, tables)
+        if lm is not None:
+            return partial(rewritten, lm, tables, self.ablate)
+        if self.ablate == "tabulation":
+            raise NotConfigured('ablate="tabulation" needs a model; without one there is no tabulation to leave out')
+        return partial(without_found, tables, with_database=not index.one_name, stops=self.ablate is None)
 
-def _check(ablate: str | None) -> None:
-    if ablate is not None and ablate not in get_args(Ablation):
-        raise InvalidArgument(f"ablate must be one of {get_args(Ablation)}; got {ablate!r}")
+    def prepare(
+        self, index: RetrievalIndex, question: Question, relevance: Floats, anchored: int | None, k: int | None
+    ) -> Prepared[SelectionProblem]:
+        """The problem over all tables."""
+        return all_tables(index, question, relevance, anchored, k)
+
+    def select(self, problem: Any, k: int | None = None) -> Selection:
+        """The k tables of highest score."""
+        return best(problem, k)

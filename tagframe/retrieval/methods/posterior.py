@@ -14,7 +14,7 @@ from tagframe.retrieval.problem import LINKED, Floats, SelectionProblem
 _SHARE_OF_COMPLETE = 0.5
 """The weight of P(all tables are in the set) against the expected recall."""
 
-_TOO_LITTLE = 1e-4
+_MIN_GAIN = 1e-4
 """If the best further table adds less, the first stage chooses the table, not the posterior."""
 
 
@@ -54,8 +54,8 @@ class Posterior:
 
     def given_at_least(self, size: int) -> Posterior:
         """The posterior given that at least so many tables are needed, up to the size of the largest sets."""
-        kept = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
-        return Posterior(self.positions, self.masks, kept / max(float(kept.sum()), 1e-300))
+        probability = self.probability * (self.sizes >= min(size, int(self.sizes.max(initial=0))))
+        return Posterior(self.positions, self.masks, probability / max(float(probability.sum()), 1e-300))
 
     def tables(self) -> Floats:
         """The probability of each of ``positions``."""
@@ -80,8 +80,8 @@ class Posterior:
 
     def mask(self, tables: Iterable[int]) -> int:
         """The mask of some tables; tables that are not in ``positions`` are left out."""
-        held = set(tables)
-        return sum(1 << bit for bit, position in enumerate(self.positions.tolist()) if position in held)
+        wanted = set(tables)
+        return sum(1 << bit for bit, position in enumerate(self.positions.tolist()) if position in wanted)
 
     def contained(self, mask: int) -> float:
         """The probability that a set is complete."""
@@ -100,16 +100,16 @@ class Posterior:
         members = self.members
         inside = ((mask | fixed) >> np.arange(len(self.positions)) & 1).astype(bool)
         recall = (1 - _SHARE_OF_COMPLETE) * ((self.probability / self.sizes) @ members)
-        found: list[int] = []
+        bits: list[int] = []
         while not inside.all():
             last = self.probability * (members @ ~inside == 1)  # of sets that lack one table only
             gain = np.where(inside, -np.inf, recall + _SHARE_OF_COMPLETE * (last @ members))
             bit = int(np.lexsort((-prior, -gain.round(9)))[0])
-            if gain[bit] < _TOO_LITTLE:
+            if gain[bit] < _MIN_GAIN:
                 break
             inside[bit] = True
-            found.append(bit)
-        return found
+            bits.append(bit)
+        return bits
 
 
 @lru_cache(maxsize=32)
@@ -137,9 +137,9 @@ ONE_WAY = {"sure": 1, "log_tables": -1, "unlinked": -1}
 BARE = 0.5
 """If a larger share of the tables has no known row, only names count as known."""
 
-_LEAST = 1e-3
+_MIN_CHANCE = 1e-3
 
-_PROMISING = 14
+_LAST_PROMISING_RANK = 14
 """The rank of the table whose odds show whether tables outside all sets may be needed."""
 
 
@@ -156,7 +156,7 @@ def doubts(problem: SelectionProblem, known: Posterior) -> dict[str, float]:
         others.
     """
     sure = known.probability[known.probability > 0]
-    last = np.sort(problem.r)[-_PROMISING] if len(problem.r) >= _PROMISING else -np.inf
+    last = np.sort(problem.r)[-_LAST_PROMISING_RANK] if len(problem.r) >= _LAST_PROMISING_RANK else -np.inf
     linked = problem.link[np.ix_(known.positions, known.positions)] >= LINKED
     np.fill_diagonal(linked, False)
     return {
@@ -189,5 +189,5 @@ def names_features(chance: float, facts: Mapping[str, float]) -> Floats:
 
 def log_odds(chances: Floats) -> Floats:
     """The log odds of some probabilities, which are clipped away from 0 and 1."""
-    chances = np.clip(chances, _LEAST, 1 - _LEAST)
+    chances = np.clip(chances, _MIN_CHANCE, 1 - _MIN_CHANCE)
     return np.asarray(np.log(chances / (1 - chances)))

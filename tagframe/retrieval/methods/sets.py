@@ -17,7 +17,7 @@ LARGEST = 5
 """The number of tables in the largest sets that are scored."""
 
 _KINDS = (
-    RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.HELD, RowKind.TERM, RowKind.MEASURE
+    RowKind.WORD, RowKind.ATTRIBUTE, RowKind.NAME, RowKind.VALUE, RowKind.CELL, RowKind.TERM, RowKind.MEASURE
 )  # fmt: skip
 
 FEATURES = (
@@ -59,11 +59,11 @@ def index_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
 def smaller_sets(count: int) -> tuple[npt.NDArray[np.intp], ...]:
     """For each of :func:`index_sets`, the index of the same set without its last table among the sets of that size;
     for the sets of one table, where the empty one does."""
-    found = [np.zeros(count, dtype=np.intp)]
+    positions = [np.zeros(count, dtype=np.intp)]
     for smaller, sets in pairwise(index_sets(count)):
         position = {tuple(members): row for row, members in enumerate(smaller.tolist())}
-        found.append(np.array([position[tuple(members[:-1])] for members in sets.tolist()], dtype=np.intp))
-    return tuple(found)
+        positions.append(np.array([position[tuple(members[:-1])] for members in sets.tolist()], dtype=np.intp))
+    return tuple(positions)
 
 
 def set_masks(count: int) -> npt.NDArray[np.int64]:
@@ -91,7 +91,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     additive = np.concatenate([problem.signals[positions], prior[:, None]], axis=1)
     summed, least = additive, prior
     covered = [_Covered.of_one(block) for block in rows]
-    names = rows[_KINDS.index(RowKind.HELD)]
+    names = rows[_KINDS.index(RowKind.CELL)]
     near = np.stack([names[:, source == own].max(axis=1) for own in source.tolist()])
     around = near  # the names that the databases of each set hold
     databases, pair, mixed = np.ones(len(positions)), similarity.diagonal(), np.zeros(len(positions))
@@ -116,7 +116,7 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
             summed,
             least[:, None],
             *(known.features() for known in covered),
-            (around - covered[_KINDS.index(RowKind.HELD)].best).sum(axis=1)[:, None],
+            (around - covered[_KINDS.index(RowKind.CELL)].best).sum(axis=1)[:, None],
             np.stack([tree, size - 1 - linked, linked == size - 1], axis=1),
             np.stack([databases - 1, (databases == 1) & (size > 1), pair, mixed], axis=1),
         ]
@@ -141,12 +141,12 @@ def missing_joins(problem: SelectionProblem, positions: npt.NDArray[np.intp]) ->
     for one, other in np.argwhere(joined).tolist():
         parts.join(one, other)
     part = np.array([1 << parts.root(table) for table in range(len(positions))])
-    found = []
+    lacking = []
     for sets in index_sets(len(positions)):
         _, joins = forest_weights(joined.astype(np.float64), sets)
         whole = [mask.bit_count() for mask in np.bitwise_or.reduce(part[sets], axis=1).tolist()]
-        found.append(sets.shape[1] - joins - np.array(whole, dtype=np.float64))
-    return np.concatenate(found)
+        lacking.append(sets.shape[1] - joins - np.array(whole, dtype=np.float64))
+    return np.concatenate(lacking)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from importlib import resources
 import numpy as np
 
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.learned import FEW, TOLD
+from tagframe.retrieval.learned import BELIEVED, FEW
 from tagframe.retrieval.learned import SETS as LEARNED_SETS
 from tagframe.retrieval.learned import SIGNALS as LEARNED
 from tagframe.retrieval.methods.posterior import BARE, COMPLETE, NAMES
@@ -36,7 +36,7 @@ class Weights:
             probabilities that are reported.
         learned: for each of :data:`tagframe.retrieval.learned.SIGNALS` of tables and
             :data:`tagframe.retrieval.learned.SETS`, and the numbers :data:`tagframe.retrieval.learned.FEW` and
-            :data:`tagframe.retrieval.learned.TOLD`; used if statements were learned.
+            :data:`tagframe.retrieval.learned.BELIEVED`; used if statements were learned.
         sure: for each of :data:`~tagframe.retrieval.methods.posterior.NAMES`, for the highest confidence that is
             reported in one large database without rows; if empty, there is no such limit.
         seen: for some facts of a question, the least and the greatest value in such databases of the fit, by name.
@@ -62,7 +62,7 @@ class Weights:
     def __post_init__(self) -> None:
         every = (
             (self.table, SIGNALS), (self.set, FEATURES), (self.complete, COMPLETE), (self.fits, ("one", *FACTS)),
-            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW, *TOLD)), (self.sure, NAMES),
+            (self.learned, (*LEARNED, *LEARNED_SETS, *FEW, *BELIEVED)), (self.sure, NAMES),
         )  # fmt: skip
         for given, known in every:
             unknown = sorted(given.keys() - set(known))

@@ -1,0 +1,204 @@
+"""The steps of a pipeline: their cost and labels, and their models, one for all steps or one for each."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self, TypeVar, cast
+
+from tagframe import config
+from tagframe.answer.answer import StepUse
+from tagframe.errors import ReplayMiss
+from tagframe.lm import LM, Arrived, Batch, Label, Prompt, Quote, QuotingLM, Stream, Usage, get_lm
+from tagframe.lm.usage import total
+from tagframe.operators import Step
+
+T = TypeVar("T")
+
+
+def as_step(function: Any, *arguments: Any) -> Step[Any]:
+    """The result of a function for these arguments, as a step; a plain value becomes one."""
+    steps = getattr(function, "steps", None)
+    result = function(*arguments) if steps is None else steps(*arguments)
+    return (yield from result) if inspect.isgenerator(result) else result
+
+
+def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse], None]) -> Step[T]:
+    """The step, whose cost is reported to ``account`` at the end, also if it fails.
+
+    Its prompts are labelled with the question and the stage ``name``, unless they have a label.
+    """
+    began = time.monotonic()
+    usages: list[Usage] = []
+
+    def took(arrived: Arrived) -> None:
+        usages.extend(completion.usage for completions in arrived.values() for completion in completions.values())
+
+    try:
+        return (yield from _relayed(step, Label(name.split()[0], question), seen=took))
+    finally:
+        account(StepUse(name, replace(total(usages), seconds=time.monotonic() - began)))
+
+
+def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
+    """The step, with a stage label on its prompts, and guesses for quotes."""
+    return (yield from _relayed(step, Label(stage), guess))
+
+
+def _relayed(
+    step: Step[T],
+    label: Label,
+    guess: Callable[[Prompt], str] | None = None,
+    seen: Callable[[Arrived], None] = lambda arrived: None,
+) -> Step[T]:
+    """The step; its batches are passed on with a label, and completions are given back for its own batches."""
+    known: dict[Batch[Any], Batch[Any]] = {}
+
+    def out(batch: Batch[Any]) -> Batch[Any]:
+        given, guessed = batch.label, batch.guess
+        if guessed is None and guess is not None and batch.prompts:
+            guessed = guess(batch.prompts[0])
+        ours = Label(given.stage or label.stage, given.question or label.question)
+        known[sent := replace(batch, label=ours, guess=guessed)] = batch
+        return sent
+
+    arrived: Arrived | None = None
+    try:
+        while True:
+            try:
+                asked = step.send(arrived)  # type: ignore[arg-type]
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            answers = yield [out(batch) for batch in asked]
+            arrived = {known[sent]: completions for sent, completions in answers.items()}
+            seen(arrived)
+    finally:
+        step.close()
+
+
+def driver(models: ModelsOfSteps | None = None) -> LM:
+    """The models of the current settings, for the drivers of :mod:`tagframe.operators`."""
+    return cast("LM", models or ModelsOfSteps())
+
+
+class ModelsOfSteps:
+    """Sends each batch of a pipeline to the model of its stage (``lm_for``), which is looked up at its first batch.
+
+    Has the interface of :class:`~tagframe.lm.LM` that drivers use. A pipeline without prompts needs no model.
+    """
+
+    def stream(self, description: str = "") -> _Streams:
+        """An open call of each model that is asked."""
+        return _Streams(self, description)
+
+    def of(self, stage: str) -> LM:
+        """The model of a stage.
+
+        Raises:
+            NotConfigured: there is none.
+        """
+        return get_lm(stage)
+
+
+class QuotingModels(ModelsOfSteps):
+    """The same for quotes: nothing is sent, and the cost of the calls is added up.
+
+    Args:
+        guess: an answer for each prompt without a stored answer.
+    """
+
+    def __init__(self, guess: Callable[[Prompt], str]) -> None:
+        self._guess = guess
+        self._quoting: list[QuotingLM] = []
+
+    def of(self, stage: str) -> LM:
+        """The quoting replacement of a stage's model."""
+        self._quoting.append(QuotingLM(get_lm(stage), self._guess))
+        return self._quoting[-1]
+
+    @property
+    def quote(self) -> Quote:
+        """The sum so far."""
+        return sum((one.quote for one in self._quoting), Quote())
+
+
+class _Streams:
+    """An open call of each model that is asked."""
+
+    def __init__(self, models: ModelsOfSteps, description: str) -> None:
+        self._models = models
+        self._description = description
+        self._streams: dict[Any, Stream] = {}
+
+    def put(self, batch: Batch[Any]) -> None:
+        """Add prompts.
+
+        Raises:
+            NotConfigured: as :func:`tagframe.lm.get_lm`.
+        """
+        stage = batch.label.stage
+        model = config.current().model(stage)
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._streams:
+            self._streams[key] = self._models.of(stage).stream(self._description)
+        self._streams[key].put(batch)
+
+    def take(self) -> Arrived:
+        """The completions that have arrived at one of the models; empty if nothing is in progress.
+
+        Raises:
+            ReplayMiss: stores that are replayed lack answers, and no other model has completions left.
+        """
+        miss: ReplayMiss | None = None
+        for stream in list(self._streams.values()):
+            try:
+                if arrived := stream.take():
+                    return arrived
+            except ReplayMiss as error:
+                miss = miss or error
+        return _nothing(miss)
+
+    async def atake(self) -> Arrived:
+        """:meth:`take`, awaited."""
+        miss: ReplayMiss | None = None
+        for stream in list(self._streams.values()):
+            try:
+                if arrived := await stream.atake():
+                    return arrived
+            except ReplayMiss as error:
+                miss = miss or error
+        return _nothing(miss)
+
+    def arrived(self) -> Arrived:
+        """The completions since the last call, without waiting."""
+        found = (stream.arrived().items() for stream in self._streams.values())
+        return {batch: completions for items in found for batch, completions in items}
+
+    def usage(self) -> Usage:
+        """Usage of all models so far."""
+        return sum((stream.usage() for stream in self._streams.values()), Usage())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.ExitStack() as stack:
+            for stream in self._streams.values():
+                stack.push(stream)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for stream in self._streams.values():
+                stack.push_async_exit(stream)
+
+
+def _nothing(miss: ReplayMiss | None) -> Arrived:
+    if miss is not None:
+        raise miss
+    return {}

@@ -1,0 +1,484 @@
+"""What a corpus does not offer: the lists beside the data, and profiles and facts without what is hidden."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tagframe.corpus.catalogue import IndexedSource
+from tagframe.corpus.catalogue_file import Origin
+from tagframe.corpus.discover import SourceFile
+from tagframe.corpus.facts import FactKey, Facts, FactStore
+from tagframe.corpus.facts_toml import NAME
+from tagframe.corpus.profile import Sketch, TableProfile
+from tagframe.corpus.references import Column, ToldKey
+from tagframe.corpus.statements import Statement
+from tagframe.engines.base import Engine, ForeignKey, TableShape
+from tagframe.engines.files.limits import check_regular
+from tagframe.engines.hiding import (
+    Hiding,
+    HidingEngine,
+    computed_of_hidden,
+    hiding,
+    mentions,
+    names_gone,
+    plain_name,
+)
+from tagframe.errors import (
+    BROKEN,
+    ColumnNotFound,
+    HidingWarning,
+    InvalidArgument,
+    TableNotFound,
+    UnreadableFacts,
+    UnreadableTable,
+    did_you_mean,
+    warn,
+)
+
+
+def lists_beside(source: Path) -> tuple[list[str], list[str]]:
+    """The lists ``hide`` and ``private`` of the file ``tagframe.toml`` in a folder, or beside a file.
+
+    Raises:
+        UnreadableFacts: it cannot be read, or one of them is no list of names.
+    """
+    path = (source if source.is_dir() else source.parent) / NAME
+    try:
+        check_regular(path)
+        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
+        return checked_names("hide", plain.get("hide", [])), checked_names("private", plain.get("private", []))
+    except FileNotFoundError:
+        return [], []
+    except (OSError, UnreadableTable, InvalidArgument, *BROKEN) as error:
+        raise UnreadableFacts(
+            f"{path}, which says what is hidden in the data beside it, cannot be read: {error}. The data is not "
+            "opened, so that nothing hidden is seen; repair the file, or remove it"
+        ) from error
+
+
+def checked_names(kind: str, names: object) -> list[str]:
+    """A list of names, as it is given for tables and columns.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidArgument(f'{kind} must be a list of names, such as ["users.email", "salaries"]; got {names!r}')
+    listed = list(names)
+    if not all(isinstance(name, str) and name.strip() for name in listed):
+        raise InvalidArgument(f"{kind} must have names of tables and columns; got {listed!r}")
+    return listed
+
+
+def unmatched_error(name: str, tables: Mapping[str, Sequence[str]]) -> TableNotFound | ColumnNotFound:
+    """The error for a name on a list that no table and no column has.
+
+    Args:
+        name: as it is given.
+        tables: columns by the names of their tables.
+    """
+    table, dot, column = name.rpartition(".")
+    for one, columns in tables.items():
+        if dot and plain_name(table) in (plain_name(one), plain_name(one.rpartition(".")[2])):
+            return ColumnNotFound(f"no column {column!r} in {one}: {did_you_mean(column, columns)}")
+    return TableNotFound(f"no table {name!r} in {did_you_mean(name, tables)}; a column is named with its table")
+
+
+@dataclass
+class Lists:
+    """What is hidden and private in data that is opened: as its caller says, and as a file beside it says.
+
+    A name that the caller gives has to be there. The file may be of other files, too: what it names is taken as far as
+    it is there.
+
+    Attributes:
+        hide, private: the caller's names.
+        hide_beside, private_beside: those of the file.
+    """
+
+    hide: Sequence[str] = ()
+    private: Sequence[str] = ()
+    hide_beside: Sequence[str] = ()
+    private_beside: Sequence[str] = ()
+    _narrowed: set[tuple[str, str]] = field(default_factory=set)
+    _gone: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, hide: object, private: object, source: Path | None = None) -> Lists:
+        """The lists for a source.
+
+        Raises:
+            InvalidArgument: one of them is no list of names.
+            UnreadableFacts: the file beside the source cannot be read.
+        """
+        beside = ([], []) if source is None else lists_beside(source)
+        return cls(checked_names("hide", hide), checked_names("private", private), *beside)
+
+    @property
+    def part(self) -> str:
+        """A digest of what is hidden; "" for nothing."""
+        names = sorted({*map(plain_name, (*self.hide, *self.hide_beside))})
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16] if names else ""
+
+    def shrunk(self, files: Sequence[SourceFile]) -> list[SourceFile]:
+        """The files with engines that do not offer what is hidden; files without other tables are left out.
+
+        Raises:
+            TableNotFound, ColumnNotFound: the caller names what is not there.
+        """
+        if not self.part:
+            return list(files)
+        hidden, tables = Hiding([*self.hide, *self.hide_beside]), dict[str, Sequence[str]]()
+
+        def visible(file: SourceFile, shapes: Sequence[TableShape]) -> dict[str, tuple[str, ...]]:
+            tables.update({shape.name: shape.columns for shape in shapes})
+            return hidden.visible(shapes, filter(None, (file.database, file.key)))
+
+        left = self._offering(files, visible)
+        for name in hidden.unmatched:
+            if name in self.hide:
+                raise unmatched_error(name, tables)
+        self._say_missing("hide", [name for name in hidden.unmatched if name in self.hide_beside], tables)
+        return left
+
+    def limited(self, files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> list[SourceFile]:
+        """The files with engines that offer what a catalogue has, and nothing else."""
+
+        def visible(file: SourceFile, shapes: Sequence[TableShape]) -> dict[str, tuple[str, ...]]:
+            known = sources[file.key].tables if file.key in sources else {}
+            there = {shape.name for shape in shapes}
+            return {name: tuple(one.name for one in known[name].columns) for name in known if name in there}
+
+        return self._offering(files, visible)
+
+    def _offering(
+        self,
+        files: Sequence[SourceFile],
+        visible_of: Callable[[SourceFile, Sequence[TableShape]], dict[str, tuple[str, ...]]],
+    ) -> list[SourceFile]:
+        left = []
+        for file in files:
+            try:
+                shapes = file.engine.shapes()
+            except (UnreadableTable, OSError, *BROKEN):
+                left.append(replace(file, engine=hiding(file.engine, {})))  # profiling reports it; nothing is offered
+                continue
+            visible = visible_of(file, shapes)
+            if all(visible.get(shape.name) == shape.columns for shape in shapes):
+                left.append(file)
+                continue
+            self._gone |= names_gone(shapes, visible)
+            self._narrowed |= {
+                (file.key, shape.name) for shape in shapes if visible.get(shape.name, shape.columns) != shape.columns
+            }
+            if visible or not file.database:
+                left.append(replace(file, engine=hiding(file.engine, visible)))
+        warn_of_computed(*(file.engine for file in left))
+        return left
+
+    def _say_missing(self, kind: str, names: Sequence[str], tables: Iterable[str]) -> None:
+        """Warn of what the file beside the data names in a table that is there, but lacks the column."""
+        there = {plain_name(name) for table in tables for name in (table, table.rpartition(".")[2])}
+        gone = [name for name in names if {plain_name(name.rpartition(".")[0].rpartition(".")[2])} & there]
+        if gone:
+            warn(
+                f"{NAME} has {', '.join(gone)} in {kind} = […], and there is no such column; if it has another name "
+                "now, write that name",
+                HidingWarning,
+            )
+
+    def facts(self, whole: FactStore, tables: Iterable[tuple[str, str, TableProfile]]) -> FactStore:
+        """The facts of a corpus without those that name what is hidden.
+
+        Args:
+            whole: all facts.
+            tables: source, name there and profile of each table.
+        """
+        if not self._gone and not self._narrowed:
+            return whole
+        columns, narrowed, there = {}, set[str](), set[str]()
+        for key, table, profile in tables:
+            columns[profile.id] = frozenset(column.name for column in profile.columns)
+            there.update(map(str.casefold, (profile.name, *columns[profile.id])))
+            if (key, table) in self._narrowed:
+                narrowed.add(profile.id)
+        return VisibleFacts(whole, View(columns, frozenset(narrowed), self._gone - there))
+
+    def private_of(self, profiles: Sequence[TableProfile]) -> frozenset[Column]:
+        """The private columns among tables.
+
+        Raises:
+            TableNotFound, ColumnNotFound: the caller names what is not there.
+        """
+        names = Hiding([*self.private, *self.private_beside])
+        private = set[Column]()
+        for one in profiles if self.private or self.private_beside else ():
+            columns = [column.name for column in one.columns]
+            private.update((one.id, column) for column in {*columns}.difference(names.left(_names_of(one), columns)))
+        tables = {one.id: [column.name for column in one.columns] for one in profiles} if names.unmatched else {}
+        for name in names.unmatched:
+            if name in self.private:
+                raise unmatched_error(name, tables)
+        hidden = {*map(plain_name, (*self.hide, *self.hide_beside))}
+        self._say_missing("private", [name for name in names.unmatched if plain_name(name) not in hidden], tables)
+        return frozenset(private)
+
+    def hidden_in(self, profiles: Sequence[TableProfile]) -> list[str]:
+        """The names that are hidden, those of the file as far as the tables have them."""
+        hidden = Hiding(self.hide_beside)
+        View.of(profiles, hidden)
+        return [*self.hide, *(name for name in self.hide_beside if name not in hidden.unmatched)]
+
+
+def warn_of_computed(*engines: Engine) -> None:
+    """Name the views and generated columns of engines that are computed from what they hide, in one warning."""
+    named = sorted(
+        {
+            name
+            for engine in engines
+            if isinstance(engine, HidingEngine) and (engine.path is None or engine.path.exists())
+            for name in computed_of_hidden(engine.inner, engine.visible)
+        }
+    )
+    if named:
+        warn(
+            f"{', '.join(named)}: computed from what is hidden, by the definition in the database, and still read; to "
+            f"hide them, too: hide=[…, {', '.join(map(repr, named))}]",
+            HidingWarning,
+        )
+
+
+def with_private(profiles: tuple[TableProfile, ...], private: Collection[Column]) -> tuple[TableProfile, ...]:
+    """The profiles with these columns private."""
+    if not private:
+        return profiles
+    tables = {table for table, _ in private}
+    return tuple(
+        replace(
+            one,
+            columns=tuple(
+                replace(column, private=True) if (one.id, column.name) in private else column for column in one.columns
+            ),
+        )
+        if one.id in tables
+        else one
+        for one in profiles
+    )
+
+
+@dataclass(frozen=True)
+class View:
+    """What is left of some tables.
+
+    Attributes:
+        columns: of each visible table, by its id.
+        narrowed: the ids of visible tables that have hidden columns.
+        gone: names that only hidden tables and columns have, in lower case.
+    """
+
+    columns: Mapping[str, frozenset[str]]
+    narrowed: frozenset[str]
+    gone: frozenset[str]
+
+    @classmethod
+    def of(cls, profiles: Sequence[TableProfile], hidden: Hiding) -> View:
+        """The tables of a corpus without what a list hides."""
+        left = {one.id: hidden.left(_names_of(one), [column.name for column in one.columns]) for one in profiles}
+        there, gone, narrowed = set[str](), set[str](), set[str]()
+        for one in profiles:
+            names = {column.name for column in one.columns}
+            (there if left[one.id] else gone).update((one.name, one.id))
+            there.update(left[one.id])
+            gone.update(names.difference(left[one.id]))
+            if left[one.id] and len(left[one.id]) < len(names):
+                narrowed.add(one.id)
+        folded = [frozenset(map(str.casefold, names)) for names in (gone, there)]
+        columns = {id: frozenset(names) for id, names in left.items() if names}
+        return cls(columns, frozenset(narrowed), folded[0] - folded[1])
+
+    def has(self, column: Column) -> bool:
+        """Whether a column is visible."""
+        return column[1] in self.columns.get(column[0], ())
+
+    def mentions_gone(self, text: str) -> bool:
+        """Whether a text names what is hidden."""
+        return mentions(text, self.gone)
+
+    def origins(self, profiles: Sequence[TableProfile], origins: Mapping[str, Origin]) -> dict[str, Origin]:
+        """Where the visible tables come from; engines of hidden tables and columns do not offer these any more.
+
+        Args:
+            profiles: all tables.
+            origins: of the tables, by their ids.
+        """
+        visible: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        has_hidden: set[int] = set()
+        for profile in profiles:
+            if (origin := origins.get(profile.id)) is None or origin.engine is None:
+                continue
+            if (columns := self.columns.get(profile.id)) is not None:
+                there = tuple(column.name for column in profile.columns if column.name in columns)
+                visible[id(origin.engine)][origin.table] = there
+            if columns is None or profile.id in self.narrowed:
+                has_hidden.add(id(origin.engine))
+        engines = {id(one.engine): one.engine for one in origins.values() if one.engine is not None}
+        engines |= {key: hiding(engine, visible[key]) for key, engine in engines.items() if key in has_hidden}
+        return {
+            table: replace(origin, engine=origin.engine and engines[id(origin.engine)])
+            for table, origin in origins.items()
+            if table in self.columns
+        }
+
+    def profiles(self, profiles: Sequence[TableProfile]) -> list[TableProfile]:
+        """The profiles without what is hidden."""
+        by_name = {(one.database, one.name.casefold()): one.id for one in profiles}
+        return [self._profile(one, by_name) for one in profiles if one.id in self.columns]
+
+    def _profile(self, profile: TableProfile, by_name: Mapping[tuple[str, str], str]) -> TableProfile:
+        def leads_to_visible(key: ForeignKey) -> bool:
+            other = by_name.get((key.other_database or profile.database, key.other_table.casefold()), "")
+            theirs = {name.casefold() for name in self.columns.get(other, ())}
+            return self.columns[profile.id] >= {*key.columns} and theirs >= {*map(str.casefold, key.other_columns)}
+
+        keys = tuple(filter(leads_to_visible, profile.foreign_keys))
+        text = "" if self.mentions_gone(profile.description) else profile.description
+        primary_key = profile.primary_key if self.columns[profile.id] >= {*profile.primary_key} else ()
+        columns = profile.columns
+        if profile.id in self.narrowed or any(self.mentions_gone(column.description) for column in columns):
+            there = [column for column in columns if self.has((profile.id, column.name))]
+            columns = tuple(
+                replace(
+                    column,
+                    position=position,
+                    # A stored sketch would bring the stored text of all columns along.
+                    sketch=one and Sketch(one.hashes, one.complete, one.sampled),
+                    description="" if self.mentions_gone(column.description) else column.description,
+                )
+                for position, column in enumerate(there)
+                for one in [column.sketch]
+            )
+        same = (profile.foreign_keys, profile.description, profile.primary_key, profile.columns)
+        if (keys, text, primary_key, columns) == same:
+            return profile
+        return replace(profile, columns=columns, foreign_keys=keys, description=text, primary_key=primary_key)
+
+    def facts(self, facts: Facts) -> Facts:
+        """The facts that name nothing hidden; models may have seen hidden cells before they described a table."""
+        visible: dict[FactKey, Any] = {}
+        for (kind, of), value in facts.values.items():
+            if kind == "semantic":
+                there = tuple(table for table in of[1:] if table in self.columns)
+                visible[kind, (of[0], *there)] = self._semantic(value)
+            elif self._may_have((kind, of), value):
+                visible[kind, of] = value
+        return Facts(visible)
+
+    def _semantic(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """What a semantic model says of visible tables and columns only."""
+
+        def is_silent(part: object) -> bool:
+            return not self.mentions_gone(json.dumps(part, ensure_ascii=False))
+
+        def of_visible(id: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: one for name, one in columns.items() if self.has((id, name)) and is_silent(one)}
+
+        def table(id: str, one: Mapping[str, Any]) -> dict[str, Any]:
+            silent = {name: part for name, part in one.items() if name != "columns" and is_silent(part)}
+            return {"description": "", "synonyms": [], "primary_key": [], **silent,
+                    "columns": of_visible(id, one["columns"])}  # fmt: skip
+
+        keys = [key for key in value["keys"] if self._joins_visible(ToldKey.of(key)) and is_silent(key)]
+        metrics = [
+            one
+            for one in value["metrics"]
+            if all(self.has((table, column)) for table, column in one["reads"])
+            and all(id in self.columns for id in one["sources"].values())
+            and is_silent(one)
+        ]
+        tables = {id: table(id, one) for id, one in value["tables"].items() if id in self.columns}
+        datasets = {
+            name: [id, {field: column for field, column in fields.items() if self.has((id, column))}]
+            for name, (id, fields) in value["datasets"].items()
+            if id in self.columns
+        }
+        left = {"tables": tables, "datasets": datasets, "keys": keys, "metrics": metrics}
+        return {**value, **left, "model": {"name": value["called"]}}
+
+    def _joins_visible(self, key: ToldKey) -> bool:
+        return all(self.has(column) for pair in key.sides for column in pair)
+
+    def _may_have(self, key: FactKey, value: Any) -> bool:
+        kind, of = key
+        if kind in ("key", "checked"):
+            subject = all(map(self.has, ((table, column) for pair in json.loads(of[0]) for table, column in pair)))
+        elif kind == "statement":
+            subject = all(table in self.columns for table in of[1:])
+        elif len(of) == 2:
+            subject = self.has((of[0], of[1]))
+        else:
+            subject = of[0] in self.columns
+        if not subject or (kind in ("annotated", "checked") and not self.narrowed.isdisjoint(_tables(kind, of))):
+            return False
+        if kind == "statement" and value:
+            return self._reads_visible(Statement.of(of, value))
+        return value is None or not self.mentions_gone(json.dumps(value, ensure_ascii=False))
+
+    def _reads_visible(self, statement: Statement) -> bool:
+        text = f"{statement.sql}\n{statement.cells}\n{statement.question}"
+        return all(map(self._joins_visible, statement.joins)) and not self.mentions_gone(text)
+
+
+def _tables(kind: str, of: tuple[str, ...]) -> set[str]:
+    return {table for pair in json.loads(of[0]) for table, _ in pair} if kind == "checked" else {of[0]}
+
+
+def _names_of(profile: TableProfile) -> set[str]:
+    return {profile.id, profile.name, f"{profile.database}.{profile.name}"}
+
+
+class VisibleFacts(FactStore):
+    """The facts of a corpus without those that name what is hidden; new ones are stored with the others.
+
+    A pickle has only the visible ones, and keeps new ones in its own process.
+
+    Args:
+        whole: all facts.
+        view: what is visible.
+    """
+
+    def __init__(self, whole: FactStore, view: View) -> None:
+        super().__init__()
+        self._whole, self._view = whole, view
+        self._last: tuple[Facts, Facts] | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The visible facts."""
+        every = self._whole.facts
+        if self._last is None or self._last[0] is not every:
+            self._last = every, self._view.facts(every)
+        return self._last[1]
+
+    def update(self, change: Callable[[Facts], Mapping[FactKey, Any]]) -> None:
+        """Change the visible facts, and keep them with all others."""
+        self._whole.update(lambda every: change(self._view.facts(every)))
+
+    def adopt(self, other: Facts, ids: Iterable[str]) -> int:
+        """As every store, without facts that name what is hidden."""
+        return super().adopt(self._view.facts(other), ids)
+
+    def follow(self, other: FactStore) -> FactStore:
+        """These facts, for what is visible of another corpus of the same source."""
+        if not isinstance(other, VisibleFacts):
+            return other
+        return VisibleFacts(self._whole.follow(other._whole), other._view)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FactStore, (self.facts,)

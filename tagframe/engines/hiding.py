@@ -1,0 +1,331 @@
+"""A source without its hidden tables and columns: for all who use the engine, they do not exist.
+
+An engine that hides has a list of what may be seen, not of what is hidden. So no name of a hidden thing is in it or in
+its pickle, and what its source gets later is not seen either, until the source is opened again.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tagframe.engines.base import (
+    Chunk,
+    Engine,
+    ForeignKey,
+    Readable,
+    RowNumbers,
+    Stamp,
+    TableShape,
+    TableStatistics,
+    UntrustedStatement,
+)
+from tagframe.engines.frames import FrameEngine
+from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+
+if TYPE_CHECKING:
+    from tagframe.engines.pushdown import Pushdown
+
+Visible = Mapping[str, tuple[str, ...]]
+"""The columns that may be seen, by the names of their tables in the source."""
+
+
+def plain_name(name: str) -> str:
+    """A name without case, blanks and what no reader sees.
+
+    >>> plain_name("Secret\\u00a0 Code ") == plain_name("secretcode")
+    True
+    """
+    visible = (one for one in unicodedata.normalize("NFKC", name) if unicodedata.category(one)[0] not in "CZ")
+    return "".join(visible).casefold()
+
+
+class Hiding:
+    """A list of tables, and of columns as ``table.column``, that do not exist for a corpus.
+
+    A table may be given by its name or with its database; a bare name stands for every table of that name. Case,
+    blanks and invisible characters do not count.
+
+    Attributes:
+        unmatched: the names that no table or column has had so far.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {plain_name(name): name for name in names}
+        self._matched: set[str] = set()
+
+    @property
+    def unmatched(self) -> list[str]:
+        return [name for plain, name in self._names.items() if plain not in self._matched]
+
+    def left(self, table: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns of a table that may be seen; none if the table may not.
+
+        Args:
+            table: all names of the table.
+            columns: of the table.
+        """
+        names = {*map(plain_name, table)}
+        gone = names & self._names.keys()
+        columns_gone = {
+            column: {f"{name}.{plain_name(column)}" for name in names} & self._names.keys() for column in columns
+        }
+        self._matched |= gone.union(*columns_gone.values())
+        return () if gone else tuple(column for column in columns if not columns_gone[column])
+
+    def visible(self, shapes: Iterable[TableShape], databases: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The columns of a source that may be seen.
+
+        Args:
+            shapes: of its tables.
+            databases: the names that its database may have in a corpus.
+        """
+        named = list(databases)
+        left = {}
+        for shape in shapes:
+            own = {shape.name, shape.called or shape.name}
+            homes = [shape.database] if shape.database else named
+            left[shape.name] = self.left({*own, *(f"{home}.{name}" for home in homes for name in own)}, shape.columns)
+        return {table: columns for table, columns in left.items() if columns}
+
+
+def hiding(engine: Engine, visible: Visible) -> Engine:
+    """The engine with only these tables and columns; frames in memory are left out, so that no pickle has them."""
+    engine = (engine.inner if isinstance(engine, HidingEngine) else engine).only(visible)
+    if isinstance(engine, FrameEngine):
+        return engine
+    return HidingEngine(engine, {table: tuple(columns) for table, columns in visible.items()})
+
+
+def names_gone(shapes: Iterable[TableShape], visible: Visible) -> frozenset[str]:
+    """The names of tables and columns of a source that no visible table or column has, in plain form."""
+    gone: set[str] = set()
+    there: set[str] = set()
+    for shape in shapes:
+        columns = visible.get(shape.name, ())
+        (there if columns else gone).update(filter(None, (shape.name, shape.called)))
+        there.update(columns)
+        gone.update(column for column in shape.columns if column not in columns)
+    return frozenset(map(str.casefold, gone)) - frozenset(map(str.casefold, there))
+
+
+def mentions(text: str, names: Collection[str]) -> bool:
+    """Whether a text has one of these names, given in lower case, as a word of its own."""
+    folded = text.casefold()
+    return any(name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in names)
+
+
+def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
+    """The visible views and generated columns that are computed from what is hidden, also through other views.
+
+    Their definitions name it, or are not known.
+    """
+    shapes = {shape.name: shape for shape in engine.shapes()}
+    hidden = {name: _folded({*shape.columns}.difference(visible.get(name, ()))) for name, shape in shapes.items()}
+    gone = {table for table in shapes if table not in visible}
+    waiting = {
+        (table, column): text
+        for (table, column), text in engine.definitions().items()
+        if (column in visible.get(table, ()) if column else table in visible)
+    }
+    computed: list[tuple[str, str]] = []
+    while new := [name for name, text in waiting.items() if _reads_hidden(name, text, shapes, hidden, gone)]:
+        computed += new
+        gone |= {table for table, column in new if not column}
+        waiting = {name: text for name, text in waiting.items() if name not in new}
+    return sorted(f"{table}.{column}" if column else table for table, column in computed)
+
+
+def _reads_hidden(
+    name: tuple[str, str],
+    text: str,
+    shapes: Mapping[str, TableShape],
+    hidden: Mapping[str, Collection[str]],
+    gone: Collection[str],
+) -> bool:
+    """Whether a view, or a generated column, may read what is hidden; if its definition is not known, it may."""
+    table, column = name
+    if column:
+        return bool(hidden[table]) and (not text or mentions(text, hidden[table]))
+    if not text:
+        return bool(gone) or any(hidden.values())
+    others = [other for other in shapes.values() if other.name != table]
+    read = [other.name for other in others if mentions(text, _folded([other.name, other.called or other.name]))]
+    return any(one in gone or (hidden[one] and ("*" in text or mentions(text, hidden[one]))) for one in read)
+
+
+def _folded(names: Iterable[str]) -> list[str]:
+    return [*map(str.casefold, names)]
+
+
+@dataclass(frozen=True)
+class HidingEngine(Engine):
+    """Another engine, of which only some tables and columns are offered.
+
+    Attributes:
+        inner: reads the source.
+        visible: what may be seen.
+    """
+
+    inner: Engine
+    visible: Visible
+
+    def __hash__(self) -> int:
+        return hash((self.inner, frozenset(self.visible)))
+
+    # What is said of the source as a whole is the inner engine's.
+    path = property(lambda self: self.inner.path)
+    kind = property(lambda self: self.inner.kind)
+    dialect = property(lambda self: self.inner.dialect)
+    identity = property(lambda self: self.inner.identity)
+    is_database = property(lambda self: self.inner.is_database)  # type: ignore[assignment]
+    is_copied = property(lambda self: self.inner.is_copied)  # type: ignore[assignment]
+    picks_rows = property(lambda self: self.inner.picks_rows)  # type: ignore[assignment]
+    is_asked = property(lambda self: self.inner.is_asked)  # type: ignore[assignment]
+    joins = property(lambda self: self.inner.joins)  # type: ignore[assignment]
+    default_schema = property(lambda self: self.inner.default_schema)  # type: ignore[assignment]
+
+    def fingerprint(self, known: Stamp | None = None) -> Stamp | None:
+        """That of the source: a catalogue is of one list of hidden things."""
+        return self.inner.fingerprint(known)
+
+    def kept_open(self) -> AbstractContextManager[None]:
+        """As the inner engine."""
+        return self.inner.kept_open()
+
+    def shapes(self) -> list[TableShape]:
+        """The visible tables, without what names hidden ones: keys, unique sets and comments."""
+        shapes = self.inner.shapes()
+        gone = names_gone(shapes, self.visible)
+        called = {
+            (shape.database, name.casefold()): {*map(str.casefold, self.visible.get(shape.name, ()))}
+            for shape in shapes
+            for name in (shape.name, shape.called or shape.name)
+        }
+        return [self._shape(shape, gone, called) for shape in shapes if shape.name in self.visible]
+
+    def _shape(
+        self, shape: TableShape, gone: Collection[str], called: Mapping[tuple[str, str], Collection[str]]
+    ) -> TableShape:
+        there = {*self._columns(shape.name)}
+
+        def leads_to_visible(key: ForeignKey) -> bool:
+            others = called.get((key.other_database or shape.database, key.other_table.casefold()), ())
+            return there >= {*key.columns} and all(name.casefold() in others for name in key.other_columns)
+
+        def of_visible(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(one for name, one in zip(shape.columns, values, strict=True) if name in there)
+
+        comments = of_visible(shape.column_comments) if shape.column_comments else ()
+        return replace(
+            shape,
+            columns=of_visible(shape.columns),
+            declared_types=of_visible(shape.declared_types),
+            primary_key=shape.primary_key if there >= {*shape.primary_key} else (),
+            foreign_keys=tuple(filter(leads_to_visible, shape.foreign_keys)),
+            unique=tuple(columns for columns in shape.unique if there >= {*columns}),
+            comment="" if mentions(shape.comment, gone) else shape.comment,
+            column_comments=tuple("" if mentions(comment, gone) else comment for comment in comments),
+        )
+
+    def closed(self) -> list[UnreadableTable]:
+        """Those that name nothing hidden."""
+        problems = self.inner.closed()
+        gone = names_gone(self.inner.shapes(), self.visible) if problems else frozenset[str]()
+        return [problem for problem in problems if not mentions(str(problem), gone)]
+
+    @property
+    def date_orders(self) -> Mapping[str, str]:
+        """Of visible columns."""
+        there = {column for columns in self.visible.values() for column in columns}
+        return {column: order for column, order in self.inner.date_orders.items() if column in there}
+
+    def chunks(self, shape: TableShape) -> Iterator[Chunk]:
+        """The rows in the visible columns."""
+        return self.inner.chunks(replace(shape, columns=self._columns(shape.name)))
+
+    def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
+        """Of the visible columns."""
+        full = {shape.name: shape for shape in self.inner.shapes()}
+        known = self.inner.statistics([full[shape.name] for shape in shapes])
+        return None if known is None else map(self._known, [full[shape.name] for shape in shapes], known)
+
+    def _known(self, full: TableShape, known: TableStatistics | UnreadableTable) -> TableStatistics | UnreadableTable:
+        if isinstance(known, UnreadableTable) or known.columns is None:
+            return known
+        there = self._columns(full.name)
+        named = zip(full.columns, known.columns, strict=True)
+        return replace(known, columns=tuple(column for name, column in named if name in there))
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows in these columns, or in all visible ones."""
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.scan(table, checked, limit)
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """As the inner engine, of visible columns."""
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.numbered(table, checked)
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """As the inner engine, of visible columns."""
+        checked = self._checked(table, columns)
+        with self._silent():
+            return self.inner.pick(table, checked, numbers)
+
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
+        """Of visible tables; statements of ours name visible columns only, because no plan has others."""
+        for table in tables:
+            self._columns(table)
+        block = self.inner.pushdown(tables)
+        return None if block is None else self._in_block(block)
+
+    @contextmanager
+    def _in_block(self, block: AbstractContextManager[Pushdown]) -> Iterator[Pushdown]:
+        with self._silent(), block as pushdown:
+            yield pushdown
+
+    @contextmanager
+    def _silent(self) -> Iterator[None]:
+        """A block whose errors name nothing hidden: a source that has changed lists all of its columns."""
+        try:
+            yield
+        except (ColumnNotFound, UnreadableTable) as error:
+            if not mentions(str(error), names_gone(self.inner.shapes(), self.visible)):
+                raise
+            raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
+
+    def __getattr__(self, name: str) -> Any:
+        # Past statements, of sources that know some.
+        if name not in ("ran", "views") or not hasattr(self.inner, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        gone = names_gone(self.inner.shapes(), self.visible)
+        return lambda: (run for run in getattr(self.inner, name)() if not mentions(run[0], gone))
+
+    def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
+        """A statement that may read visible columns only."""
+        tables = {
+            name: Readable(one.table, tuple(column for column in one.columns if column in self._columns(one.table)))
+            for name, one in statement.tables.items()
+        }
+        return self.inner.execute(replace(statement, tables=tables))
+
+    def _columns(self, table: str) -> tuple[str, ...]:
+        if table not in self.visible:
+            raise UnreadableTable(f"there is no table {table!r} in {self.identity}")
+        return self.visible[table]
+
+    def _checked(self, table: str, columns: Sequence[str] | None) -> list[str]:
+        there = self._columns(table)
+        for column in columns or ():
+            if column not in there:
+                raise ColumnNotFound(f"no column {column!r} in {table}: {did_you_mean(column, there)}")
+        return list(there if columns is None else columns)

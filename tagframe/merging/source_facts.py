@@ -1,0 +1,104 @@
+"""What merges look up in a source before they write a statement, and how a statement of theirs is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from sqlglot import exp
+
+from tagframe import logs
+from tagframe.engines.pushdown import Pushdown, Statement, compared
+
+
+class SourceFacts:
+    """One state of some tables of a source; what is looked up is looked up once."""
+
+    def __init__(self, pushdown: Pushdown) -> None:
+        self.pushdown = pushdown
+        self._known: dict[tuple[str, Hashable], Any] = {}
+
+    def rows(self, statement: Statement) -> pd.DataFrame:
+        """What a statement gives."""
+        with logs.statement("merging", statement.query, self.pushdown.dialect):
+            return self.pushdown.rows(statement)
+
+    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
+        """The same in frames of about so many rows."""
+        with logs.statement("merging", statement.query, self.pushdown.dialect):
+            yield from self.pushdown.batches(statement, rows)
+
+    def numbers(
+        self,
+        numbers: Mapping[str, exp.Expr],
+        query: Callable[[list[exp.Expr]], exp.Select],
+        values: dict[str, Any] | None = None,
+    ) -> dict[str, int]:
+        """Whole numbers by name, each 0 where it is null, from the one row of a query.
+
+        ``query`` is made from the expressions that it selects; ``values`` are those of its placeholders.
+        """
+        filled = {name: exp.Coalesce(this=one, expressions=[exp.Literal.number(0)]) for name, one in numbers.items()}
+        made = query([exp.alias_(exp.cast(one, "BIGINT"), name, quoted=True) for name, one in filled.items()])
+        columns = [("", "integer", name) for name in numbers]
+        sql = made.sql(dialect=self.pushdown.dialect)
+        row = self.rows(Statement(sql, columns, "the counts", values, counts=True)).iloc[0]
+        return {name: int(row[name]) for name in numbers}
+
+    def fact(self, table: str, fact: Hashable, find: Callable[[], Any]) -> Any:
+        """A fact about the rows of a table."""
+        lasting = self.pushdown.facts(table)
+        if fact not in lasting:
+            if (table, fact) not in self._known:
+                self._known[table, fact] = find()
+            lasting[fact] = self._known[table, fact]
+        return lasting[fact]
+
+    def size(self, table: str) -> int:
+        """The number of its rows."""
+        return int(self.fact(table, "size", lambda: self._size(table)))
+
+    def _size(self, table: str) -> int:
+        item = self.pushdown.item(table, "t")
+        return self.numbers({"n": exp.Count(this=exp.Star())}, lambda numbers: exp.select(*numbers).from_(item))["n"]
+
+    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether the keys of these columns are unique, apart from nulls."""
+        if self.pushdown.lets_none_repeat(table, columns):
+            return True
+        return bool(self.fact(table, ("unique", *columns), lambda: not self._repeats(table, columns)))
+
+    def _repeats(self, table: str, columns: Sequence[str]) -> bool:
+        keys = [compared(self.pushdown, table, column, "t") for column in columns]
+        filled = [key.copy().is_(exp.null()).not_() for key in keys]
+        query = exp.select(exp.alias_(exp.Literal.number(1), "n")).from_(self.pushdown.item(table, "t")).where(*filled)
+        several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+        query = query.group_by(*keys).having(several).limit(1)
+        sql = query.sql(dialect=self.pushdown.dialect)
+        return len(self.rows(Statement(sql, [("", "integer", "n")], f"table {table!r}"))) > 0
+
+    def keys(
+        self,
+        table: str,
+        column: str,
+        tests: Sequence[exp.Expr] = (),
+        most: int | None = None,
+        values: dict[str, Any] | None = None,
+    ) -> pd.Index:
+        """The distinct keys of a column, without nulls: integers, or texts.
+
+        Args:
+            table, column: which.
+            tests: conditions on the rows of ``t``.
+            most: how many keys at most; None for all.
+            values: of the placeholders of the tests.
+        """
+        key = compared(self.pushdown, table, column, "t")
+        query = exp.select(exp.alias_(key.copy(), "k")).distinct().from_(self.pushdown.item(table, "t"))
+        query = query.where(key.is_(exp.null()).not_(), *tests)
+        sql = (query if most is None else query.limit(most)).sql(dialect=self.pushdown.dialect)
+        found = self.rows(Statement(sql, [(table, column, "k")], f"table {table!r}", values))["k"]
+        is_integer = self.pushdown.cells(table, column).key == "integer"
+        keys: pd.Index = pd.Index(found.to_numpy(dtype="int64" if is_integer else object))
+        return keys

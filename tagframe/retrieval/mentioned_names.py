@@ -1,0 +1,169 @@
+"""Names that a question says in whole, and the tables that have them.
+
+"each order" says the table ``orders``, "street" a column ``Street``, and "who vouches" the table of persons to which
+``voucher_id`` refers. The default method weighs such names against all other evidence, and may return a smaller set
+that seems likely enough. With ``k="auto"`` such a set is extended (:mod:`tagframe.retrieval.methods.auto`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.profile import TableProfile
+from tagframe.keys import evidence_share
+from tagframe.keys.column_names import GENERIC, STRONG_KEY_WORDS
+from tagframe.keys.column_names import words as words_of
+from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.role_hints import says_role
+from tagframe.retrieval.words import STOP_WORDS, forms, stem
+
+if TYPE_CHECKING:
+    from tagframe.retrieval.index import RetrievalIndex
+
+_NOUNS = frozenset("order list show display number count".split())
+"""Stop words that are nouns after one of :data:`_EACH`: "each order", but not "in order of"."""
+_EACH = frozenset("each every per any which an".split())
+_WHO = frozenset("who whom whose quién quien quiénes quienes wer wen wem wessen".split())
+"""They ask for a person; a key that refers to one is no answer."""
+_MIN_HEAD_LETTERS = 5
+"""The fewest letters of the last part of a compound: the ``adresse`` of ``Rechnungsadresse``."""
+_MIN_LETTERS_BEFORE = 3
+"""The fewest letters before it."""
+
+_MIN_ROLE_LINK = 0.25
+"""The least link score of a key whose role the question says: the role is evidence for it, too."""
+
+Name = tuple[str, ...]
+
+
+class Names(NamedTuple):
+    """The names of a table and its columns, in stems.
+
+    Attributes:
+        of_table: the table's own.
+        of_columns: those of columns that are not keys, except generic ones such as "city".
+        words: all words of the table's and the columns' names.
+        attributes: the same without the names of keys.
+    """
+
+    of_table: frozenset[Name]
+    of_columns: frozenset[Name]
+    words: frozenset[str]
+    attributes: frozenset[str]
+
+    @classmethod
+    def of(cls, table: TableProfile, keys: Sequence[bool]) -> Names:
+        """The names of a table; ``keys`` says of each column whether it is a key."""
+        name = _name(table.name)
+        columns = [_name(column.name) for column in table.columns]
+        apart = [column for column, is_key in zip(columns, keys, strict=True) if not is_key]
+        return cls(
+            frozenset({name}),
+            frozenset(column for column in apart if not GENERIC.issuperset(column)),
+            frozenset(name).union(*columns),
+            frozenset(name).union(*apart),
+        )
+
+
+def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
+    """For each name that the question says in whole: 1 for the tables that have it, 0.5 for those with its words.
+
+    Args:
+        index: of the corpus.
+        question: as asked.
+        tables: positions, in order.
+
+    Returns:
+        Shape (names, len(tables)): first the names of tables, then those of columns that are not keys, then the tables
+        to which a role refers ("who"); 0 everywhere if it is unknown to which table a role refers.
+    """
+    of_tables, of_columns, words, attributes = zip(*map(index.names_of, tables), strict=True) if tables else [()] * 4
+    # An id of a thing is not the thing.
+    rows = [
+        *_rows(of_tables, attributes, _words_of(question, frozenset[str]().union(*attributes))),
+        *_rows(of_columns, words, _words_of(question, frozenset[str]().union(*words))),
+    ]
+    rows += _of_compounds(of_tables, attributes, question)
+    rows += _of_roles(index, question, tables)
+    return np.array(rows).reshape(-1, len(tables))
+
+
+@lru_cache(maxsize=65536)
+def _name(name: str) -> Name:
+    return tuple(map(stem, identifier_words(name)))
+
+
+def _words_of(question: Question, known: frozenset[str]) -> list[str]:
+    """The question's words in order, each in the form in which names have it; "" for a stop word."""
+    words, before = [], ""
+    for word in question.words:
+        for piece in identifier_words(word.text):
+            is_noun = piece not in STOP_WORDS or (piece in _NOUNS and before in _EACH)
+            one = stem(piece)
+            if is_noun and one not in known:
+                one = next((form for form in forms(one) if form in known), one)
+            words.append(one if is_noun else "")
+            before = piece
+    return words
+
+
+def _rows(
+    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question_words: Sequence[str]
+) -> Iterator[list[float]]:
+    for name in sorted({name for names in named for name in names if name and _has(question_words, name)}):
+        yield [1.0 if name in names else 0.5 * own.issuperset(name) for names, own in zip(named, words, strict=True)]
+
+
+def _has(question_words: Sequence[str], name: Name) -> bool:
+    """Whether the words of a name are side by side."""
+    return any(
+        tuple(question_words[at : at + len(name)]) == name for at, word in enumerate(question_words) if word == name[0]
+    )
+
+
+def _of_compounds(
+    named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question
+) -> Iterator[list[float]]:
+    """Tables whose name is the last part of a compound, if the compound itself is at most the name of a key."""
+    heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
+    for word in question.words:
+        one = stem(word.text.lower())
+        heads_of = {
+            (name,)
+            for name, ends in heads.items()
+            if one.endswith(ends) and len(one) >= len(name) + _MIN_LETTERS_BEFORE - 2
+        }
+        if heads_of and not any(one in own for own in words):
+            yield [1.0 if names & heads_of else 0.0 for names in named]
+
+
+@lru_cache(maxsize=4096)
+def _heads(name: str) -> tuple[str, ...]:
+    return tuple({form for form in (name, *forms(name)) if len(form) >= _MIN_HEAD_LETTERS and name.startswith(form)})
+
+
+def _of_roles(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
+    """Tables to which a key refers whose role the question says, if it asks who."""
+    spoken = [word.text.lower() for word in question.words]
+    if _WHO.isdisjoint(spoken):
+        return
+    content = [word for word in spoken if word not in STOP_WORDS and word not in _WHO]
+    position = {index.tables[table].id: at for at, table in enumerate(tables)}
+    keys = [key for key in index.links.keys(tables) if evidence_share(key.score) >= _MIN_ROLE_LINK]
+    referred = {position[key.right_table] for key in keys if says_role(content, key.left_columns, key.tables)}
+    for at in sorted(referred):
+        yield [float(at == other) for other in range(len(tables))]
+    ids = ((index.tables[table].id, column.name) for table in tables for column in index.tables[table].columns)
+    known = {(key.left_table, name) for key in keys for name in key.left_columns}
+    if not referred and any(
+        STRONG_KEY_WORDS.intersection(words_of(name)) and says_role(content, [name], [table])
+        for table, name in ids
+        if (table, name) not in known
+    ):
+        yield [0.0] * len(tables)

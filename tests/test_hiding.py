@@ -1,0 +1,275 @@
+"""Hidden parts do not exist: how they are given, what the engine offers, what is warned of, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+import warnings
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.engines.base import SQLLimits, UntrustedStatement
+from tagframe.engines.hiding import HidingEngine
+from tagframe.errors import (
+    ColumnNotFound,
+    HidingWarning,
+    InvalidArgument,
+    SQLFailed,
+    TableNotFound,
+    UnreadableCatalogue,
+    UnreadableFacts,
+    UnreadableTable,
+    UnsafeSQL,
+)
+
+SCRIPT = """
+CREATE TABLE users (id INTEGER PRIMARY KEY, email TEXT UNIQUE, city TEXT, -- not the email
+    initial TEXT AS (substr(email, 1, 1)), UNIQUE (email, city));
+INSERT INTO users (id, email, city) VALUES (1, 'zqs-ada', 'Porto'), (2, 'zqs-bo', 'Faro');
+CREATE TABLE salaries (id INTEGER REFERENCES users(id), pay INTEGER);
+INSERT INTO salaries VALUES (1, 987654);
+CREATE TABLE orders (nr INTEGER, buyer INTEGER REFERENCES users(id), mail TEXT REFERENCES users(email));
+INSERT INTO orders VALUES (1, 1, 'zqs-ada'), (2, 2, 'zqs-bo');
+CREATE VIEW mails AS SELECT id, email AS m FROM users;
+CREATE VIEW of_mails AS SELECT m FROM mails;
+CREATE VIEW cities AS SELECT id, city FROM users;
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    with closing(sqlite3.connect(tmp_path / "data" / "shop.sqlite")) as connection:
+        connection.executescript(SCRIPT)
+    return tmp_path / "data" / "shop.sqlite"
+
+
+def columns(corpus: tf.Corpus) -> dict[str, list[str]]:
+    return {one.name: [column.name for column in one.columns] for one in corpus}
+
+
+LEFT = {"orders": ["nr", "buyer", "mail"], "users": ["id", "city"]}
+HIDE = ["users.email", "salaries", "users.initial"]
+
+
+@pytest.mark.parametrize(
+    "way", ["hide=", "hide", "tagframe.toml", "first_look", "catalogue", "subset", "union", "frames"]
+)
+def test_each_way_to_hide(shop, tmp_path, way):
+    if way == "tagframe.toml":
+        (shop.parent / "tagframe.toml").write_text('hide = ["users.email", "salaries", "users.initial"]\n')
+        corpus = tf.open_corpus(shop)
+        assert columns(tf.open_corpus(shop.parent)) == LEFT
+    elif way == "catalogue":
+        saved = tf.open_corpus(shop).hide(*HIDE).save(tmp_path / "saved.catalogue")
+        assert b"email" not in saved.read_bytes()
+        with closing(sqlite3.connect(shop)) as connection:
+            connection.executescript("ALTER TABLE users ADD COLUMN more TEXT; CREATE TABLE more (id INTEGER)")
+        corpus = tf.open_corpus(saved)
+    elif way == "frames":
+        whole = tf.open_corpus(shop)
+        corpus = tf.open_corpus({f"shop.{one.name}": whole.read(one.id) for one in whole}, hide=HIDE)
+    elif way in ("hide=", "first_look"):
+        corpus = tf.open_corpus(shop, hide=HIDE, first_look=way == "first_look")
+        corpus = corpus.whole()
+    else:
+        whole = tf.open_corpus(shop)
+        corpus = whole.subset(whole.ids).hide(*HIDE) if way == "subset" else whole.hide(*HIDE)
+        assert "email" in columns(whole)["users"], "the other corpus stays as it is"
+        corpus = corpus.union(tf.open_corpus({"x": pd.DataFrame({"a": [1]})})) if way == "union" else corpus
+    found = columns(corpus)
+    found.pop("x", None)
+    assert found == LEFT
+    assert [*corpus.read("users").columns] == ["id", "city"]
+    assert [*tf.exec_sql(corpus)("SELECT * FROM users").columns] == ["id", "city"]
+    for sql in ("SELECT email FROM users", "SELECT * FROM salaries"):
+        with pytest.raises((SQLFailed, UnsafeSQL)):
+            tf.exec_sql(corpus)(sql)
+    data = pickle.dumps(corpus)
+    assert not [word for word in (b"email", b"salaries", b"987654") if word in data]
+
+
+def test_a_name_is_taken_in_any_form_and_a_wrong_one_is_said(shop):
+    for name in ("users.EMAIL", "shop.users.email", "USERS . email", "users.e\u200bmail"):
+        assert "email" not in columns(tf.open_corpus(shop, hide=[name, "users.initial"]))["users"]
+    with pytest.raises(ColumnNotFound, match=r"no column 'emial' in .*users: .* did you mean 'email'"):
+        tf.open_corpus(shop, hide=["users.emial"])
+    with pytest.raises(TableNotFound, match=r"no table 'salary' in .*; a column is named with its table"):
+        tf.open_corpus(shop).hide("salary")
+    for wrong in ("users.email", [1], [""]):
+        with pytest.raises(InvalidArgument, match="hide must"):
+            tf.open_corpus(shop, hide=wrong)
+    with pytest.raises(ColumnNotFound, match="no column 'email'"):  # of a corpus that has none any more
+        tf.open_corpus(shop, hide=["users.email", "users.initial"]).hide("users.email")
+
+
+def test_a_bare_name_hides_every_table_that_has_it(tmp_path):
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        pd.DataFrame({"id": [1], "pin": ["zqs"]}).to_csv(tmp_path / place / "card.csv", index=False)
+    corpus = tf.open_corpus(tmp_path, hide=["card.pin"])
+    assert [[one.name for one in profile.columns] for profile in corpus] == [["id"], ["id"]]
+    assert len(tf.open_corpus(tmp_path, hide=["a.card"])) == 1
+
+
+def test_the_engine_offers_nothing_hidden(shop):
+    corpus = tf.open_corpus(shop, hide=HIDE)
+    engine = corpus.engine("users")
+    assert isinstance(engine, HidingEngine)
+    users = next(shape for shape in engine.shapes() if shape.name == "users")
+    orders = next(shape for shape in engine.shapes() if shape.name == "orders")
+    assert (users.columns, users.unique, users.column_comments) == (("id", "city"), (), ("", ""))
+    assert [key.columns for key in orders.foreign_keys] == [("buyer",)]
+    assert sum(chunk.rows for chunk in engine.chunks(users)) == 2
+    assert [*engine.scan("users").columns] == ["id", "city"]
+    numbers, frame = engine.numbered("users", ["city"])
+    assert frame["city"].tolist() == engine.pick("users", ["city"], numbers)["city"].tolist()
+    for read in (lambda: engine.scan("users", ["email"]), lambda: engine.numbered("users", ["email"])):
+        with pytest.raises(ColumnNotFound, match="no column 'email' in users: ") as error:
+            read()
+        assert "did you mean 'email'" not in str(error.value)
+    for read in (lambda: engine.scan("salaries"), lambda: engine.pushdown(["salaries"])):
+        with pytest.raises(UnreadableTable, match="there is no table 'salaries'"):
+            read()
+    assert "email" not in repr(engine)
+    assert b"email" not in pickle.dumps(engine)
+    from tagframe.engines.base import Readable
+
+    tables = {"u": Readable("users", ("id", "email", "city"))}
+    rows = engine.execute(UntrustedStatement("SELECT * FROM u", tables, {}, SQLLimits()))
+    assert [*rows.columns] == ["id", "city"]
+
+
+def test_a_source_that_changes_tells_no_hidden_name(shop):
+    corpus = tf.open_corpus(shop, hide=[*HIDE, "orders.mail"])
+    corpus.keys.add("orders.buyer = users.id")
+    found = corpus.tables.tag.retrieve_tables("city of each order's buyer", k=2, method="lexical")
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.executescript("ALTER TABLE users RENAME COLUMN city TO town")
+    for read in (lambda: corpus.read("users"), found.merge, lambda: tf.exec_sql(corpus)("SELECT city FROM users")):
+        with pytest.raises((ColumnNotFound, SQLFailed, UnreadableTable)) as error:
+            read()
+        assert "email" not in str(error.value)
+    assert columns(corpus.refresh())["users"] == ["id", "town"]
+
+
+def test_views_are_learned_from_as_far_as_they_name_nothing_hidden(shop):
+    corpus = tf.open_corpus(shop, hide=HIDE)
+    corpus.learn("views")
+    assert corpus.learned["tables"].tolist() == [["shop.users"]]
+    assert "email" not in corpus.learned["sql"][0]
+
+
+def test_what_is_computed_of_hidden_parts_is_named_in_one_warning(shop, tmp_path):
+    with pytest.warns(HidingWarning) as said:
+        corpus = tf.open_corpus(shop, hide=["users.email"])
+    assert [str(one.message).partition(":")[0] for one in said] == ["users.initial"]
+    assert "initial" in corpus.read("users"), "it can be read, as the warning says"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tf.open_corpus(shop, hide=HIDE)
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{shop}"
+    with pytest.warns(
+        HidingWarning, match=r"main\.mails, main\.of_mails, main\.users\.initial: .* hide=\[…, 'main"
+    ) as said:
+        tf.open_corpus(url, hide=["users.email"])
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        corpus = tf.open_corpus(url, hide=["users.email", "main.mails", "of_mails", "main.users.initial"])
+    assert corpus.ids == ("main.cities", "main.orders", "main.salaries", "main.users")
+
+
+def test_a_postgres_view_is_named(database):
+    url = database(
+        "CREATE TABLE users (id int, email text, city text, initial text GENERATED ALWAYS AS (left(email, 1)) STORED);"
+        "CREATE VIEW mails AS SELECT id, upper(email) AS m FROM users; CREATE VIEW cities AS SELECT city FROM users;"
+    )
+    with pytest.warns(HidingWarning, match=r"^public\.mails, public\.users\.initial: ") as said:
+        corpus = tf.open_corpus(url, hide=["users.email"], progress=False)
+    assert len(said) == 1
+    assert corpus.hide("mails", "users.initial").ids == ("public.cities", "public.users")
+
+
+def test_facts_that_name_hidden_parts_are_left_out_and_others_are_kept(shop):
+    whole = tf.open_corpus(shop)
+    whole.describe("users", "people")
+    whole.describe("orders", "see their email")
+    whole.describe("users.email", "where to write to")
+    whole.keys.add("orders.mail = users.email")
+    whole.keys.add("orders.buyer = users.id")
+    whole.learn("How many have a mail?", "SELECT count(email) FROM users")
+    whole.learn("How many live in Faro?", "SELECT count(*) FROM users WHERE city = 'Faro'")
+    for corpus in (whole.hide(*HIDE), tf.open_corpus(shop, hide=HIDE)):
+        assert corpus.profile("users").description == "people"
+        assert corpus.profile("orders").description == ""
+        assert corpus.learned["question"].tolist() == ["How many live in Faro?"]
+        assert "email" not in repr(corpus.keys)
+        corpus.describe("users.city", f"home of {len(corpus.profiles)}")
+        assert corpus.profile("users").column("city").description == "home of 2"
+    assert tf.open_corpus(shop).profile("users").column("city").description == "home of 2"
+    assert tf.open_corpus(shop, hide=HIDE).profile("users").column("city").description == "home of 2"
+    assert tf.open_corpus(shop).profile("users").column("email").description == "where to write to"
+
+
+def test_a_catalogue_is_of_one_list(shop, tmp_path):
+    named = tmp_path / "named.catalogue"
+    tf.open_corpus(shop, catalogue=named)
+    with pytest.raises(UnreadableCatalogue, match="another list of what is hidden: delete it and index again"):
+        tf.open_corpus(shop, catalogue=named, hide=HIDE)
+    named.unlink()
+    assert columns(tf.open_corpus(shop, catalogue=named, hide=HIDE)) == LEFT
+    assert columns(tf.open_corpus(shop, catalogue=named, hide=HIDE)) == LEFT
+    assert b"zqs-ada" not in named.read_bytes().replace(b"zqs-ada", b"", 2)  # orders.mail is visible
+    assert columns(tf.open_corpus(named)) == LEFT
+    with pytest.raises(UnreadableCatalogue):
+        tf.open_corpus(shop, catalogue=named)
+    (shop.parent / "tagframe.toml").write_text('hide = ["users.city"]\n')
+    assert columns(tf.open_corpus(named))["users"] == ["id"], "a list that is written later holds, too"
+
+
+@pytest.mark.parametrize(
+    "text", ['hide = "users.email"', "hide = [1]", "hide = [", 'private = "x"', "hiden = []", 'hide = [""]']
+)
+def test_a_list_that_cannot_be_read_opens_nothing(shop, text):
+    (shop.parent / "tagframe.toml").write_text(text)
+    with pytest.raises(UnreadableFacts, match=r"tagframe\.toml"):
+        tf.open_corpus(shop)
+
+
+def test_a_list_beside_the_data_is_of_its_files_as_far_as_they_are_there(shop):
+    (shop.parent / "tagframe.toml").write_text('hide = ["users.mail", "elsewhere.x", "users.initial"]\n')
+    with pytest.warns(HidingWarning, match=r"tagframe\.toml has users\.mail in hide = ") as said:
+        corpus = tf.open_corpus(shop)
+    assert len(said) == 1
+    assert columns(corpus)["users"] == ["id", "email", "city"]
+
+
+def test_private_columns_are_read_and_joined_and_refused_to_statements(shop, live):
+    (shop.parent / "tagframe.toml").write_text('private = ["users.city"]\n')
+    corpus = tf.open_corpus(shop, private=["orders.mail"])
+    corpus.private("users.email")
+    assert corpus.private_columns == ["shop.orders.mail", "shop.users.email", "shop.users.city"]
+    assert "zqs-ada" in corpus.read("users").to_csv()
+    assert corpus.profile("users").column("email").sketch is not None
+    run = tf.exec_sql(corpus)
+    assert [*run("SELECT * FROM users").columns] == ["id", "initial"]
+    for sql in ("SELECT email FROM users", "SELECT id FROM users ORDER BY Email", "SELECT u.city FROM users u"):
+        with pytest.raises(SQLFailed, match=r"shop\.users\.\w+ is private: no statement may read it"):
+            run(sql)
+    frame = corpus.read("users")
+    with pytest.raises(InvalidArgument, match="column 'email' is private"):
+        frame.tag.sem_filter("{email} is a name")
+    with pytest.raises(InvalidArgument, match="leave it out there"):
+        corpus.private("orders.mail", undo=True)
+    corpus.private("users.email", undo=True)
+    assert [*run("SELECT * FROM users").columns] == ["id", "email", "initial"]
+    again = tf.open_corpus({"users": frame})
+    assert again.private_columns == ["frames.users.email", "frames.users.city"], "a frame knows what it was read from"
+    with pytest.raises(ColumnNotFound):
+        tf.open_corpus(shop, private=["users.nothing"])
