@@ -366,7 +366,7 @@ class Catalogue:
 
     def _meta(self, contents: Contents) -> dict[str, Any]:
         facts = [[kind, of, value] for (kind, of), value in contents.facts.values.items()]
-        also = {"ids": contents.ids, **({"facts": facts} if facts else {})}
+        also = {"ids": contents.ids, "part": contents.part, **({"facts": facts} if facts else {})}
         if contents.root is None:
             return {**also, "root": None, "root_from_here": None}
         root, from_here = contents.root.absolute(), None
