@@ -48,12 +48,12 @@ VERSION = 4
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0
-_FACTS_KEPT = 4
+_FACT_STATES = 4
 """The number of facts of one kind and name that are kept, for the last states of the tables."""
 
 _ARRAYS = ".index-"
 """The suffix of the files of arrays, after the catalogue's name."""
-_ARRAYS_KEPT = 2
+_ARRAY_STATES = 2
 
 _LAYOUT = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
@@ -269,7 +269,7 @@ class Catalogue:
             db.execute("DELETE FROM facts WHERE kind = ? AND digest = ?", [kind, digest])
             db.execute("INSERT INTO facts (kind, name, digest, value) VALUES (?, ?, ?, ?)", [kind, name, digest, value])
             old = "SELECT id FROM facts WHERE kind = ? AND name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
-            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACTS_KEPT])
+            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACT_STATES])
 
     def arrays(self, digest: str) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays computed from tables in exactly this state; None if there are none.
@@ -298,16 +298,16 @@ class Catalogue:
         """
         try:
             write_arrays(self._beside(digest), arrays)
-            self.forget_arrays(kept=_ARRAYS_KEPT)
+            self.forget_arrays(but=_ARRAY_STATES)
         except OSError as error:
             raise UnreadableCatalogue(f"{self._beside(digest)} cannot be written: {error}") from error
 
     def _beside(self, digest: str) -> Path:
         return Path(f"{self.path}{_ARRAYS}{digest[:16]}")
 
-    def forget_arrays(self, kept: int = 0) -> None:
-        """Remove the files of arrays, except for the newest ``kept`` ones."""
-        for file in self._array_files()[kept:]:
+    def forget_arrays(self, but: int = 0) -> None:
+        """Remove the files of arrays, except for the newest ``but`` ones."""
+        for file in self._array_files()[but:]:
             with suppress(OSError):  # another process may remove it too; Windows keeps files that are being read
                 file.unlink()
 
@@ -415,10 +415,10 @@ def _put_tables(
 ) -> None:
     """Write the tables that differ from the file's; ``whole`` removes other tables of the source."""
     query = "SELECT table_name, digest, columns FROM tables WHERE source = ?"
-    held = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
+    stored = {row["table_name"]: (row["digest"], row["columns"]) for row in db.execute(query, [source])}
     texts = {name: columns_text(table) for name, table in tables.items()}
     states = {name: (digest_of(table, texts[name]), texts[name]) for name, table in tables.items()}
-    gone = {name: state for name, state in held.items() if states.get(name, None if whole else state) != state}
+    gone = {name: state for name, state in stored.items() if states.get(name, None if whole else state) != state}
     db.executemany("DELETE FROM tables WHERE source = ? AND table_name = ?", [(source, name) for name in gone])
     # The same table may have come from another source in the meantime: a folder that another engine reads now.
     db.execute(
@@ -428,7 +428,7 @@ def _put_tables(
     )
     for name, table in tables.items():
         digest, text = states[name]
-        if held.get(name) == states[name]:
+        if stored.get(name) == states[name]:
             update = "UPDATE tables SET sha256 = ? WHERE source = ? AND table_name = ?"
             db.execute(update, [seen.get(name), source, name])
             continue

@@ -87,8 +87,8 @@ class SourceCatalogue:
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
         """The sources as stored in the catalogue; their columns are read later, which frees memory."""
-        held = self.load().sources
-        return {key: held.get(key, source) for key, source in sources.items()}
+        stored = self.load().sources
+        return {key: stored.get(key, source) for key, source in sources.items()}
 
     def _tried(self, work: Callable[[Catalogue], None]) -> None:
         if self.catalogue is None:
@@ -205,13 +205,13 @@ class ComputedStore:
             is_last=True,
         )
 
-    def _tried(self, work: Callable[[Catalogue], T], otherwise: T, said: str, *, is_last: bool = False) -> T:
-        """The result of work with the catalogue; if there is none or it fails, which is said, another result.
+    def _tried(self, work: Callable[[Catalogue], T], otherwise: T, message: str, *, is_last: bool = False) -> T:
+        """The result of work with the catalogue; if there is none or it fails, with a warning, another result.
 
         Args:
             work: takes the catalogue.
             otherwise: the other result.
-            said: if it fails.
+            message: if it fails.
             is_last: whether the catalogue is not used any more then.
         """
         if self._catalogue is None:
@@ -219,7 +219,7 @@ class ComputedStore:
         try:
             return work(self._catalogue)
         except UnreadableCatalogue as error:
-            warn(f"{said}: {error}", CatalogueWarning)
+            warn(f"{message}: {error}", CatalogueWarning)
             self._catalogue = None if is_last else self._catalogue
             return otherwise
 

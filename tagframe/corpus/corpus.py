@@ -693,9 +693,9 @@ class Corpus(Displayable):
 
     def __str__(self) -> str:
         databases = {profile.database for profile in self.profiles}
-        shown = ", ".join(self.ids[:5]) + (", …" if len(self) > 5 else "")
+        names = ", ".join(self.ids[:5]) + (", …" if len(self) > 5 else "")
         counts = f"{counted(len(self), 'table')} of {counted(len(databases), 'database')}"
-        return f"Corpus({counts}: {shown})" if self.profiles else "Corpus(no tables)"
+        return f"Corpus({counts}: {names})" if self.profiles else "Corpus(no tables)"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -792,9 +792,9 @@ class Corpus(Displayable):
             TableNotFound: an id that is not here.
         """
         found = {profile.id: profile for profile in self._found}
-        kept = {id: found[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
-        origins = {id: self._origins[id] for id in kept if id in self._origins}
-        return self._of(kept.values(), origins, is_whole=self._is_whole and len(kept) == len(self))
+        chosen = {id: found[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
+        origins = {id: self._origins[id] for id in chosen if id in self._origins}
+        return self._of(chosen.values(), origins, is_whole=self._is_whole and len(chosen) == len(self))
 
     def union(self, other: Corpus) -> Corpus:
         """A corpus with the tables of both; vectors and facts are kept where this corpus keeps them.

@@ -37,12 +37,12 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    kept = {  # the vectors of a lake are not copied
+    contiguous = {  # the vectors of a lake are not copied
         name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
         for name, array in arrays.items()
     }
     spans, at = {}, 0
-    for name, array in kept.items():
+    for name, array in contiguous.items():
         spans[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at, "crc": zlib.crc32(_bytes(array))}
         at += math.ceil(array.nbytes / _ALIGNED) * _ALIGNED
     described = json.dumps({"arrays": spans, "size": at})
@@ -50,7 +50,7 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
     head = head[:-1] + b" " * (-len(head) % _ALIGNED) + b"\n"
     with replaced(path) as file:
         file.write(head)
-        for array in kept.values():
+        for array in contiguous.values():
             file.write(_bytes(array))
             file.write(bytes(-array.nbytes % _ALIGNED))
 
@@ -71,10 +71,10 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
     with file:
         head = file.readline(_PIECE)
         try:
-            said = json.loads(head)
-            if said["magic"] != _MAGIC or zlib.crc32(said["head"].encode()) != said["crc"]:
+            header = json.loads(head)
+            if header["magic"] != _MAGIC or zlib.crc32(header["head"].encode()) != header["crc"]:
                 raise DamagedArrays(f"{path} is damaged: its header has a wrong checksum")
-            described = json.loads(said["head"])
+            described = json.loads(header["head"])
             if os.fstat(file.fileno()).st_size != len(head) + described["size"]:
                 raise DamagedArrays(f"{path} is damaged: its header gives another length")
             spans = {name: _Span(**span) for name, span in described["arrays"].items()}
@@ -89,9 +89,9 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]] | None:
                 crc, left = zlib.crc32(piece, crc), left - len(piece)
             if crc != span.crc:
                 raise DamagedArrays(f"{path} is damaged: {name} has a wrong checksum")
-        held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return {
-        name: np.frombuffer(held, span.dtype, math.prod(span.shape), len(head) + span.at).reshape(span.shape)
+        name: np.frombuffer(pages, span.dtype, math.prod(span.shape), len(head) + span.at).reshape(span.shape)
         for name, span in spans.items()
     }
 

@@ -158,8 +158,8 @@ def open_corpus(
         )
     if password_from is not None and not is_url(source):
         raise InvalidArgument("password_from= is for a server's URL only")
-    told = csv_option_text(csv)
-    if told and (schema is not None or isinstance(source, Mapping) or is_url(source)):
+    csv_options = csv_option_text(csv)
+    if csv_options and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
         raise InvalidArgument(f"engine= must be {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
@@ -184,10 +184,10 @@ def open_corpus(
         server, lists = server_of(str(source), schemas, password_from), Lists.of(hide, private)
         files = lists.shrunk([SourceFile(server.kind, "", server)])
         named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()
-        held = cached(server.kind, named, lists.part) if catalogue is None else Catalogue(Path(catalogue))
+        stored = cached(server.kind, named, lists.part) if catalogue is None else Catalogue(Path(catalogue))
         facts = FactStore(file=FactsFile.of_source(server.identity))
-        kept = SourceCatalogue(held, catalogue is not None, facts)
-        return _open_files(None, files, _loaded(kept, lists), kept, progress, lists)
+        cache = SourceCatalogue(stored, catalogue is not None, facts)
+        return _open_files(None, files, _loaded(cache, lists), cache, progress, lists)
     path = Path(source).expanduser()
     try:
         is_ours = path.is_file() and is_catalogue(path)
@@ -196,30 +196,30 @@ def open_corpus(
     if is_ours:
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, follow_links, told, apart, Lists.of(hide, private))
-    files = discover(path, engine, follow_links=follow_links, csv=told)
+        return _open_catalogue(Catalogue(path), progress, follow_links, csv_options, apart, Lists.of(hide, private))
+    files = discover(path, engine, follow_links=follow_links, csv=csv_options)
     read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
-    for pattern in patterns_of(told):
+    for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
     lists = Lists.of(hide, private, path)
     files = lists.shrunk(files)
-    held = cache_of(path, lists.part) if catalogue is None else Catalogue(Path(catalogue))
+    stored = cache_of(path, lists.part) if catalogue is None else Catalogue(Path(catalogue))
     facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
-    kept = SourceCatalogue(held, catalogue is not None, facts)
-    return _open_files(path, files, _loaded(kept, lists), kept, progress, lists, apart)
+    cache = SourceCatalogue(stored, catalogue is not None, facts)
+    return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
 
 
-def _loaded(kept: SourceCatalogue, lists: Lists) -> Contents:
+def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
     """The catalogue of a source, if it is one without what is hidden.
 
     Raises:
         UnreadableCatalogue: it was made with another list.
     """
-    contents = kept.load()
+    contents = cache.load()
     if contents.sources and contents.part != lists.part:
         raise UnreadableCatalogue(
-            f"the catalogue {kept.catalogue.path if kept.catalogue else ''} was made with another list of what is "
+            f"the catalogue {cache.catalogue.path if cache.catalogue else ''} was made with another list of what is "
             "hidden: delete it and index again, or name another file"
         )
     return replace(contents, part=lists.part)
@@ -313,16 +313,16 @@ def _open_catalogue(
     source = catalogue.path if contents.root is None else contents.root
     beside = None if contents.root is None else facts_beside(contents.root)
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside)
-    kept = SourceCatalogue(catalogue, strict=True, facts=facts)
+    cache = SourceCatalogue(catalogue, strict=True, facts=facts)
     if contents.root is None:
-        return applied(later, _assembled([], contents, (), kept, lists, apart))
+        return applied(later, _assembled([], contents, (), cache, lists, apart))
     if not contents.root.exists() and ASKED not in contents.sources:
         warn(
             f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
-        return applied(later, _assembled([], contents, (), kept, lists, apart))
-    kept.strict = False
+        return applied(later, _assembled([], contents, (), cache, lists, apart))
+    cache.strict = False
     engine = IN_PLACE if ASKED in contents.sources else None
     if not csv:
         before = (options_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
@@ -332,29 +332,29 @@ def _open_catalogue(
         files = lists.limited(files, contents.sources)
     elif contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return applied(later, _open_files(contents.root, files, contents, kept, progress, lists, apart))
+    return applied(later, _open_files(contents.root, files, contents, cache, progress, lists, apart))
 
 
 def _open_files(
     root: Path | None,
     files: Sequence[SourceFile],
     known: Contents,
-    kept: SourceCatalogue,
+    cache: SourceCatalogue,
     progress: bool | None,
     lists: Lists,
     apart: bool = False,
 ) -> Corpus:
-    indexed = index_files(files, known, kept, progress)
+    indexed = index_files(files, known, cache, progress)
     contents = Contents(root, known.ids, indexed.sources, known.facts, known.part)
-    _know_tables(files, contents, kept)
+    _know_tables(files, contents, cache)
     changed = sorted(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
         # Only a catalogue that a user saved has facts.
-        facts = kept.facts.facts if known.facts.values else known.facts
-        kept.write(lambda: replace(contents, facts=facts), changed)
-        contents = replace(contents, sources=kept.stored(contents.sources))
+        facts = cache.facts.facts if known.facts.values else known.facts
+        cache.write(lambda: replace(contents, facts=facts), changed)
+        contents = replace(contents, sources=cache.stored(contents.sources))
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
-    return _assembled(files, contents, indexed.problems, kept, lists, apart)
+    return _assembled(files, contents, indexed.problems, cache, lists, apart)
 
 
 def _report(root: str, indexed: Indexed) -> None:
@@ -374,7 +374,7 @@ def _assembled(
     files: Sequence[SourceFile],
     contents: Contents,
     problems: Sequence[UnreadableTable],
-    kept: SourceCatalogue,
+    cache: SourceCatalogue,
     lists: Lists,
     apart: bool = False,
 ) -> Corpus:
@@ -387,15 +387,15 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
-    _know_tables(files, contents, kept)
+    _know_tables(files, contents, cache)
     whole = Corpus(
         profiles,
         origins,
         root=contents.root,
         problems=problems,
-        vectors=VectorStore(kept.catalogue),
-        facts=lists.facts(kept.facts, _named(files, contents.sources)),
-        computed=ComputedStore(kept.catalogue, whole=len(profiles)),
+        vectors=VectorStore(cache.catalogue),
+        facts=lists.facts(cache.facts, _named(files, contents.sources)),
+        computed=ComputedStore(cache.catalogue, whole=len(profiles)),
         part=contents.part,
         private=lists.private_of(profiles),
     )
@@ -412,9 +412,9 @@ def _named(
             yield key, table, profile.of_database(databases.get(key, profile.database))
 
 
-def _know_tables(files: Sequence[SourceFile], contents: Contents, kept: SourceCatalogue) -> None:
+def _know_tables(files: Sequence[SourceFile], contents: Contents, cache: SourceCatalogue) -> None:
     """Give the store of facts the tables of the data."""
-    kept.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
+    cache.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
 
 
 def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:
