@@ -158,9 +158,9 @@ class Facts:
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
-        """Past statements, the earliest first."""
+        """Past statements, the earliest first; those of one call by their digests."""
         read = (Statement.of(of, value) for of, value in self.of_kind("statement").items())
-        return tuple(sorted(read, key=lambda one: one.at))
+        return tuple(sorted(read, key=lambda one: (one.at, one.digest)))
 
     def with_values(self, values: Mapping[FactKey, Any]) -> Facts:
         """These facts with later ones: a value replaces that of the same kind and subject, None removes it."""

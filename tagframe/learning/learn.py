@@ -188,6 +188,8 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
     if not told:
         return
 
+    now = time.time()
+
     def change(known: Facts) -> dict[FactKey, Any]:
         values: dict[FactKey, Any] = {}
         held = {one.fact: one for one in known.statements}
@@ -203,7 +205,7 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
                 values.update(dict.fromkeys(said[spoken(one.question)]))
                 if not one.sql:  # his statement over just these tables stays
                     one = held.get(fact, one)
-            values[fact] = replace(one, runs=runs, at=time.time()).value
+            values[fact] = replace(one, runs=runs, at=now).value
         return values
 
     fact_store(corpus).update(change)
