@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus import Corpus, TableProfile, facts_of
 from tagframe.corpus.corpus import fact_store
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.errors import InvalidArgument, TagframeError, needing
 from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
@@ -254,7 +254,7 @@ class _Keys:
         for profile, columns in ((left, mine), (right, theirs)):
             for column in columns:
                 profile.column(column)
-        do(ToldKey(left.id, tuple(mine), right.id, tuple(theirs)))
+        do(JoinColumns(left.id, tuple(mine), right.id, tuple(theirs)))
         return self.all()
 
     def _inferred(self) -> list[KeyPair]:
@@ -273,6 +273,6 @@ class _Keys:
             return self._inferred_keys
 
 
-def _both_ways(key: ToldKey) -> tuple[KeyPair, KeyPair]:
+def _both_ways(key: JoinColumns) -> tuple[KeyPair, KeyPair]:
     pair = KeyPair(key.left_table, key.left_columns, key.right_table, key.right_columns, 0.0)
     return pair, pair.reversed()

@@ -13,7 +13,7 @@ from typing import Any
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import FactKey, as_description, checked_fact
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
@@ -201,8 +201,8 @@ def _shown(column: ColumnProfile) -> list[str]:
     return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if not column.private else []
 
 
-def _told(key: KeyPair) -> ToldKey:
-    return ToldKey.of(vars(key))
+def _told(key: KeyPair) -> JoinColumns:
+    return JoinColumns.of(vars(key))
 
 
 def _repeats(why: str, cells: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe.corpus.facts import FactKey, FactStore, key_fact
-from tagframe.corpus.references import ToldKey, read_key
+from tagframe.corpus.references import JoinColumns, read_key
 from tagframe.display import Displayable, rows_html
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class CorpusKeys(Displayable):
         self._store = store
         self._corpus = corpus
 
-    def add(self, key: str | ToldKey) -> None:
+    def add(self, key: str | JoinColumns) -> None:
         """Declare that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
 
         Retrieval, plans and merges treat the key as certain. Several pairs, joined by ``and``, form one composite key.
@@ -46,7 +46,7 @@ class CorpusKeys(Displayable):
         """
         self._put(key, True)
 
-    def forbid(self, key: str | ToldKey) -> None:
+    def forbid(self, key: str | JoinColumns) -> None:
         """Declare that columns do not join, against their names, their values, and the keys of the source.
 
         Raises:
@@ -54,7 +54,7 @@ class CorpusKeys(Displayable):
         """
         self._put(key, False)
 
-    def forget(self, key: str | ToldKey) -> None:
+    def forget(self, key: str | JoinColumns) -> None:
         """Undo :meth:`add` or :meth:`forbid` for these columns, and drop a model's answer about them.
 
         Raises:
@@ -83,7 +83,7 @@ class CorpusKeys(Displayable):
         ]
         return pd.DataFrame(rows, columns=["key", "chance", "origin", "reason"])
 
-    def _put(self, key: str | ToldKey, joins: bool | None) -> None:
+    def _put(self, key: str | JoinColumns, joins: bool | None) -> None:
         fact, value = key_fact(read_key(key, self._corpus.profiles), bool(joins))
         of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
         self._store.put({fact: None if joins is None else value, **of_model})

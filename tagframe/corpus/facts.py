@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import Column, ToldKey, moved_key
+from tagframe.corpus.references import Column, JoinColumns, moved_key
 from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
@@ -85,17 +85,17 @@ def with_synonyms(text: str, synonyms: Iterable[str]) -> str:
     return "; ".join(filter(None, (text, f"also called {others}" if others else "")))[:LONGEST]
 
 
-def key_fact(key: ToldKey, joins: bool) -> tuple[FactKey, dict[str, Any]]:
+def key_fact(key: JoinColumns, joins: bool) -> tuple[FactKey, dict[str, Any]]:
     """A person's fact that the columns of a key join, or that they do not."""
     return ("key", _pairs(key)), {**key.value, "joins": joins}
 
 
-def checked_fact(key: ToldKey, answer: str, why: str, *, cells: bool) -> tuple[FactKey, dict[str, Any]]:
+def checked_fact(key: JoinColumns, answer: str, why: str, *, cells: bool) -> tuple[FactKey, dict[str, Any]]:
     """A model's answer to whether the columns of a key join; ``cells``: it had read some of theirs."""
     return ("checked", _pairs(key)), {**key.value, "answer": answer, "why": why, "cells": cells}
 
 
-def _pairs(key: ToldKey) -> tuple[str, ...]:
+def _pairs(key: JoinColumns) -> tuple[str, ...]:
     """The subject of a fact about pairs of columns, the same for both orders of the sides."""
     return (json.dumps(sorted(sorted(map(list, pair)) for pair in key.sides)),)
 
@@ -115,25 +115,25 @@ class Facts:
         return {of: value for (of_kind, of), value in self.values.items() if of_kind == kind}
 
     @cached_property
-    def keys(self) -> tuple[ToldKey, ...]:
+    def keys(self) -> tuple[JoinColumns, ...]:
         """Pairs of columns that join."""
-        return tuple(ToldKey.of(one) for one in self.of_kind("key").values() if one["joins"])
+        return tuple(JoinColumns.of(one) for one in self.of_kind("key").values() if one["joins"])
 
     @cached_property
-    def forbidden(self) -> tuple[ToldKey, ...]:
+    def forbidden(self) -> tuple[JoinColumns, ...]:
         """Pairs of columns that do not join, whatever their names and values."""
-        return tuple(ToldKey.of(one) for one in self.of_kind("key").values() if not one["joins"])
+        return tuple(JoinColumns.of(one) for one in self.of_kind("key").values() if not one["joins"])
 
     @cached_property
-    def ran(self) -> tuple[ToldKey, ...]:
+    def ran(self) -> tuple[JoinColumns, ...]:
         """Pairs of columns that past statements joined."""
         joins = (join for one in self.of_kind("statement").values() for join in one.get("joins", ()))
-        return tuple(dict.fromkeys(map(ToldKey.of, joins)))
+        return tuple(dict.fromkeys(map(JoinColumns.of, joins)))
 
     @cached_property
-    def checked(self) -> tuple[tuple[ToldKey, str, str], ...]:
+    def checked(self) -> tuple[tuple[JoinColumns, str, str], ...]:
         """Pairs of columns with a model's answer to whether they join ("yes", "no" or "cannot tell"), and why."""
-        return tuple((ToldKey.of(one), one["answer"], one["why"]) for one in self.of_kind("checked").values())
+        return tuple((JoinColumns.of(one), one["answer"], one["why"]) for one in self.of_kind("checked").values())
 
     @cached_property
     def descriptions(self) -> Mapping[tuple[str, ...], str]:
@@ -191,7 +191,7 @@ class Facts:
         }
         values |= {("annotated", of): None for of in annotated if of[0] in seen}
         for of, one in self.of_kind("checked").items():
-            ends = {column for pair in ToldKey.of(one).sides for column in pair}
+            ends = {column for pair in JoinColumns.of(one).sides for column in pair}
             values |= {("checked", of): None} if one["cells"] and ends & {*columns} else {}
         return self.with_values(values)
 
@@ -232,7 +232,7 @@ class Facts:
         """The keys of semantic models, each with its referencing table."""
         for model in self.semantic:
             for plain in model.value["keys"]:
-                for table, (key,) in _by_table([ToldKey.of(plain)], profiles).items():
+                for table, (key,) in _by_table([JoinColumns.of(plain)], profiles).items():
                     by = f"{model.value['called']}{': ' * bool(plain['name'])}{plain['name']}"
                     yield table, replace(key, given=False, by=by, holds=plain.get("holds"))
 
@@ -277,7 +277,7 @@ def _moved(kind: str, of: tuple[str, ...], value: Any, ids: Mapping[str, str]) -
         return (kind, (of[0], *(ids[table] for table in of[1:]))), _OF_SEVERAL[kind](value, ids)
     if kind in _OF_PAIRS:
         value = moved_key(value, ids)
-        return (kind, _pairs(ToldKey.of(value))), value
+        return (kind, _pairs(JoinColumns.of(value))), value
     return (kind, (ids[of[0]], *of[1:])), value
 
 
@@ -304,7 +304,7 @@ def _by_name(ids: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def _by_table(keys: Iterable[ToldKey], profiles: Mapping[str, TableProfile]) -> dict[str, list[ForeignKey]]:
+def _by_table(keys: Iterable[JoinColumns], profiles: Mapping[str, TableProfile]) -> dict[str, list[ForeignKey]]:
     """The keys between tables that are there, by the id of the referencing table."""
     found: dict[str, list[ForeignKey]] = defaultdict(list)
     for key in keys:

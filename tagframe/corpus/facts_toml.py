@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, as_description, key_fact
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.engines.files.limits import check_regular
 from tagframe.errors import BROKEN, SourceNotFound, UnreadableFacts, UnreadableTable, shown_path
 from tagframe.storage import replaced
@@ -96,7 +96,7 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
             raise ValueError(f"private must have names such as 'users.email'; got {name!r}")
         yield ("private", (table, private)), True
     for one in plain.get("key", []):
-        yield key_fact(ToldKey.of(one), bool(one["joins"]))
+        yield key_fact(JoinColumns.of(one), bool(one["joins"]))
 
 
 def write_facts(path: Path, facts: Facts) -> Path:

@@ -17,7 +17,7 @@ from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.facts import FactKey, Facts, FactStore
 from tagframe.corpus.facts_toml import NAME
 from tagframe.corpus.profile import Sketch, TableProfile
-from tagframe.corpus.references import Column, ToldKey
+from tagframe.corpus.references import Column, JoinColumns
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import Engine, ForeignKey, TableShape
 from tagframe.engines.files.limits import check_regular
@@ -394,7 +394,7 @@ class View:
             return {"description": "", "synonyms": [], "primary_key": [], **silent,
                     "columns": of_visible(id, one["columns"])}  # fmt: skip
 
-        keys = [key for key in value["keys"] if self._joins_visible(ToldKey.of(key)) and is_silent(key)]
+        keys = [key for key in value["keys"] if self._joins_visible(JoinColumns.of(key)) and is_silent(key)]
         metrics = [
             one
             for one in value["metrics"]
@@ -411,7 +411,7 @@ class View:
         left = {"tables": tables, "datasets": datasets, "keys": keys, "metrics": metrics}
         return {**value, **left, "model": {"name": value["called"]}}
 
-    def _joins_visible(self, key: ToldKey) -> bool:
+    def _joins_visible(self, key: JoinColumns) -> bool:
         return all(self.has(column) for pair in key.sides for column in pair)
 
     def _may_have(self, key: FactKey, value: Any) -> bool:

@@ -50,7 +50,7 @@ def column_id(table: str, columns: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class ToldKey:
+class JoinColumns:
     """A pair of columns (or of several columns each), the referencing side first if that is known."""
 
     left_table: str
@@ -75,7 +75,7 @@ class ToldKey:
         return {name: list(side) if isinstance(side, tuple) else side for name, side in vars(self).items()}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> ToldKey:
+    def of(cls, plain: Mapping[str, Any]) -> JoinColumns:
         """Read plain values of the four, such as the ``vars`` of another key."""
         left, right = (tuple(map(str, plain[f"{side}_columns"])) for side in ("left", "right"))
         return cls(str(plain["left_table"]), left, str(plain["right_table"]), right)
@@ -218,15 +218,15 @@ def column_pairs(
     return left, mine, right, theirs
 
 
-def read_key(text: str | ToldKey, profiles: Sequence[TableProfile]) -> ToldKey:
+def read_key(text: str | JoinColumns, profiles: Sequence[TableProfile]) -> JoinColumns:
     """Read a key from text: ``"orders.buyer = customers.id"``, several pairs of columns joined by ``and``.
 
-    A :class:`ToldKey` is taken as it is, for columns that text cannot name (``"a and b"``).
+    A :class:`JoinColumns` is taken as it is, for columns that text cannot name (``"a and b"``).
 
     Raises:
         InvalidArgument: another form, a column and itself, or a side that may be in several tables.
         TableNotFound, ColumnNotFound: an unknown name.
     """
-    if isinstance(text, ToldKey):
+    if isinstance(text, JoinColumns):
         return text
-    return ToldKey(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))
+    return JoinColumns(*column_pairs(text, list(map(NamedTable.of, profiles)), within=True))

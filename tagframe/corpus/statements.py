@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tagframe.corpus.references import Column, ToldKey, moved_key
+from tagframe.corpus.references import Column, JoinColumns, moved_key
 
 _MARKS = re.compile(r"[.,;:!?…]+(?=\s|$)|[¿¡]")
 
@@ -32,7 +32,7 @@ class Statement:
     tables: tuple[str, ...]
     sql: str = ""
     question: str = ""
-    joins: tuple[ToldKey, ...] = ()
+    joins: tuple[JoinColumns, ...] = ()
     runs: Mapping[str, int] = field(default_factory=dict)
     by: str = "queries"
     cells: str = ""
@@ -58,7 +58,7 @@ class Statement:
     @classmethod
     def of(cls, of: Sequence[str], value: Mapping[str, Any]) -> Statement:
         """The statement from its :attr:`fact` and :attr:`value`."""
-        joins = tuple(map(ToldKey.of, value.get("joins", ())))
+        joins = tuple(map(JoinColumns.of, value.get("joins", ())))
         rest = {name: value[name] for name in ("sql", "question", "by", "cells") if name in value}
         return cls(tuple(of[1:]), joins=joins, runs=value["runs"], at=value["at"], digest=of[0], **rest)
 

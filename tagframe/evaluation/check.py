@@ -11,7 +11,7 @@ from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
-from tagframe.corpus.references import ToldKey, in_role
+from tagframe.corpus.references import JoinColumns, in_role
 from tagframe.errors import InvalidArgument, JoinError, counted
 from tagframe.joins import plan_tables
 from tagframe.keys import KeyPair
@@ -81,7 +81,7 @@ def check(corpus: Corpus, baseline: str | Path, *, bound: float = MAX_CHANGE, ac
     return Check(tuple(findings), len(corpus), len(keys), is_first)
 
 
-def _keys_to_check(corpus: Corpus) -> list[ToldKey]:
+def _keys_to_check(corpus: Corpus) -> list[JoinColumns]:
     """The keys that a user declared or that statements used, once each, also of tables that are gone."""
     known = fact_store(corpus).facts
     return list({key.sides: key for key in (*known.ran, *known.keys)}.values())
@@ -96,7 +96,7 @@ def _shape(rows: int | None, columns: tuple[ColumnProfile, ...]) -> dict[str, An
     return {"rows": rows, "columns": {column.name: shares(column) for column in columns}}
 
 
-def _match_of(corpus: Corpus, key: ToldKey) -> dict[str, float | str]:
+def _match_of(corpus: Corpus, key: JoinColumns) -> dict[str, float | str]:
     """The share of rows with a key that find their partner, and how often a row is repeated; or the problem."""
     for table, columns in ((key.left_table, key.left_columns), (key.right_table, key.right_columns)):
         if table not in corpus:

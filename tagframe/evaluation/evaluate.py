@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer import automatic, exec_sql
 from tagframe.corpus import Corpus
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.corpus.statements import Statement
 from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
 from tagframe.evaluation.match import is_ordered, match
@@ -125,7 +125,7 @@ def _judged(
             )
             if needed.joins:
                 joins = without_roles(retrieved.joins, corpus)
-                seen = {side for key in joins for side in ToldKey.of(vars(key)).sides}
+                seen = {side for key in joins for side in JoinColumns.of(vars(key)).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)
             if answers and sql.strip():

@@ -16,7 +16,7 @@ from sqlglot import Dialect
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import fact_store, statements_of
 from tagframe.corpus.facts import FactKey, Facts
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument, UnreadStatement
@@ -165,11 +165,11 @@ def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[
     return kept, tuple(sorted(doubted.values()))
 
 
-def _tables(key: ToldKey) -> frozenset[str]:
+def _tables(key: JoinColumns) -> frozenset[str]:
     return frozenset((key.left_table, key.right_table))
 
 
-def _values_differ(corpus: Corpus, key: ToldKey) -> bool:
+def _values_differ(corpus: Corpus, key: JoinColumns) -> bool:
     left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
     for mine, other in zip(key.left_columns, key.right_columns, strict=True):
         held = overlap(left.column(mine).sketch, right.column(other).sketch)

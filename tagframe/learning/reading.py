@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from tagframe.corpus import Corpus, TableProfile
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.corpus.statements import Statement
 from tagframe.engines.sql_reader import KnownTable, ReadStatement, SourceColumn, bare, parse
 from tagframe.errors import UnreadStatement, UnsafeSQL
@@ -266,13 +266,13 @@ class _Read:
         for join, block in self.statement.joins:
             yield from self.statement.shared(join, block, follows=True)
 
-    def joins(self) -> list[ToldKey]:
+    def joins(self) -> list[JoinColumns]:
         """The keys on which two tables are joined; a key may have several columns."""
         pairs: dict[frozenset[object], dict[frozenset[tuple[str, str]], None]] = defaultdict(dict)
         for left, right in self._equal():
             if left is not None and right is not None and left[2:] != right[2:] and left[:2] != right[:2]:
                 pairs[frozenset((left[2:], right[2:]))][frozenset((left[:2], right[:2]))] = None
-        found: dict[object, ToldKey] = {}
+        found: dict[object, JoinColumns] = {}
         for equal in pairs.values():
             ends = {tuple(sorted(table for table, _ in pair)) for pair in equal}
             if len(ends) == 1:
@@ -280,13 +280,13 @@ class _Read:
                 found[key.sides] = key
         return list(found.values())
 
-    def _key(self, pairs: Sequence[Sequence[tuple[str, str]]]) -> ToldKey:
+    def _key(self, pairs: Sequence[Sequence[tuple[str, str]]]) -> JoinColumns:
         """The key with the referencing side first; the other side is its table's key by values, declaration or name."""
         (left, _), (right, _) = pairs[0]
         mine, other = tuple(pair[0][1] for pair in pairs), tuple(pair[1][1] for pair in pairs)
         if self._is_key(left, mine) > self._is_key(right, other):
-            return ToldKey(right, other, left, mine)
-        return ToldKey(left, mine, right, other)
+            return JoinColumns(right, other, left, mine)
+        return JoinColumns(left, mine, right, other)
 
     def _is_key(self, table: str, columns: tuple[str, ...]) -> float:
         profile = self.names.profiles[table]

@@ -12,7 +12,7 @@ from typing import Any
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.corpus.corpus import fact_store, statements_of
 from tagframe.corpus.facts import BY_MODEL, Facts
-from tagframe.corpus.references import ToldKey
+from tagframe.corpus.references import JoinColumns
 from tagframe.corpus.semantic_model import SemanticModel
 from tagframe.joins import corpus_keys
 from tagframe.keys import KeyPair
@@ -53,7 +53,7 @@ def _with_persons_words(model: SemanticModel, known: Facts) -> dict[str, Any]:
             if text := known.descriptions.get((id, columns.get(field["name"]))):
                 field["description"] = text
     forbidden = {key.sides for key in known.forbidden}
-    gone = {one["name"] for one in model.value["keys"] if ToldKey.of(one).sides in forbidden}
+    gone = {one["name"] for one in model.value["keys"] if JoinColumns.of(one).sides in forbidden}
     if gone:
         found["relationships"] = [one for one in _named(found["relationships"]) if one["name"] not in gone]
     return found
@@ -68,7 +68,7 @@ def _named(given: Any) -> list[dict[str, Any]]:
 def _draft(corpus: Corpus, known: Facts) -> dict[str, Any]:
     """The model of all that the read ones do not say."""
     said = {id for model in known.semantic for id, _ in model.value["datasets"].values()}
-    told = {ToldKey.of(one).sides for model in known.semantic for one in model.value["keys"]}
+    told = {JoinColumns.of(one).sides for model in known.semantic for one in model.value["keys"]}
     seen = {(one.id, column.name) for one in corpus.profiles for column in one.for_prompts}
     keys = [
         key
@@ -96,7 +96,7 @@ def _draft(corpus: Corpus, known: Facts) -> dict[str, Any]:
 
 
 def _sides(key: KeyPair) -> frozenset[Any]:
-    return ToldKey.of(vars(key)).sides
+    return JoinColumns.of(vars(key)).sides
 
 
 def _dataset(
