@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import facts_of
+from tagframe.corpus import computed_of
 from tagframe.errors import TagframeError
 from tagframe.keys.database_keys import places_of
 from tests.folders import FOLDERS, Folder, drawn, named
@@ -42,7 +42,7 @@ def rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
 
 
 def keys_in(corpus: tf.Corpus) -> set[str]:
-    return {f"{key.left} = {key.right}" for key in places_of(corpus.profiles, facts_of(corpus)).keys}
+    return {f"{key.left} = {key.right}" for key in places_of(corpus.profiles, computed_of(corpus)).keys}
 
 
 def opened(root, **files):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from tagframe.corpus import Corpus, TableProfile, facts_of
+from tagframe.corpus import Corpus, TableProfile, computed_of
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.references import JoinColumns
 from tagframe.errors import InvalidArgument, TagframeError, needing
@@ -267,7 +267,7 @@ class _Keys:
                 inferred = [
                     key
                     for tables in databases.values()
-                    for key in with_composites(*database_keys(tuple(tables), True, facts_of(self._corpus)).inferred)
+                    for key in with_composites(*database_keys(tuple(tables), True, computed_of(self._corpus)).inferred)
                 ]
                 self._inferred_keys = inferred
             return self._inferred_keys

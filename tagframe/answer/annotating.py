@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.corpus import fact_store, private_of, statements_of
 from tagframe.corpus.facts import BY_MODEL, FactKey, as_description
 from tagframe.corpus.statements import Statement
@@ -134,11 +134,11 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
     """The tables that are not annotated yet, and a prompt for each; several for a wide one."""
     store = fact_store(corpus)
     private, annotated = private_of(corpus), store.facts.of_kind("annotated")
-    links = Links(corpus.profiles, facts=facts_of(corpus))
+    links = Links(corpus.profiles, facts=computed_of(corpus))
     statements = [one for one in statements_of(corpus) if one.sql and not one.reads(private)]
     positions = {profile.id: position for position, profile in enumerate(corpus.profiles)}
     # Of tables that are one in pieces, one stands for all.
-    for profile in (family.table for family in families(corpus.profiles, facts_of(corpus))):
+    for profile in (family.table for family in families(corpus.profiles, computed_of(corpus))):
         before = annotated.get((profile.id,))
         if before is not None and before[1] == _seen(profile):
             continue

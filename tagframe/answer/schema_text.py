@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
-from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.facts import LONGEST
 from tagframe.corpus.references import in_role
 from tagframe.engines.base import quoted
@@ -356,7 +356,7 @@ def describe_keys(
 
 def _keys_at_home(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     """The keys within each database, or databases that belong together; and between others those that were given."""
-    places, groups = places_of(corpus.profiles, facts_of(corpus)), defaultdict[str, list[str]](list)
+    places, groups = places_of(corpus.profiles, computed_of(corpus)), defaultdict[str, list[str]](list)
     for id in tables:
         groups[places.home(corpus.profile(id))].append(id)
     found = [key for group in groups.values() for key in keys_between(corpus, group, tables_around(corpus, group)).keys]

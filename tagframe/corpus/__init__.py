@@ -1,6 +1,6 @@
 """Tables to search and to join: their profiles, their vectors, and the catalogue that keeps both."""
 
-from tagframe.corpus.corpus import Corpus, facts_of, under, vectors_of
+from tagframe.corpus.corpus import Corpus, computed_of, under, vectors_of
 from tagframe.corpus.opening import open_corpus, with_frame
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.tables_frame import corpus_of
@@ -14,9 +14,9 @@ __all__ = [
     "ForeignKey",
     "Sketch",
     "TableProfile",
+    "computed_of",
     "corpus_of",
     "corpus_vectors",
-    "facts_of",
     "open_corpus",
     "under",
     "vectors_of",

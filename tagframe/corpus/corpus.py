@@ -854,7 +854,7 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
     return corpus._of(renamed, origins, under=corpus._under)
 
 
-def facts_of(corpus: Corpus) -> ComputedStore:
+def computed_of(corpus: Corpus) -> ComputedStore:
     """The store of facts computed from a corpus' tables, such as the keys between them."""
     return corpus._computed
 

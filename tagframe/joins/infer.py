@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tagframe.corpus import ColumnProfile, Corpus, TableProfile, facts_of
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.references import without_role
 from tagframe.corpus.sketching import with_whole_sketches
@@ -192,7 +192,7 @@ def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] =
         bridges: ids of surrounding tables.
     """
     members, around = ([corpus.profile(id) for id in ids] for ids in (tables, bridges))
-    facts = facts_of(corpus)
+    facts = computed_of(corpus)
     if not facts.are_kept:
         return _seen(corpus, members, around)
     name, known = " ".join(sorted(tables)), sorted([*members, *around], key=lambda table: table.id)
@@ -216,7 +216,7 @@ def corpus_keys(corpus: Corpus) -> list[KeyPair]:
 
 def possible_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database and folder of a corpus, faint ones too, best first."""
-    tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), facts_of(corpus)
+    tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), computed_of(corpus)
     found = [key for group in by_database(tables) for key in database_keys(tuple(group), True, facts).pairs]
     home = {profile.id: profile.database for profile in tables}
     between = with_told(places_of(tables, facts).keys, tables)
@@ -287,11 +287,11 @@ def _inferred(
         group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
         whole = tuple(table for table in corpus.profiles if table.database == database)
         # Only a part of a large database surrounds the tables, but its keys are those of all its tables.
-        part = database_keys(whole if len(whole) > LARGE else group, True, facts_of(corpus)).inferred
+        part = database_keys(whole if len(whole) > LARGE else group, True, computed_of(corpus)).inferred
         single += filter(may_join, part[0])
         proposed += filter(may_join, part[1])
     if len(databases) > 1:
-        places = places_of(corpus.profiles, facts_of(corpus))
+        places = places_of(corpus.profiles, computed_of(corpus))
         single += [key for key in places.keys if key.tables <= by_id.keys()]
         home = {profile.id: places.home(profile) for profile in members}
         parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}

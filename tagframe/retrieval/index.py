@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus import Corpus, CorpusVectors, corpus_vectors, facts_of, under, vectors_of
+from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, under, vectors_of
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.once import once
@@ -115,7 +115,7 @@ class RetrievalIndex:
         apart: str | None = None,
         over: tuple[RetrievalIndex, str] | None = None,
     ) -> None:
-        self._facts = facts_of(corpus)
+        self._facts = computed_of(corpus)
         self.embedder, self.declared_keys = embedder, declared_keys
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus import Corpus, facts_of
+from tagframe.corpus import Corpus, computed_of
 from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
@@ -282,13 +282,13 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
     """The ids of tables that may connect these: all others in their databases; in large databases, those near them."""
     profiles = corpus.profiles
     positions = {profile.id: position for position, profile in enumerate(profiles)}
-    around = Links(profiles, facts=facts_of(corpus)).of_databases(positions[id] for id in tables)
+    around = Links(profiles, facts=computed_of(corpus)).of_databases(positions[id] for id in tables)
     return [profiles[position].id for position in around if profiles[position].id not in tables]
 
 
 def home_of(corpus: Corpus, table: str) -> str:
     """One name for the databases that belong together with that of a table, by its id."""
-    return places_of(corpus.profiles, facts_of(corpus)).home(corpus.profile(table))
+    return places_of(corpus.profiles, computed_of(corpus)).home(corpus.profile(table))
 
 
 _PARTS = ("others", "scores", "refers")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import corpus_vectors, facts_of, stored_profiles, vectors_of
+from tagframe.corpus import computed_of, corpus_vectors, stored_profiles, vectors_of
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.keys import database_keys
@@ -161,9 +161,9 @@ def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     program = (
         "import sys, warnings; warnings.simplefilter('error'); import tagframe as tf; "
-        "from tagframe.corpus import facts_of; "
+        "from tagframe.corpus import computed_of; "
         "from tagframe.retrieval.links import Links; corpus = tf.open_corpus(sys.argv[1], catalogue=sys.argv[2]); "
-        "Links(corpus.profiles, facts=facts_of(corpus)).key_columns(); print(*(p.rows for p in corpus))"
+        "Links(corpus.profiles, facts=computed_of(corpus)).key_columns(); print(*(p.rows for p in corpus))"
     )
     arguments = [sys.executable, "-c", program, str(lake), str(catalogue)]
     other = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -229,7 +229,7 @@ def test_what_is_damaged_is_worked_out_again_or_named(tmp_path):
     def keys():
         database_keys._known.clear()
         corpus = tf.open_corpus(source, catalogue=catalogue)
-        links = Links(corpus.profiles, facts=facts_of(corpus))
+        links = Links(corpus.profiles, facts=computed_of(corpus))
         return links.key_columns(), links.best(0, 1)
 
     first = keys()

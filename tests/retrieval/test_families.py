@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import facts_of
+from tagframe.corpus import computed_of
 from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval import families as module
@@ -132,7 +132,7 @@ def test_families_are_kept_until_a_piece_changes(tmp_path, monkeypatch):
 
     def found() -> list[int]:
         corpus = tf.open_corpus(tmp_path, catalogue=tmp_path / "c.catalogue")
-        return [len(family.parts) for family in families(corpus.profiles, facts_of(corpus))]
+        return [len(family.parts) for family in families(corpus.profiles, computed_of(corpus))]
 
     assert found() == found() == [4]
     assert searched == [4]

@@ -4,7 +4,7 @@ from contextlib import closing
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import facts_of
+from tagframe.corpus import computed_of
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.keys import database_keys, evidence_share, inference
 from tagframe.retrieval import links as module
@@ -75,7 +75,7 @@ def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
     def keys():
         database_keys._known.clear()
         corpus = tf.open_corpus(tmp_path, catalogue=tmp_path / "c.catalogue")
-        links = Links(corpus.profiles, facts=facts_of(corpus))
+        links = Links(corpus.profiles, facts=computed_of(corpus))
         return links.key_columns(), links.keys(range(len(corpus)))
 
     first = keys()
