@@ -31,7 +31,7 @@ from tagframe.corpus.references import Column, JoinColumns, moved_key
 from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, counted, warn
+from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, warn
 from tagframe.storage import replaced
 
 FactKey = tuple[str, tuple[str, ...]]
@@ -333,7 +333,9 @@ def facts_folder() -> Path:
 
 @dataclass(frozen=True)
 class FactsFile:
-    """The facts of a data source as lines of JSON: a head, then for each fact its kind, subject, value and source.
+    """The facts of a data source as lines of JSON: a head with a checksum of the rest, then a line for each fact.
+
+    Such a line has its kind, subject, value and source.
 
     Attributes:
         path: of the file.
@@ -366,10 +368,12 @@ class FactsFile:
         """
         what = f"the facts that you gave about this data cannot be read: {self.path}"
         try:
-            head, *lines = map(json.loads, self.path.read_bytes().splitlines())
+            first, _, body = self.path.read_bytes().partition(b"\n")
+            head = json.loads(first)
             if head["form"] == _FORM:
-                if len(lines) != head["facts"]:
-                    raise ValueError(f"it has {counted(len(lines), 'fact')} of {head['facts']}")
+                if hashlib.sha256(body).hexdigest() != head["sha256"]:
+                    raise ValueError("its checksum is wrong")
+                lines = map(json.loads, body.splitlines())
                 return Facts({(kind, tuple(of)): value for kind, of, value, _ in lines})
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -389,12 +393,14 @@ class FactsFile:
         Raises:
             OSError: it cannot be written.
         """
-        lines = [json.dumps({"form": _FORM, "of": self.place, "facts": len(facts.values)})]
+        lines = []
         for (kind, of), value in facts.values.items():
             source = value.get("by", SOURCES[kind]) if kind == "statement" else SOURCES[kind]
             lines.append(json.dumps([kind, of, value, source]))
+        body = "\n".join(lines).encode()
+        head = {"form": _FORM, "of": self.place, "sha256": hashlib.sha256(body).hexdigest()}
         with replaced(self.path) as file:
-            file.write("\n".join(lines).encode())
+            file.write(json.dumps(head).encode() + b"\n" + body)
             file.flush()
             os.fsync(file.fileno())
 

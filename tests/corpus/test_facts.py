@@ -254,19 +254,20 @@ def test_all_facts_are_in_one_file_each_with_its_source(shop):
     path = facts_file()
     assert path.stat().st_mode & 0o777 == 0o600
     head, *facts = map(json.loads, path.read_text().splitlines())
-    assert (head["of"], head["facts"]) == (str(shop), len(facts))
+    assert head["of"] == str(shop)
     assert [(kind, source) for kind, _, _, source in facts] == [
         ("key", "user"), ("column", "user"), ("table", "user"), ("statement", "queries"), ("statement", "queries")
     ]  # fmt: skip
     assert known(tf.open_corpus(shop)) == ALL
 
 
-@pytest.mark.parametrize("damage", ["emptied", "cut", "cut between lines", "noise", "a folder"])
+@pytest.mark.parametrize("damage", ["emptied", "cut", "cut between lines", "a letter", "noise", "a folder"])
 def test_with_a_damaged_file_nothing_is_opened_and_nothing_overwritten(shop, damage):
     corpus = tf.open_corpus(shop)
     given(corpus)
     path, whole = facts_file(), facts_file().read_bytes()
     cut = {"emptied": b"", "cut": whole[:-9], "cut between lines": whole.rpartition(b"\n")[0], "noise": b"\xff\x00{"}
+    cut["a letter"] = whole.replace(b"left_columns", b"left_colomns", 1)
     path.unlink()
     if damage in cut:
         path.write_bytes(cut[damage])
