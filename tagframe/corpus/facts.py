@@ -213,7 +213,7 @@ class Facts:
         checked: dict[str, list[ForeignKey]] = defaultdict(list)
         for pair, answer, why in self.checked:
             for table, (key,) in _by_table([pair], by_id).items():
-                checked[table].append(replace(key, given=False, said=answer, why=why))
+                checked[table].append(replace(key, given=False, answer=answer, why=why))
         touched = {*given, *checked, *forbidden, *(of[0] for of in (*self.descriptions, *self.annotated))}
         touched |= {table for model in self.semantic for table in model.tables}
         return tuple(

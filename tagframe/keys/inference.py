@@ -176,7 +176,7 @@ def _checked(pairs: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[K
         pair: key
         for table in tables
         for key in table.checked_keys
-        if key.said in _SIGNS and (sides := _sides(table, key, by_name)) is not None
+        if key.answer in _SIGNS and (sides := _sides(table, key, by_name)) is not None
         for pair in (KeyPair(*sides), KeyPair(*sides).reversed())
     }
     return [_with_answer(pair, said[pair]) if pair in said else pair for pair in pairs] if said else [*pairs]
@@ -187,10 +187,10 @@ _SIGNS = {"yes": 1, "no": -1}
 
 def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
     weights = default_weights()
-    score = probability(log_odds(pair.score) + _SIGNS[key.said] * weights.of_model)
-    reason = f"{pair.evidence.reason}, a model says {key.said}{f': {key.why}' if key.why else ''}".removeprefix(", ")
+    score = probability(log_odds(pair.score) + _SIGNS[key.answer] * weights.of_model)
+    reason = f"{pair.evidence.reason}, a model says {key.answer}{f': {key.why}' if key.why else ''}".removeprefix(", ")
     evidence = replace(pair.evidence, origin="model", reason=reason)
-    return replace(pair, score=max(score, pair.score) if key.said == "yes" else score, evidence=evidence)
+    return replace(pair, score=max(score, pair.score) if key.answer == "yes" else score, evidence=evidence)
 
 
 def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
