@@ -246,10 +246,10 @@ class MergeStatements:
     def _check_size(self) -> None:
         """Leave merges that are faster with whole columns."""
         request = self.request
-        if self.pushdown.most_rows is None or request.is_forced:
+        few, rows = self.pushdown.most_rows, request.limit
+        if few is None or request.is_forced or (rows is not None and rows <= few):
             return
-        most = max(self.pushdown.most_rows, _MAX_SHARE_OF_START * self._size_of_start())
-        rows = request.limit
+        most = max(few, _MAX_SHARE_OF_START * self._size_of_start())
         if rows is None or rows > most:
             values = self._placeholders()
             selected = self._number(self._selected(values), values)

@@ -94,6 +94,8 @@ WHERE: list[tuple[Asked, dict[str, Any]]] = [
     (({"sale.sale_id": []}, None), {}),
     (({"sale.sale_id": [5, 2.0, np.int64(9), None]}, None), {"columns": ["sale.sale_id", "town.people"]}),
     (({"sale.town": "it's; DROP TABLE sale --"}, None), {}),
+    (({"sale.amount": (">=", 0.5), "sale.sale_id": ("between", 3, 200.5)},
+      lambda cell: (cell("sale.amount") or 0) >= 0.5 and 3 <= cell("sale.sale_id") <= 200.5), {"how": "left"}),
     (({"sale.town": lambda town: town == "Rome"}, lambda cell: cell("sale.town") == "Rome"), {}),
     (({"sale.amount": lambda x: x > 0.5, "cust.ok": True},
       lambda cell: (cell("sale.amount") or 0) > 0.5 and cell("cust.ok") == 1), {"how": "left", "limit": 4}),
