@@ -30,6 +30,10 @@ from tagframe.operators import AddedColumn, OnError, Outcome, Step, declare, fin
 from tagframe.retrieval import Method, Selection, all_tables, by_words
 
 
+def no_method(problem, k):
+    return Selection(())
+
+
 class First(Method):
     name, summary = "first", "takes the first tables by their names"
 
@@ -70,7 +74,7 @@ POINTS = """
 first = stranger:First
 second = stranger:First
 broken = stranger:MISSING
-no_method = stranger:Lengths
+no_method = stranger:no_method
 jar = stranger:First
 
 [tagframe.operators]

@@ -149,8 +149,8 @@ def test_how_far_what_was_learned_is_heeded_is_fitted_beside_what_is_there(with_
     arguments += ["--weights", str(weights), "--json", str(out)]
     assert CliRunner().invoke(fit.command, ["learned", *arguments], catch_exceptions=False).exit_code == 0
     now = json.loads(weights.read_text())["learned"]
-    assert now == {**shipped_weights().learned, "told": now["told"]}
-    assert now["told"] in learned.ODDS
+    assert now == {**shipped_weights().learned, "believed": now["believed"]}
+    assert now["believed"] in learned.ODDS
     report = json.loads(out.read_text())["left_out"]
     assert report.keys() == {"one_more", "other"}
     of_counts = {f"{count}{alone}" for count in (1, 2, 5, 10, 19) for alone in ("", " SQL alone")}
