@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.facts import Facts
-from tagframe.corpus.mapped_arrays import Arrays, DamagedArrays, read_arrays, write_arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
     Hashes,

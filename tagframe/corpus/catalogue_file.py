@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.facts import FactStore
-from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.engines.base import Engine, Stamp
@@ -233,7 +233,7 @@ class ComputedStore:
         return self._catalogue is not None and len(tables) == self._whole
 
     def arrays(self, name: str, state: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Arrays of this state, mapped into memory; None if there are none, or they are damaged.
+        """Arrays of this state; None if there are none, or they are damaged.
 
         Args:
             name: their name in messages.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.canonical import canonical, hash_texts
-from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, under, vectors_of
+from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
@@ -81,8 +81,8 @@ class RetrievalIndex:
     """The tables of a corpus, ready for questions. Expensive parts are made at first use and stay.
 
     The index of a lake (a large corpus) is made at once, and stored in a file beside its catalogue. The
-    next process maps that file into memory. It reads neither the columns of tables that no question is about, nor the
-    texts behind the vectors.
+    next process reads that file, and neither the columns of tables that no question is about nor the texts behind the
+    vectors.
 
     Args:
         corpus: the corpus to search.

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, vectors_of
+from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.canonical import hash_texts
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import digest_of
 from tagframe.retrieval.cell_values import ValueIndex, is_lake

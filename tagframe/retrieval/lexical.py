@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
+from tagframe.corpus.arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.quiet import quiet
 from tagframe.retrieval.overlay import Cut

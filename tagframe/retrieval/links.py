@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, computed_of
+from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.catalogue_file import ComputedStore
-from tagframe.corpus.mapped_arrays import Arrays
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
 from tagframe.keys.database_keys import DatabaseKeys, database_keys, places_of

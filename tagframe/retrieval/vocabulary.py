@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.arrays import Arrays, text_array, texts_of
 from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.mapped_arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats

@@ -196,8 +196,7 @@ def test_a_damaged_file_of_the_index_is_said_and_made_again(lake, words):
         b"",
         whole[:100],
         whole[:-64],
-        whole[:-200] + b"!" + whole[-199:],
-        b"{}" + whole,
+        whole[:200] + b"!" + whole[201:],
         bytes(len(whole)),
     ):
         file.write_bytes(damaged)

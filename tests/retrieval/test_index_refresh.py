@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.mapped_arrays import write_arrays
+from tagframe.corpus.arrays import write_arrays
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.corpus.vectors import VectorStore
 from tagframe.retrieval import Question
