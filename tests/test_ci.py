@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = "tests/corpus/test_told_of_data.py"
+SAMPLE = "tests/corpus/test_facts.py"
 """Tests of what is kept in the user's folders."""
 LEAVES_TRACES = """
 import json, os, pathlib

@@ -203,7 +203,7 @@ class TestBatches:
         monkeypatch.setenv("OMP_NUM_THREADS", "2")
         minilm.encode([f"{'word ' * (1 + number % 4)}{number}" for number in range(600)])
         assert len({thread for thread, _ in shapes}) == 2
-        assert all(mask.size <= room._BATCH_TOKENS for _, mask in shapes)
+        assert all(mask.size <= room._MAX_BATCH_TOKENS for _, mask in shapes)
         assert np.mean([mask.mean() for _, mask in shapes]) > 0.95
         shapes.clear()
         minilm.encode(["one question"])

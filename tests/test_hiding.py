@@ -56,9 +56,7 @@ LEFT = {"orders": ["nr", "buyer", "mail"], "users": ["id", "city"]}
 HIDE = ["users.email", "salaries", "users.initial"]
 
 
-@pytest.mark.parametrize(
-    "way", ["hide=", "hide", "tagframe.toml", "first_look", "catalogue", "subset", "union", "frames"]
-)
+@pytest.mark.parametrize("way", ["hide=", "hide", "tagframe.toml", "catalogue", "subset", "union", "frames"])
 def test_each_way_to_hide(shop, tmp_path, way):
     if way == "tagframe.toml":
         (shop.parent / "tagframe.toml").write_text('hide = ["users.email", "salaries", "users.initial"]\n')
@@ -73,9 +71,8 @@ def test_each_way_to_hide(shop, tmp_path, way):
     elif way == "frames":
         whole = tf.open_corpus(shop)
         corpus = tf.open_corpus({f"shop.{one.name}": whole.read(one.id) for one in whole}, hide=HIDE)
-    elif way in ("hide=", "first_look"):
-        corpus = tf.open_corpus(shop, hide=HIDE, first_look=way == "first_look")
-        corpus = corpus.whole()
+    elif way == "hide=":
+        corpus = tf.open_corpus(shop, hide=HIDE)
     else:
         whole = tf.open_corpus(shop)
         corpus = whole.subset(whole.ids).hide(*HIDE) if way == "subset" else whole.hide(*HIDE)

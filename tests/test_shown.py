@@ -56,7 +56,7 @@ def results() -> Iterator[Any]:
     yield Budget(calls=10**6, tokens=10**9, dollars=123456.789)
     yield CascadeReport(10**6, 10**5, 10**4, 3, 10**5, 10**5, 10, 10, 0.9, 0.9, 0.1)
     prompts = {HOSTILE: 3, LONG: 4}
-    yield ClaimReport("labels", 10**6, 10**6, 10**5, prompts, dropped=f"{HOSTILE} {LONG}", recall=0.9, told=LONG)
+    yield ClaimReport("labels", 10**6, 10**6, 10**5, prompts, dropped=f"{HOSTILE} {LONG}", recall=0.9, candidates=LONG)
     yield Learned(10**6, 10**5, 0, ((HOSTILE, f"{HOSTILE} {LONG}"),), (f"{LONG} = {LONG}",), (f"{LONG} = {LONG}",))
     yield Annotated(10**6, 10**6, ((LONG, f"{HOSTILE} {LONG}"),))
     yield Described(1, 2, (LONG, HOSTILE, LONG))

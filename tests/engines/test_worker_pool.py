@@ -46,7 +46,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **frames: pd.DataFrame) -> pd.DataFrame:
     engine = FrameEngine(frames) if kind == "sqlite" else DuckDBFrames(frames)
-    tables = {name: Readable(name) for name in frames}
+    tables = {name: Readable(name, tuple(map(str, frame.columns))) for name, frame in frames.items()}
     return engine.execute(UntrustedStatement(sql, tables, {}, limits or SQLLimits()))
 
 

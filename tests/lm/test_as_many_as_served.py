@@ -187,7 +187,7 @@ def test_a_key_is_struck_out_whole(server: Server):
 
 def test_a_server_that_is_down_is_not_tried_anew_by_each_call(server: Server, monkeypatch: pytest.MonkeyPatch):
     """Calls of ten rows each, as of a pipeline in batches: too few for any of them to give up by itself."""
-    monkeypatch.setattr(pacing, "REST", 600.0)
+    monkeypatch.setattr(pacing, "SECONDS_OF_REST", 600.0)
     up = False
     server.answers = lambda request: "True" if up else error(500)
     lm = lm_of(server, retry=RetryPolicy(faults=2, first_wait=0.001, longest_wait=0.002))
