@@ -39,7 +39,7 @@ class SourceFile:
     engine: Engine
 
 
-LAKE, ASKED = "lake/", f"{IN_PLACE}/"
+LAKE, ON_REQUEST = "lake/", f"{IN_PLACE}/"
 """The catalogue's keys for tables of a folder that are read in place, by default or on request; no file's key has this
 form."""
 
@@ -66,7 +66,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
     if csv and (engine is not None or (not path.exists() and glob.has_magic(str(path)))):
         raise InvalidArgument("csv= has options for pandas, but pandas does not read CSV files here; leave it out")
     if not path.exists() and glob.has_magic(str(path)):
-        return [SourceFile(ASKED, "", pattern_engine(str(path), follow_links=follow_links))]
+        return [SourceFile(ON_REQUEST, "", pattern_engine(str(path), follow_links=follow_links))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
     if not path.is_dir():
@@ -90,7 +90,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         raise outside[0]
     for problem in outside:
         _warn(problem)
-    key = LAKE if engine is None else ASKED
+    key = LAKE if engine is None else ON_REQUEST
     whole = [SourceFile(key, "", lake)] if lake else []
     if whole and not files:
         return whole

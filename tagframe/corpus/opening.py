@@ -17,7 +17,7 @@ from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by
-from tagframe.corpus.discover import ASKED, SourceFile, discover
+from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
 from tagframe.corpus.facts_toml import facts_beside
 from tagframe.corpus.hiding import Lists, lists_beside
@@ -316,14 +316,14 @@ def _open_catalogue(
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
     if contents.root is None:
         return applied(later, _assembled([], contents, (), cache, lists, apart))
-    if not contents.root.exists() and ASKED not in contents.sources:
+    if not contents.root.exists() and ON_REQUEST not in contents.sources:
         warn(
             f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
         return applied(later, _assembled([], contents, (), cache, lists, apart))
     cache.strict = False
-    engine = IN_PLACE if ASKED in contents.sources else None
+    engine = IN_PLACE if ON_REQUEST in contents.sources else None
     if not csv:
         before = (options_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
         csv = next(filter(None, before), "")
