@@ -462,7 +462,7 @@ class Corpus(Displayable):
           ``database_description``. Empty descriptions are skipped; of two descriptions of the same thing, the later one
           counts.
         - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a
-          dbt project, the YAML of Snowflake's semantic views. Its descriptions, synonyms, keys and metrics stand below
+          dbt project. Its descriptions, synonyms, keys and metrics stand below
           a person's, and above what is inferred. Its keys are checked against the rows. The same model, read again,
           replaces what it described before.
         - a folder of such files.
