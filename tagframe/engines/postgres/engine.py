@@ -38,10 +38,6 @@ _RAN = """
 SELECT query, sum(calls) AS calls FROM {name}
 WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query IS NOT NULL GROUP BY query
 """
-_VIEWS = """
-SELECT pg_get_viewdef(c.oid) AS definition FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('v', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-"""
 _DEFINITIONS = """
 SELECT n.nspname::text AS schema, c.relname::text AS name, '' AS column_name, pg_get_viewdef(c.oid) AS definition
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -119,9 +115,7 @@ class PostgresEngine(SQLEngine):
 
     def views(self) -> Iterator[tuple[str, int]]:
         """The definitions of views, materialised ones too, each with 1."""
-        with looking(self.server) as session:
-            rows = session.rows(_VIEWS, "the definitions of views")
-        return ((row["definition"], 1) for row in rows if row["definition"])
+        return ((text, 1) for (_, column), text in self.definitions().items() if text and not column)
 
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
