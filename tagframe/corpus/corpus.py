@@ -16,7 +16,7 @@ from tagframe import config, results
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
-from tagframe.corpus.facts import Facts, FactStore
+from tagframe.corpus.facts import FactKey, Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
 from tagframe.corpus.hiding import (
     Lists,
@@ -324,15 +324,17 @@ class Corpus(Displayable):
         """Write the facts that users gave (private columns, keys, descriptions) to a file that people can read.
 
         A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
-        data is opened, also by other users.
+        data is opened, also by other users. What an existing file lists as hidden or private stays listed there.
 
         Returns:
             The path.
 
         Raises:
             OSError: it cannot be written.
+            UnreadableFacts: there is another file, or one that is damaged.
         """
-        return write_facts(Path(path), self._facts.facts)
+        private = dict[FactKey, Any]({("private", column): True for column in self._private})
+        return write_facts(Path(path), self._facts.facts.with_values(private))
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))

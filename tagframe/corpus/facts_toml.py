@@ -88,6 +88,8 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
             yield ("table", (str(one["table"]),)), as_description(str(one["description"]))
     for one in plain.get("column", []):
         column = str(one["table"]), str(one["column"])
+        if "hidden" in one:
+            raise ValueError(f"hidden of {'.'.join(column)} is not read: write hide = [{'.'.join(column)!r}]")
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
     for name in plain.get("private", []):
@@ -100,11 +102,13 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
 
 
 def write_facts(path: Path, facts: Facts) -> Path:
-    """Write a person's facts to a file that :func:`read_facts` reads; an existing file is replaced.
+    """Write a person's facts to a file that :func:`read_facts` reads; of an existing file, only its lists stay.
 
     Raises:
         OSError: it cannot be written.
+        UnreadableFacts: there is a file, and its lists of what is hidden and private cannot be read.
     """
+    lists = _lists_in(path)
     columns: dict[tuple[str, ...], dict[str, Any]] = {}
     for of, value in facts.of_kind("column").items():
         columns[of] = {"table": of[0], "column": of[1], "description": value}
@@ -113,12 +117,21 @@ def write_facts(path: Path, facts: Facts) -> Path:
         "column": [columns[of] for of in sorted(columns)],
         "key": [value for _, value in sorted(facts.of_kind("key").items())],
     }
-    private = [f"{table.rpartition('.')[2]}.{column}" for table, column in sorted(facts.private)]
-    head = _HEAD + (f"private = {json.dumps(private, ensure_ascii=False)}\n" if private else "")
-    text = head + "".join(_part(name, one) for name, several in parts.items() for one in several)
+    lists["private"] |= {f"{table.rpartition('.')[2]}.{column}" for table, column in facts.private}
+    listed = [f"{name} = {json.dumps(sorted(of), ensure_ascii=False)}\n" for name, of in lists.items() if of]
+    text = _HEAD + "".join(listed) + "".join(_part(name, one) for name, several in parts.items() for one in several)
     with replaced(path, mode=0o666) as file:
         file.write(text.encode("utf-8", "replace"))
     return path
+
+
+def _lists_in(path: Path) -> dict[str, set[str]]:
+    try:
+        read_facts(path)  # refuses what would be lost
+        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        plain = {}
+    return {name: {*plain.get(name, [])} for name in ("hide", "private")}
 
 
 def _part(name: str, values: dict[str, Any]) -> str:

@@ -493,3 +493,25 @@ def test_facts_have_no_cells_of_private_columns(shop):
     assert corpus.profile("orders").description == "≈ a purchase"
     corpus.learn("SELECT city FROM customers WHERE ssn = '219-09-9999'", literals=True)
     assert b"219-09" not in facts_file().read_bytes()
+
+
+def test_a_file_that_is_written_again_keeps_what_is_hidden_and_private(shop):
+    beside = shop.parent / "tagframe.toml"
+    beside.write_text('hide = ["orders"]\n')
+    corpus = tf.open_corpus(shop, private=["customers.ssn"])
+    corpus.describe("customers", "people who bought")
+    corpus.save_facts(beside)
+    again = tf.open_corpus(shop)
+    assert (again.ids, again.private_columns) == (("shop.customers",), ["shop.customers.ssn"])
+    assert again.profile("customers").description == "people who bought"
+
+
+def test_a_file_with_hiding_of_another_form_is_refused_and_not_replaced(shop):
+    beside = shop.parent / "tagframe.toml"
+    text = '[[column]]\ntable = "shop.customers"\ncolumn = "ssn"\nhidden = "everybody"\n'
+    beside.write_text(text)
+    with pytest.raises(UnreadableFacts, match=r"write hide = \['shop\.customers\.ssn'\]"):
+        tf.open_corpus(shop)
+    with pytest.raises(UnreadableFacts, match="is not read"):
+        tf.open_corpus({"shop.customers": pd.DataFrame({"ssn": ["1"]})}).save_facts(beside)
+    assert beside.read_text() == text
