@@ -91,14 +91,14 @@ def learn(
     for run in runs:
         read += 1
         key = without_literals(run.sql, dialects[0]), spoken(run.question), run.database
-        held = counted.get(key)
-        counted[key] = run if held is None else replace(held, times=held.times + run.times)
-    found, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
+        known = counted.get(key)
+        counted[key] = run if known is None else replace(known, times=known.times + run.times)
+    statements, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
     before = {key.sides for key in fact_store(corpus).facts.ran}
-    kept, doubtful = _without_doubtful(corpus, found)
-    tell(corpus, kept)
-    new = {key.sides: str(key) for one in kept for key in one.joins if key.sides not in before}
-    return Learned(read, len(counted), len(found), tuple(left_out), tuple(sorted(new.values())), doubtful)
+    certain, doubtful = _without_doubtful(corpus, statements)
+    tell(corpus, certain)
+    new = {key.sides: str(key) for one in certain for key in one.joins if key.sides not in before}
+    return Learned(read, len(counted), len(statements), tuple(left_out), tuple(sorted(new.values())), doubtful)
 
 
 def _dialects(corpus: Corpus, given: str | None) -> list[str]:
@@ -117,7 +117,7 @@ def _read(
 ) -> tuple[list[Statement], list[tuple[str, str]]]:
     """The statements, equal ones merged; and those that are left out, with the reason."""
     names = Names(corpus)
-    found: dict[object, Statement] = {}
+    statements: dict[object, Statement] = {}
     left_out: list[tuple[str, str]] = []
     for run in track(((1, run) for run in runs), len(runs), "learning from queries", "statement"):
         try:
@@ -128,21 +128,21 @@ def _read(
             left_out.append((run.sql, str(error)))
             continue
         one = replace(one, question=run.question, runs={source: run.times})
-        held = found.get(one.fact)
-        found[one.fact] = one if held is None else replace(held, runs={source: held.times + run.times})
-    return list(found.values()), left_out
+        known = statements.get(one.fact)
+        statements[one.fact] = one if known is None else replace(known, runs={source: known.times + run.times})
+    return list(statements.values()), left_out
 
 
-def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[Statement], tuple[str, ...]]:
+def _without_doubtful(corpus: Corpus, statements: Sequence[Statement]) -> tuple[list[Statement], tuple[str, ...]]:
     """The statements without doubtful joins, and the doubtful joins.
 
     A join is doubtful if only one of many statements has it and the values have nothing in common. Known statements
     that lose a join for this reason are returned too.
     """
-    new = {one.fact: one for one in found}
-    touched = {_tables(key) for one in found for key in one.joins}
+    new = {one.fact: one for one in statements}
+    touched = {_tables(key) for one in statements for key in one.joins}
     if not touched:
-        return list(found), ()
+        return list(statements), ()
     known = (one for one in statements_of(corpus) if any(_tables(key) in touched for key in one.joins))
     every = {one.fact: one for one in known} | new
     joined = Counter(key.sides for one in every.values() for key in one.joins)
@@ -153,7 +153,7 @@ def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[
             is_rare = joined[key.sides] == 1 and together[_tables(key)] >= MANY and _tables(key) in touched
             if is_rare and _values_differ(corpus, key):
                 doubted[key.sides] = str(key)
-    kept = [
+    certain = [
         replace(
             one,
             joins=tuple(key for key in one.joins if key.sides not in doubted),
@@ -162,7 +162,7 @@ def _without_doubtful(corpus: Corpus, found: Sequence[Statement]) -> tuple[list[
         for fact, one in every.items()
         if fact in new or any(key.sides in doubted for key in one.joins)
     ]
-    return kept, tuple(sorted(doubted.values()))
+    return certain, tuple(sorted(doubted.values()))
 
 
 def _tables(key: JoinColumns) -> frozenset[str]:
@@ -172,8 +172,8 @@ def _tables(key: JoinColumns) -> frozenset[str]:
 def _values_differ(corpus: Corpus, key: JoinColumns) -> bool:
     left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
     for mine, other in zip(key.left_columns, key.right_columns, strict=True):
-        held = overlap(left.column(mine).sketch, right.column(other).sketch)
-        if held is not None and held.share < _APART:
+        shared = overlap(left.column(mine).sketch, right.column(other).sketch)
+        if shared is not None and shared.share < _APART:
             return True
     return False
 
@@ -184,27 +184,27 @@ def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
     For a known statement the runs are added; the runs from a file that was learned before replace the earlier ones. A
     user's statement for a question replaces the user's earlier one.
     """
-    told = {one.fact: one for one in statements}
-    if not told:
+    new = {one.fact: one for one in statements}
+    if not new:
         return
 
     now = time.time()
 
     def change(known: Facts) -> dict[FactKey, Any]:
         values: dict[FactKey, Any] = {}
-        held = {one.fact: one for one in known.statements}
-        said: dict[str, list[FactKey]] = defaultdict(list)
-        for fact, one in held.items():
+        old = {one.fact: one for one in known.statements}
+        by_question: dict[str, list[FactKey]] = defaultdict(list)
+        for fact, one in old.items():
             if one.by == "user":
-                said[spoken(one.question)].append(fact)
-        for fact, one in told.items():
-            runs = dict(held[fact].runs) if fact in held else {}
+                by_question[spoken(one.question)].append(fact)
+        for fact, one in new.items():
+            runs = dict(old[fact].runs) if fact in old else {}
             for source, times in one.runs.items():
                 runs[source] = times + (0 if source else runs.get(source, 0))
             if one.by == "user":
-                values.update(dict.fromkeys(said[spoken(one.question)]))
+                values.update(dict.fromkeys(by_question[spoken(one.question)]))
                 if not one.sql:  # his statement over just these tables stays
-                    one = held.get(fact, one)
+                    one = old.get(fact, one)
             values[fact] = replace(one, runs=runs, at=now).value
         return values
 

@@ -82,15 +82,15 @@ class Names:
             raise UnreadStatement(f"no table here is called {', '.join(map(repr, unknown))}")
         by_database = {name: {self.profiles[id].database.casefold(): id for id in ids} for name, ids in may.items()}
         shared = {database.casefold()} if database else set.intersection(*map(set, by_database.values()))
-        meant = next(iter(shared)) if len(shared) == 1 else ""
-        found = {}
+        home = next(iter(shared)) if len(shared) == 1 else ""
+        chosen = {}
         for name, ids in may.items():
-            id = by_database[name].get(meant) or (next(iter(ids)) if len(ids) == 1 else None)
+            id = by_database[name].get(home) or (next(iter(ids)) if len(ids) == 1 else None)
             if id is None:
-                shown = sorted(ids)
-                raise UnreadStatement(f"{name!r} may be {' or '.join(shown[:3])}{', …' if len(shown) > 3 else ''}")
-            found[name] = id
-        return found
+                several = " or ".join(sorted(ids)[:3])
+                raise UnreadStatement(f"{name!r} may be {several}{', …' if len(ids) > 3 else ''}")
+            chosen[name] = id
+        return chosen
 
     def __contains__(self, name: str) -> bool:
         return name in self._ids
@@ -136,11 +136,11 @@ def _statement(sql: str, names: Names, dialects: Sequence[str], database: str, c
     read = _Read(query, names, database)
     if not read.tables:
         raise UnreadStatement("it reads no table")
-    kept = _written(query, dialect, copy=True) if cells else ""
+    whole = _written(query, dialect, copy=True) if cells else ""
     joins = tuple(read.joins())
     read.forget_literals()
     bare = _written(query, dialect)
-    return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=kept)
+    return Statement(tuple(sorted({*read.tables.values()})), bare, joins=joins, cells=whole)
 
 
 def _name_files(query: exp.Expr, names: Names) -> None:
@@ -205,11 +205,11 @@ def _parsed(sql: str, dialects: Sequence[str]) -> tuple[exp.Expr, str]:
     why = ""
     for text, dialect in [*((sql, dialect) for dialect in dialects), (_PARAMETER.sub(":p", sql), dialects[0])]:
         try:
-            found = parse(text, dialect)
+            trees = parse(text, dialect)
         except (SqlglotError, UnsafeSQL, RecursionError, ValueError) as error:
             why = why or str(error).splitlines()[0][:200].split(". Line ")[0]
             continue
-        whole = [tree for tree in found if not isinstance(tree, exp.Semicolon)]
+        whole = [tree for tree in trees if not isinstance(tree, exp.Semicolon)]
         if len(whole) == 1:
             return whole[0], dialect
         why = why or f"it has {len(whole)} statements"
@@ -272,13 +272,13 @@ class _Read:
         for left, right in self._equal():
             if left is not None and right is not None and left[2:] != right[2:] and left[:2] != right[:2]:
                 pairs[frozenset((left[2:], right[2:]))][frozenset((left[:2], right[:2]))] = None
-        found: dict[object, JoinColumns] = {}
+        joins: dict[object, JoinColumns] = {}
         for equal in pairs.values():
             ends = {tuple(sorted(table for table, _ in pair)) for pair in equal}
             if len(ends) == 1:
                 key = self._key([sorted(pair) for pair in equal])
-                found[key.sides] = key
-        return list(found.values())
+                joins[key.sides] = key
+        return list(joins.values())
 
     def _key(self, pairs: Sequence[Sequence[tuple[str, str]]]) -> JoinColumns:
         """The key with the referencing side first; the other side is its table's key by values, declaration or name."""
@@ -329,10 +329,10 @@ class _Read:
                 node.pop()
             elif not isinstance(node, exp.DataTypeParam):
                 # from the parent's side: replacing the items of a list one by one would walk the list each time
-                for name, held in list(node.args.items()):
-                    if isinstance(held, list) and any(map(is_literal, held)):
-                        node.set(name, [exp.var("?") if is_literal(one) else one for one in held])
-                    elif is_literal(held):
+                for name, part in list(node.args.items()):
+                    if isinstance(part, list) and any(map(is_literal, part)):
+                        node.set(name, [exp.var("?") if is_literal(one) else one for one in part])
+                    elif is_literal(part):
                         node.set(name, exp.var("?"))
         for node in self.all_of(exp.In, exp.Values, exp.Tuple):
             if node.expressions and all(one == node.expressions[0] for one in node.expressions):

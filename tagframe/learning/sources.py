@@ -155,8 +155,8 @@ def _of_code(text: str, dialect: str) -> Iterator[Run]:
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         parts = node.values if isinstance(node, ast.JoinedStr) else [] if id(node) in inside else [node]
-        said = [part.value if isinstance(part, ast.Constant) else "?" for part in parts]
-        sql = "".join(part for part in said if isinstance(part, str))
+        texts = [part.value if isinstance(part, ast.Constant) else "?" for part in parts]
+        sql = "".join(part for part in texts if isinstance(part, str))
         if _IN_CODE.match(sql):
             yield from _of_sql(sql, dialect)
 

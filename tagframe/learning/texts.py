@@ -54,8 +54,8 @@ def statements_in(text: str, dialect: str = "") -> Iterator[str]:
 
 
 def _one(text: str) -> Iterator[str]:
-    said = _COMMENTS.match(text)
-    if said is None or said.end() < len(text):
+    blank = _COMMENTS.match(text)
+    if blank is None or blank.end() < len(text):
         yield text.strip()
 
 

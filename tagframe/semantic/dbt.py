@@ -43,8 +43,8 @@ _TYPED = {
     "cumulative_type_params": object,
 }
 _OVER_TIME = ("window", "grain_to_date", "cumulative_type_params")
-_SAID = {"name": str, "label": str, "description": str}
-_METRIC = {**_SAID, "type": str, "filter": _FILTER, "type_params": _TYPED, **_TYPED}
+_DESCRIBED = {"name": str, "label": str, "description": str}
+_METRIC = {**_DESCRIBED, "type": str, "filter": _FILTER, "type_params": _TYPED, **_TYPED}
 _CONSTRAINT = {"type": str, "columns": [str], "to": str, "to_columns": [str]}
 _TESTED = {"name": str, "description": str, "tests": [object], "data_tests": [object], "constraints": [_CONSTRAINT]}
 _COLUMN = {**_TESTED, "entity": {"type": str, "name": str}, "dimension": {"type": str, "name": str}}
@@ -55,7 +55,7 @@ _SEMANTIC = {
     "primary_entity": str,
     "entities": [{"name": str, "type": str, "expr": str}],
     "dimensions": [{"name": str, "expr": str}],
-    "measures": [{**_SAID, "agg": str, "expr": str}],
+    "measures": [{**_DESCRIBED, "agg": str, "expr": str}],
 }
 _MODEL = {
     **_TABLE,
@@ -202,8 +202,8 @@ class _Project:
         for version in model["versions"]:
             name = _name(version) or f"{model['name']}_v{version['v']}"
             columns = [*model["columns"], *(one for one in version["columns"] if one["name"])]
-            told = version["description"] or model["description"]
-            self._table(name, at + name, {**model, "description": told, "columns": columns})
+            text = version["description"] or model["description"]
+            self._table(name, at + name, {**model, "description": text, "columns": columns})
         if not model["versions"]:
             self._table(model["name"], at + _name(model), model)
 
@@ -212,8 +212,8 @@ class _Project:
         dataset.update(source=source, description=self._put(one["description"]))
         unique, known = dict[str, None](), set[str]()
         for column in one["columns"]:
-            called, told = column["name"], self._put(column["description"])
-            field = {"name": called, "expression": ansi(called), **({"description": told} if told else {})}
+            called, text = column["name"], self._put(column["description"])
+            field = {"name": called, "expression": ansi(called), **({"description": text} if text else {})}
             dataset["fields"][called] = field
             for constraint in column["constraints"]:
                 self._constraint(dataset, {**constraint, "columns": [called]})
@@ -287,11 +287,11 @@ class _Project:
 
     def _join_entities(self) -> None:
         for dataset, name, kind, column in self._entities:
-            held = self._dataset(dataset)
-            if kind == "primary" and not held["primary_key"]:
-                held["primary_key"] = [column]
-            elif kind in ("primary", "unique") and [column] not in (held["primary_key"], *held["unique_keys"]):
-                held["unique_keys"].append([column])
+            known = self._dataset(dataset)
+            if kind == "primary" and not known["primary_key"]:
+                known["primary_key"] = [column]
+            elif kind in ("primary", "unique") and [column] not in (known["primary_key"], *known["unique_keys"]):
+                known["unique_keys"].append([column])
             elif kind == "foreign":
                 for other, also, its_kind, its_column in self._entities:
                     if also == name and other != dataset and its_kind in ("primary", "unique"):
@@ -300,7 +300,7 @@ class _Project:
     # --- metrics
 
     def _put_metric(self, one: Mapping[str, Any], expression: str, dataset: str) -> None:
-        words: dict[str, Any] = {"description": told} if (told := self._put(one["description"])) else {}
+        words: dict[str, Any] = {"description": text} if (text := self._put(one["description"])) else {}
         if one["label"]:
             words["ai_context"] = {"synonyms": [one["label"]]}
         owner = own_facts({"dataset": dataset} if dataset else {})

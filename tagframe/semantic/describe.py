@@ -12,7 +12,7 @@ from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import FactKey, as_description
 from tagframe.corpus.references import NamedTable, find_column
 from tagframe.errors import InvalidArgument, TableNotFound
-from tagframe.semantic.descriptions import Described, descriptions_in, facts_said, models_taken
+from tagframe.semantic.descriptions import Described, descriptions_in, facts_of, models_taken
 from tagframe.semantic.in_rows import checked_in_rows
 
 
@@ -34,23 +34,23 @@ def describe(corpus: Corpus, name: str | Path | pd.DataFrame, text: str | None =
 
 def _described(corpus: Corpus, given: str | Path | pd.DataFrame) -> Described:
     content = descriptions_in(given)
-    said, unknown = facts_said(content.said, corpus.profiles)
-    told: dict[FactKey, Any] = {**said}
-    described = {of for _, of in said}
+    facts, unknown = facts_of(content.descriptions, corpus.profiles)
+    values: dict[FactKey, Any] = {**facts}
+    described = {of for _, of in facts}
     unread, checked, keys, metrics = [*content.unread], list[str](), 0, 0
     for taken in models_taken(content.models, corpus.profiles):
         checked += checked_in_rows(corpus, taken.value)
         # What the model said of other tables when it was read before.
         before = {("semantic", of) for of in fact_store(corpus).facts.of_kind("semantic")}
-        told.update({fact: None for fact in before if fact[1][0] == taken.digest})
+        values.update({fact: None for fact in before if fact[1][0] == taken.digest})
         if taken.value["tables"] or taken.value["keys"] or taken.value["metrics"]:
-            told["semantic", (taken.digest, *taken.tables)] = taken.value
+            values["semantic", (taken.digest, *taken.tables)] = taken.value
         for id, one in taken.value["tables"].items():
             described |= {(id,)} if one["description"] or one["synonyms"] else set()
             described |= {(id, column) for column in one["columns"]}
         unknown, unread = [*unknown, *taken.unknown], [*unread, *taken.unread]
         keys, metrics = keys + len(taken.value["keys"]), metrics + len(taken.value["metrics"])
-    fact_store(corpus).put(told)
+    fact_store(corpus).put(values)
     tables = sum(len(of) == 1 for of in described)
     return Described(
         tables, len(described) - tables, tuple(unknown), tuple(unread), keys, metrics, tuple(checked)

@@ -41,7 +41,7 @@ _BEGUN = 20 * LONGEST
 """Characters that a description is made of; the others are not looked at."""
 
 
-class Said(NamedTuple):
+class Description(NamedTuple):
     """A description of a table, or of a column if one is named; ``within`` may be the name of its database."""
 
     table: str
@@ -54,7 +54,7 @@ class Given(NamedTuple):
     """The content of files: descriptions, semantic models (their form, and the model in Ossie's form), and the files
     that could not be read, with the reason."""
 
-    said: list[Said]
+    descriptions: list[Description]
     models: list[tuple[str, Mapping[str, Any]]]
     unread: list[str]
 
@@ -121,7 +121,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
         files = [one for one, parts in inside if not any(part.startswith((".", "__MACOSX")) for part in parts)]
         files = [one for one in files if one.suffix.lower() != ".json" or one.name == "manifest.json"]
         files = [one for one in files if one.parent.name == _FOLDER] or files  # the other files are data
-    said: list[Said] = []
+    descriptions: list[Description] = []
     documents: list[Mapping[str, Any]] = []
     unread: list[str] = []
     for file in files:
@@ -129,7 +129,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
             if file.suffix.lower() not in _READ:
                 raise InvalidArgument(f"descriptions are read from {', '.join(_READ)} files, not from {file}")
             for one in _READ[file.suffix.lower()](file):
-                (said if isinstance(one, Said) else documents).append(one)  # type: ignore[arg-type]
+                (descriptions if isinstance(one, Description) else documents).append(one)  # type: ignore[arg-type]
         except (InvalidArgument, OSError, *BROKEN) as error:
             named = (
                 error
@@ -146,7 +146,7 @@ def descriptions_in(given: str | Path | pd.DataFrame) -> Given:
     models = _models(documents, path, unread)
     if path.is_file() and path.suffix.lower() not in _TABULAR and not models:
         raise InvalidArgument(f"{path} has no tables in a form of Apache Ossie or dbt, so it describes none")
-    return Given(said, models, unread)
+    return Given(descriptions, models, unread)
 
 
 def _models(
@@ -155,7 +155,7 @@ def _models(
     """The semantic models in the contents of files; the files of a dbt project are one model."""
     of_ossie = [model for one in documents for model in models_in(one)]
     of_dbt = [one for one in documents if not models_in(one)]
-    found: list[tuple[str, Mapping[str, Any]]] = [("Ossie", _together(parts)) for parts in _by_name(of_ossie)]
+    models: list[tuple[str, Mapping[str, Any]]] = [("Ossie", _together(parts)) for parts in _by_name(of_ossie)]
     if of_dbt:
         root = _root(path)
         file = root / "dbt_project.yml"
@@ -165,26 +165,26 @@ def _models(
             called = f"{called}/{path.resolve().relative_to(root.resolve()).with_suffix('')}"
         put = str if is_manifested or not _has_block(of_dbt) else _blocks_put(root, unread)
         model = model_of_dbt(of_dbt, called, put, unread)
-        found += [("dbt", model)] if model["datasets"] or model["metrics"] else []
-    return found
+        models += [("dbt", model)] if model["datasets"] or model["metrics"] else []
+    return models
 
 
 def _by_name(models: Iterable[Mapping[str, Any]]) -> Iterable[list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for model in models:
-        found[str(model.get("name"))].append(model)
-    return found.values()
+        by_name[str(model.get("name"))].append(model)
+    return by_name.values()
 
 
 def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A model that several files have parts of."""
-    found = dict(parts[0])
+    whole = dict(parts[0])
     for part in parts[1:]:
         for name, given in part.items():
-            known = found.setdefault(name, given)
+            known = whole.setdefault(name, given)
             if isinstance(known, list) and isinstance(given, list):
-                found[name] = [*known, *(one for one in given if one not in known)]
-    return found
+                whole[name] = [*known, *(one for one in given if one not in known)]
+    return whole
 
 
 def _has_block(value: Any) -> bool:
@@ -211,7 +211,7 @@ def _text(path: Path, most: int = LARGEST) -> str:
         return data.decode("cp1252", errors="replace")
 
 
-def _of_csv(path: Path) -> Iterator[Said]:
+def _of_csv(path: Path) -> Iterator[Description]:
     text = _text(path).lstrip()
     separator = max(",;\t|", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
@@ -230,17 +230,17 @@ def _of_csv(path: Path) -> Iterator[Said]:
     database = path.parent.parent.name if path.parent.name == _FOLDER else ""
     for row in rows:
         column, *parts = (row.get(name, "").strip() for name in _OF_BIRD)
-        told = [part for part in parts if identifier_words(part) != identifier_words(column)]
-        yield Said(
-            f"{database}.{path.stem}" if database else path.stem, column, ". ".join(dict.fromkeys(filter(None, told)))
+        texts = [part for part in parts if identifier_words(part) != identifier_words(column)]
+        yield Description(
+            f"{database}.{path.stem}" if database else path.stem, column, ". ".join(dict.fromkeys(filter(None, texts)))
         )
 
 
-def _of_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str], of: str) -> Iterator[Said]:
+def _of_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str], of: str) -> Iterator[Description]:
     if not {"table", "description"} <= {*names}:
         raise InvalidArgument(f"descriptions need columns table, column and description; {of} has {list(names)}")
     for row in rows:
-        yield Said(*(_plain(row.get(name)) for name in ("table", "column", "description")))
+        yield Description(*(_plain(row.get(name)) for name in ("table", "column", "description")))
 
 
 def _plain(value: Any) -> str:
@@ -343,8 +343,8 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
             name, start = mark["name"], mark.end()
 
 
-_TABULAR: Mapping[str, Callable[[Path], Iterator[Said]]] = {".csv": _of_csv, ".tsv": _of_csv}
-_READ: Mapping[str, Callable[[Path], Iterator[Said | Mapping[str, Any]]]] = {
+_TABULAR: Mapping[str, Callable[[Path], Iterator[Description]]] = {".csv": _of_csv, ".tsv": _of_csv}
+_READ: Mapping[str, Callable[[Path], Iterator[Description | Mapping[str, Any]]]] = {
     **_TABULAR, ".yml": _of_yaml, ".yaml": _of_yaml, ".json": _of_json
 }  # fmt: skip
 
@@ -399,15 +399,17 @@ class _Names:
         return find(name)
 
 
-def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[dict[FactKey, str], list[str]]:
+def facts_of(
+    descriptions: Iterable[Description], profiles: Sequence[TableProfile]
+) -> tuple[dict[FactKey, str], list[str]]:
     """The descriptions as facts, and the unknown names.
 
     If a column is described twice, the later description counts; empty descriptions are skipped.
     """
     names = _Names(profiles)
-    found: dict[FactKey, str] = {}
+    facts: dict[FactKey, str] = {}
     unknown: dict[str, None] = {}
-    for table, column, text, within in said:
+    for table, column, text, within in descriptions:
         words = as_description(text)
         if not words:
             continue
@@ -415,12 +417,12 @@ def facts_said(said: Iterable[Said], profiles: Sequence[TableProfile]) -> tuple[
         if profile is None:
             unknown[table or f".{column}"] = None
         elif not column:
-            found["table", (profile.id,)] = words
+            facts["table", (profile.id,)] = words
         elif (name := names.column(profile, column)) is None:
             unknown[f"{table}.{column}"] = None
         else:
-            found["column", (profile.id, name)] = words
-    return found, list(unknown)
+            facts["column", (profile.id, name)] = words
+    return facts, list(unknown)
 
 
 def models_taken(models: Iterable[tuple[str, Mapping[str, Any]]], profiles: Sequence[TableProfile]) -> list[Taken]:

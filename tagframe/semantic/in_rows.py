@@ -21,7 +21,7 @@ def checked_in_rows(corpus: Corpus, value: dict[str, Any]) -> Iterator[str]:
     """Put the share of rows for which each key of a semantic model holds into it, and say where this is not all.
 
     A relationship whose sides are the other way round in the rows is turned. A primary or unique key whose values
-    repeat is left out. Hidden columns and tables with more than two million rows are not looked at.
+    repeat is left out. Private columns and tables with more than two million rows are not looked at.
 
     Args:
         corpus: with the tables.
@@ -35,8 +35,8 @@ def checked_in_rows(corpus: Corpus, value: dict[str, Any]) -> Iterator[str]:
     def keys_in(table: str, columns: tuple[str, ...]) -> pd.DataFrame | None:
         """The rows with a key; None if they are not read."""
         profile = corpus.profile(table)
-        hidden = {column.name for column in profile.columns if column.private}
-        if (profile.rows or 0) > MOST_ROWS or hidden & {*columns}:
+        private = {column.name for column in profile.columns if column.private}
+        if (profile.rows or 0) > MOST_ROWS or private & {*columns}:
             return None
         try:
             return corpus.read(table, list(columns)).dropna()

@@ -188,13 +188,13 @@ class _Reader:
             self._dataset(one, tables)
         parts = (("relationship", self._key, "keys"), ("metric", self._metric, "metrics"))
         for kind, read, called in parts:
-            found = self._value[called] = []
+            entries = self._value[called] = []
             for one in self._model[f"{kind}s"]:
                 try:
-                    found += read(one)
+                    entries += read(one)
                 except LookupError as error:
                     self._unread.append(f"{kind} {_short(one['name'])}: {error.args[0]}")
-        self._value["tables"] = {id: said for id, said in tables.items() if any(said.values())}
+        self._value["tables"] = {id: description for id, description in tables.items() if any(description.values())}
         known = {one["name"]: self._datasets.get(one["name"].casefold()) for one in self._model["datasets"]}
         self._value["datasets"] = {name: [one.profile.id, one.columns] for name, one in known.items() if one}
         ids = sorted({one.profile.id for one in self._datasets.values()})
@@ -214,14 +214,14 @@ class _Reader:
             self._unread.append(f"dataset {_short(name)}: it is defined twice; the first definition counts")
             return
         known = self._datasets[name.casefold()] = _Dataset(profile)
-        said = tables.setdefault(profile.id, {**_said(), "primary_key": [], "unique_keys": [], "columns": {}})
-        _add(said, text, [*synonyms, *_other_name(name.rpartition(".")[2] or name, profile.name)])
+        texts = tables.setdefault(profile.id, {**_no_texts(), "primary_key": [], "unique_keys": [], "columns": {}})
+        _add(texts, text, [*synonyms, *_other_name(name.rpartition(".")[2] or name, profile.name)])
         for each in one["fields"]:
-            self._field(known, each, said["columns"])
+            self._field(known, each, texts["columns"])
         primary_key, *unique = ([self._column(known, column) for column in key] for key in keyed)
         if primary_key and all(primary_key):
-            said["primary_key"] = primary_key
-        said["unique_keys"] += [key for key in unique if key and all(key) and key != primary_key]
+            texts["primary_key"] = primary_key
+        texts["unique_keys"] += [key for key in unique if key and all(key) and key != primary_key]
 
     def _field(self, known: _Dataset, one: Mapping[str, Any], columns: dict[str, Any]) -> None:
         from sqlglot import exp
@@ -245,10 +245,10 @@ class _Reader:
                 self._unknown[f"{known.profile.name}.{name}"] = None
             return
         known.columns[name.casefold()] = known.columns[name] = column
-        said = columns.get(column) or _said()
-        _add(said, text, [*synonyms, *_other_name(name, column)])
-        if any(said.values()):
-            columns[column] = said
+        texts = columns.get(column) or _no_texts()
+        _add(texts, text, [*synonyms, *_other_name(name, column)])
+        if any(texts.values()):
+            columns[column] = texts
 
     def _column(self, known: _Dataset, name: str) -> str | None:
         """The column that a key names, itself or by a field."""
@@ -267,7 +267,7 @@ class _Reader:
                 raise LookupError(f"no table {_short(one[end])!r} here")
             columns = [self._column(known, column) for column in one[f"{end}_columns"]]
             if None in columns:
-                return []  # they are told as unknown
+                return []  # they are reported as unknown
             sides.append((known.profile.id, [column for column in columns if column]))
         (left, mine), (right, theirs) = sides
         if one["condition"]:
@@ -280,8 +280,8 @@ class _Reader:
             raise LookupError(f"{len(mine)} columns reference {len(theirs)}")
         if (left, mine) == (right, theirs):
             raise LookupError("both of its sides are the same columns")
-        said = {"left_table": left, "left_columns": mine, "right_table": right, "right_columns": theirs}
-        return [{**said, "name": _short(one["name"])}]
+        pair = {"left_table": left, "left_columns": mine, "right_table": right, "right_columns": theirs}
+        return [{**pair, "name": _short(one["name"])}]
 
     def _metric(self, one: Mapping[str, Any]) -> list[dict[str, Any]]:
         name, (text, synonyms) = _short(one["name"]), _words_of(one)
@@ -384,21 +384,21 @@ def _short(name: str) -> str:
     return as_description(name)[:_LONGEST_NAME]
 
 
-def _said() -> dict[str, Any]:
+def _no_texts() -> dict[str, Any]:
     return {"description": "", "synonyms": []}
 
 
-def _add(said: dict[str, Any], text: str, synonyms: Sequence[str]) -> None:
-    said["description"] = said["description"] or text
-    said["synonyms"] = [*dict.fromkeys([*said["synonyms"], *synonyms])]
+def _add(texts: dict[str, Any], text: str, synonyms: Sequence[str]) -> None:
+    texts["description"] = texts["description"] or text
+    texts["synonyms"] = [*dict.fromkeys([*texts["synonyms"], *synonyms])]
 
 
 def _words_of(one: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The description of a part of a model, with the instructions for its use, and its synonyms; no inferred ones."""
     inferred, context = _inferred_of(one), one["ai_context"]
-    said = ["" if "description" in inferred else one["description"], context["instructions"]]
+    parts = ["" if "description" in inferred else one["description"], context["instructions"]]
     synonyms = [] if "synonyms" in inferred else context["synonyms"][:_MOST_SYNONYMS]
-    return as_description(" ".join(filter(None, map(str.strip, said)))), [*filter(None, map(_short, synonyms))]
+    return as_description(" ".join(filter(None, map(str.strip, parts)))), [*filter(None, map(_short, synonyms))]
 
 
 def _own_facts(one: Mapping[str, Any]) -> Mapping[str, Any]:

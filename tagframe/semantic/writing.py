@@ -67,15 +67,15 @@ def _named(given: Any) -> list[dict[str, Any]]:
 
 def _draft(corpus: Corpus, known: Facts) -> dict[str, Any]:
     """The model of all that the read ones do not say."""
-    said = {id for model in known.semantic for id, _ in model.value["datasets"].values()}
-    told = {JoinColumns.of(one).sides for model in known.semantic for one in model.value["keys"]}
+    described = {id for model in known.semantic for id, _ in model.value["datasets"].values()}
+    declared = {JoinColumns.of(one).sides for model in known.semantic for one in model.value["keys"]}
     seen = {(one.id, column.name) for one in corpus.profiles for column in one.for_prompts}
     keys = [
         key
         for key in corpus_keys(corpus)
-        if not key.signs and _sides(key) not in told and {column for pair in _sides(key) for column in pair} <= seen
+        if not key.signs and _sides(key) not in declared and {column for pair in _sides(key) for column in pair} <= seen
     ]
-    wanted = {id for key in keys for id in key.tables} | ({*corpus.ids} - said)
+    wanted = {id for key in keys for id in key.tables} | ({*corpus.ids} - described)
     profiles = [one for one in corpus.profiles if one.id in wanted]
     shared = Counter(one.name.casefold() for one in profiles)
     names = {one.id: one.name if shared[one.name.casefold()] == 1 else one.id for one in profiles}
@@ -88,7 +88,7 @@ def _draft(corpus: Corpus, known: Facts) -> dict[str, Any]:
         "name": f"{called}_draft",
         "description": "What tagframe knows of the tables; parts that are listed as inferred are to be reviewed",
         "datasets": [
-            _dataset(one, names[one.id], one.id in said, referenced[one.id], synonyms.get(one.id, ()))
+            _dataset(one, names[one.id], one.id in described, referenced[one.id], synonyms.get(one.id, ()))
             for one in profiles
         ],
         "relationships": [_relationship(key, names) for key in keys],
@@ -102,13 +102,13 @@ def _sides(key: KeyPair) -> frozenset[Any]:
 def _dataset(
     profile: TableProfile,
     name: str,
-    is_said: bool,
+    is_described: bool,
     referenced: Counter[tuple[str, ...]],
     synonyms: Sequence[str],
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"name": name, "source": profile.id}
     inferred: list[str] = []
-    if is_said:  # it is here for its keys alone
+    if is_described:  # it is here for its keys alone
         return found
     best = [columns for columns, count in referenced.most_common() if count]
     if key := profile.primary_key or (best[0] if best else ()):
@@ -163,15 +163,15 @@ def learned_synonyms(corpus: Corpus) -> dict[str, list[str]]:
     A word counts if at least two questions have it, exactly one table is read by the statements of all of them, and no
     name or description has it. Values (words in quotes, with digits or a capital letter, or in literals) are no names.
     """
-    asked = [one for one in statements_of(corpus) if one.question]
-    if not asked:
+    statements = [one for one in statements_of(corpus) if one.question]
+    if not statements:
         return {}
     profiles = corpus.profiles
     texts = [(one.name, one.description) for one in profiles]
     texts += [(column.name, column.description) for one in profiles for column in one.columns]
     named = {word for pair in texts for text in pair for word in terms(text)}
     having: dict[str, list[set[str]]] = defaultdict(list)
-    for statement in asked:
+    for statement in statements:
         literals = " ".join(re.findall(r"'([^']*)'", statement.cells)).casefold()
         plain = [word.text for word in words_in(re.sub(r"\"[^\"]*\"|'[^']*'", " ", statement.question))]
         words = {plain[0].lower(), *(word for word in plain[1:] if word.islower())} if plain else set()
