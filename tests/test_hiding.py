@@ -214,6 +214,28 @@ def test_facts_that_name_hidden_parts_are_left_out_and_others_are_kept(shop):
     assert tf.open_corpus(shop).profile("users").column("email").description == "where to write to"
 
 
+@pytest.mark.parametrize("way", ["opened", "later", "frames", "catalogue"])
+def test_a_comment_that_names_what_is_hidden_in_another_file_is_left_out(tmp_path, way):
+    data = tmp_path / "data"
+    data.mkdir()
+    with closing(sqlite3.connect(data / "shop.sqlite")) as connection:
+        connection.executescript("CREATE TABLE visits (id INTEGER, -- as in salaries\n day TEXT -- of the visit\n);")
+    pd.DataFrame({"who": ["zqs"], "pay": [1]}).to_csv(data / "salaries.csv", index=False)
+    if way == "opened":
+        corpus = tf.open_corpus(data, hide=["salaries"])
+        assert tf.open_corpus(data, hide=["salaries"]).ids == corpus.ids  # from the catalogue
+    elif way == "catalogue":
+        corpus = tf.open_corpus(tf.open_corpus(data, hide=["salaries"]).save(tmp_path / "saved.catalogue"))
+    else:
+        corpus = tf.open_corpus(data).hide("salaries")
+        assert "salaries" in tf.open_corpus(data).profile("visits").column("id").description
+        if way == "frames":
+            frames = {one: tf.open_corpus(data).read(one) for one in ("visits", "salaries")}
+            corpus = tf.open_corpus(frames, hide=["salaries"])
+    assert [column.description for column in corpus.profile("visits").columns] == ["", "of the visit"]
+    assert b"salaries" not in pickle.dumps(corpus)
+
+
 def test_a_catalogue_is_of_one_list(shop, tmp_path):
     named = tmp_path / "named.catalogue"
     tf.open_corpus(shop, catalogue=named)

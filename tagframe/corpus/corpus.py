@@ -16,17 +16,9 @@ from tagframe import config, results
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
-from tagframe.corpus.facts import FactKey, Facts, FactStore
+from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
-from tagframe.corpus.hiding import (
-    Lists,
-    View,
-    VisibleFacts,
-    checked_names,
-    unmatched_error,
-    warn_of_computed,
-    with_private,
-)
+from tagframe.corpus.hiding import Lists, VisibleFacts, warn_of_computed, with_private
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing, changes
@@ -35,7 +27,6 @@ from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
 from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
-from tagframe.engines.hiding import Hiding
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -88,7 +79,6 @@ class Corpus(Displayable):
         facts: FactStore | None = None,
         computed: ComputedStore | None = None,
         part: str = "",
-        private: frozenset[Column] = frozenset(),
         under: Corpus | None = None,
         again: Callable[[], Corpus] | None = None,
         followed: Refreshing | None = None,
@@ -106,7 +96,6 @@ class Corpus(Displayable):
             facts: the store of facts that people, queries and models gave.
             computed: the store of facts computed from its tables.
             part: a digest of what its sources have and it has not; "" for nothing.
-            private: the private columns beside those that the store of facts knows.
             under: the corpus to which this one adds a table.
             again: opens the source again.
             followed: has the newest corpus of the source, if this one follows it.
@@ -128,7 +117,6 @@ class Corpus(Displayable):
         self._facts = FactStore() if facts is None else facts
         self._computed = ComputedStore() if computed is None else computed
         self._part = part
-        self._private = private
         self._under = under
         self._again = again
         self._followed = followed
@@ -149,7 +137,6 @@ class Corpus(Displayable):
             "facts": self._facts,
             "computed": self._computed,
             "part": self._part,
-            "private": self._private,
         }
         return Corpus(profiles, origins, **{**shared, **changed})
 
@@ -176,7 +163,7 @@ class Corpus(Displayable):
     def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         facts, known = self._facts.facts, self._applied
         if known is None or known[0] is not facts:
-            profiles = with_private(facts.applied(self._found), self._private | facts.private)
+            profiles = with_private(facts.applied(self._found), facts.private)
             known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
         return known[1], known[2]
 
@@ -207,16 +194,16 @@ class Corpus(Displayable):
             TableNotFound, ColumnNotFound: nothing has one of these names.
             InvalidArgument: what is given is not names.
         """
-        hidden = Hiding(checked_names("hide", names))
-        view = View.of(self.profiles, hidden)
-        if hidden.unmatched:
-            tables = {one.id: [column.name for column in one.columns] for one in self.profiles}
-            raise unmatched_error(hidden.unmatched[0], tables)
-        made, again = self._seen_by(view), self._again
+        if not names:
+            return self
+        made, again = self._without(Lists.of(names, ())), self._again
         return made if again is None else made._with(again=lambda: again().hide(*names))
 
-    def _seen_by(self, view: View) -> Corpus:
+    def _without(self, lists: Lists) -> Corpus:
         """The corpus of what is visible, with engines that offer nothing else."""
+        view = lists.view_of(self.profiles)
+        if view is None:
+            return self
         origins = view.origins(self._found, self._origins)
         before = {id(origin.engine) for origin in self._origins.values()}
         shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
@@ -246,31 +233,24 @@ class Corpus(Displayable):
 
         Raises:
             TableNotFound, ColumnNotFound: no such table or column.
+            InvalidArgument: a column to ``undo`` is listed as private where the data is opened.
         """
         named = [self._column(column) for column in columns]
         for table, _ in named:
             self._vectors.forget(table)  # they may be of the words of a model that had seen the cells
-        if undo and (listed := [column for column in named if column in self._private]):
-            raise InvalidArgument(
-                f"{'.'.join(listed[0])} is private by open_corpus(private=[…]) or the private = […] of a "
-                "tagframe.toml: leave it out there, and open the data again"
-            )
         self._facts.put({("private", column): None if undo else True for column in named})
 
     @property
     def private_columns(self) -> list[str]:
         """The private columns, as ``database.table.column``."""
-        private = {*self._private, *self._facts.facts.private}
-        of_these = (self._by_id[table] for table in sorted({table for table, _ in private}) if table in self._by_id)
+        tables = sorted({table for table, _ in self._facts.facts.private})
+        of_these = (self._by_id[table] for table in tables if table in self._by_id)
         return [f"{one.id}.{column.name}" for one in of_these for column in one.columns if column.private]
 
     def without_private(self) -> Corpus:
         """The corpus for agents: as :meth:`hide` of all private columns."""
-        names = self.private_columns
-        if not names:
-            return self
         if self._for_agents is None or self._for_agents[0] is not self.profiles:
-            self._for_agents = self.profiles, self.hide(*names)
+            self._for_agents = self.profiles, self.hide(*self.private_columns)
         return self._for_agents[1]
 
     def adopt(self, other: Corpus | str | Path) -> int:
@@ -333,8 +313,7 @@ class Corpus(Displayable):
             OSError: it cannot be written.
             UnreadableFacts: there is another file, or one that is damaged.
         """
-        private = dict[FactKey, Any]({("private", column): True for column in self._private})
-        return write_facts(Path(path), self._facts.facts.with_values(private))
+        return write_facts(Path(path), self._facts.facts)
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))
@@ -810,7 +789,6 @@ class Corpus(Displayable):
             problems=(*self._problems, *other._problems),
             facts=self._facts.union(other._facts, (profile.id for profile in other._found)),
             part=self._part or other._part,
-            private=self._private | other._private,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -873,7 +851,7 @@ def fact_store(corpus: Corpus) -> FactStore:
 
 def private_of(corpus: Corpus) -> frozenset[Column]:
     """The private columns of a corpus, by table and name."""
-    return corpus._private | corpus._facts.facts.private
+    return corpus._facts.facts.private
 
 
 def statements_of(corpus: Corpus) -> tuple[Statement, ...]:
@@ -893,10 +871,9 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
 
 def applied(lists: Lists, corpus: Corpus) -> Corpus:
     """A corpus that is in memory, or comes from a catalogue, without what is hidden, and with private columns."""
-    names = lists.hidden_in(corpus.profiles) if lists.part else []
-    made = corpus.hide(*names) if names else corpus
-    private = lists.private_of(made.profiles)
-    return made._with(private=made._private | private) if private - made._private else made
+    made = corpus._without(lists)
+    made._facts.opened(made.ids, lists.private_of(made.profiles))
+    return made
 
 
 def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:

@@ -31,7 +31,7 @@ from tagframe.corpus.references import Column, JoinColumns, moved_key
 from tagframe.corpus.semantic_model import SemanticModel, moved
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import BROKEN, CatalogueWarning, UnreadableFacts, warn
+from tagframe.errors import BROKEN, CatalogueWarning, InvalidArgument, UnreadableFacts, warn
 from tagframe.storage import replaced
 
 FactKey = tuple[str, tuple[str, ...]]
@@ -459,10 +459,16 @@ class FactStore:
                 self._together = self._own, self._shared.with_values(self._own.values)
             return self._together[1]
 
-    def opened(self, ids: Iterable[str]) -> None:
-        """Set the tables of the corpus; the facts beside the data may have other ids for them."""
+    def opened(self, ids: Iterable[str], private: Iterable[Column] = ()) -> None:
+        """Set the tables of the corpus; the facts beside the data may have other ids for them.
+
+        Args:
+            ids: of the tables.
+            private: the columns that are listed as private where the data is opened.
+        """
         with self._lock:
-            self._shared = self._beside.moved(same_tables(self._beside.tables, ids))
+            beside = self._beside.moved(same_tables(self._beside.tables, ids))
+            self._shared = beside.with_values({("private", column): True for column in private})
             self._together = None
 
     def put(self, values: Mapping[FactKey, Any]) -> None:
@@ -477,6 +483,7 @@ class FactStore:
 
         Raises:
             UnreadableFacts: the facts in the file cannot be read.
+            InvalidArgument: a private column, listed where the data is opened, is to be an ordinary one.
         """
         with self._lock:
             if self._file is None:
@@ -501,6 +508,11 @@ class FactStore:
         """The own facts after a change, and all facts."""
         values = change(self.facts)
         for kind, of in (key for key, value in values.items() if value is None and key in self._shared.values):
+            if kind == "private":
+                raise InvalidArgument(
+                    f"{'.'.join(of)} is private by open_corpus(private=[…]) or the private = […] of a "
+                    "tagframe.toml: leave it out there, and open the data again"
+                )
             warn(
                 f"the fact {kind!r} of {', '.join(of)} stays, because tagframe.toml beside the data has it: remove it "
                 "there",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, as_description, key_fact
 from tagframe.corpus.references import JoinColumns
 from tagframe.engines.files.limits import check_regular
-from tagframe.errors import BROKEN, SourceNotFound, UnreadableFacts, UnreadableTable, shown_path
+from tagframe.engines.hiding import checked_names
+from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, UnreadableFacts, UnreadableTable, shown_path
 from tagframe.storage import replaced
 
 NAME = "tagframe.toml"
@@ -23,16 +25,36 @@ _HEAD = """\
 """
 
 
-def facts_beside(source: Path) -> Facts | None:
-    """The facts in the file beside a source; None if there is no file.
+@dataclass(frozen=True)
+class Beside:
+    """What the file beside data says of it.
+
+    Attributes:
+        facts: descriptions and keys.
+        hide, private: its lists of names.
+    """
+
+    facts: Facts = field(default_factory=Facts)
+    hide: Sequence[str] = ()
+    private: Sequence[str] = ()
+
+    @property
+    def all_facts(self) -> Facts:
+        """The facts, with the private columns among them."""
+        named = (name.rpartition(".")[::2] for name in self.private)
+        return self.facts.with_values({("private", (table, column)): True for table, column in named})
+
+
+def facts_beside(source: Path | None) -> Beside:
+    """The content of the file in a folder, or beside a file; nothing if there is none.
 
     Raises:
         UnreadableFacts: as :func:`read_facts`.
     """
     try:
-        return read_facts((source if source.is_dir() else source.parent) / NAME)
+        return Beside() if source is None else read_facts((source if source.is_dir() else source.parent) / NAME)
     except FileNotFoundError:
-        return None
+        return Beside()
 
 
 def facts_of_data(place: str | Path) -> Facts:
@@ -48,20 +70,20 @@ def facts_of_data(place: str | Path) -> Facts:
     path = Path(place).expanduser()
     if path.suffix == Path(NAME).suffix:
         try:
-            return read_facts(path)
+            return read_facts(path).all_facts
         except FileNotFoundError as error:
             raise SourceNotFound(f"there is no file {shown_path(path)}") from error
-    beside = facts_beside(path) if path.exists() else None
+    beside = facts_beside(path if path.exists() else None).all_facts
     own = FactsFile.of_source(str(path.resolve())).read()
-    if beside is None and own is None:
+    if not beside.values and own is None:
         raise SourceNotFound(
             f"no facts were given here about {shown_path(path)}; give the data's path, a corpus, or a {NAME}"
         )
-    return (beside or Facts()).with_values((own or Facts()).values)
+    return beside.with_values((own or Facts()).values)
 
 
-def read_facts(path: Path) -> Facts:
-    """The facts in a file.
+def read_facts(path: Path) -> Beside:
+    """The content of a file.
 
     Raises:
         FileNotFoundError: there is none.
@@ -72,10 +94,13 @@ def read_facts(path: Path) -> Facts:
         plain = tomllib.loads(path.read_bytes().decode("utf-8"))
         if unknown := sorted({*plain} - {"table", "column", "key", "hide", "private"}):
             raise ValueError(f"it has {unknown[0]!r}; known are 'table', 'column', 'key', 'hide' and 'private'")
-        return Facts(dict(_facts(plain)))
+        hide, private = (checked_names(name, plain.get(name, [])) for name in ("hide", "private"))
+        if bare := [name for name in private if "." not in name]:
+            raise ValueError(f"private must have names such as 'users.email'; got {bare[0]!r}")
+        return Beside(Facts(dict(_facts(plain))), hide, private)
     except FileNotFoundError:
         raise
-    except (OSError, UnreadableTable, *BROKEN) as error:
+    except (OSError, UnreadableTable, InvalidArgument, *BROKEN) as error:
         raise UnreadableFacts(
             f"{path}, the private and hidden columns of the data beside it, cannot be read: {error}. The data is not "
             "opened, so that nothing hidden is shown; repair the file, or remove it"
@@ -92,11 +117,6 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
             raise ValueError(f"hidden of {'.'.join(column)} is not read: write hide = [{'.'.join(column)!r}]")
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
-    for name in plain.get("private", []):
-        table, _, private = str(name).rpartition(".")
-        if not isinstance(name, str) or not table:
-            raise ValueError(f"private must have names such as 'users.email'; got {name!r}")
-        yield ("private", (table, private)), True
     for one in plain.get("key", []):
         yield key_fact(JoinColumns.of(one), bool(one["joins"]))
 
@@ -108,7 +128,10 @@ def write_facts(path: Path, facts: Facts) -> Path:
         OSError: it cannot be written.
         UnreadableFacts: there is a file, and its lists of what is hidden and private cannot be read.
     """
-    lists = _lists_in(path)
+    try:
+        before = read_facts(path)  # refuses what would be lost
+    except FileNotFoundError:
+        before = Beside()
     columns: dict[tuple[str, ...], dict[str, Any]] = {}
     for of, value in facts.of_kind("column").items():
         columns[of] = {"table": of[0], "column": of[1], "description": value}
@@ -117,21 +140,13 @@ def write_facts(path: Path, facts: Facts) -> Path:
         "column": [columns[of] for of in sorted(columns)],
         "key": [value for _, value in sorted(facts.of_kind("key").items())],
     }
-    lists["private"] |= {f"{table.rpartition('.')[2]}.{column}" for table, column in facts.private}
+    private = {f"{table.rpartition('.')[2]}.{column}" for table, column in facts.private}
+    lists = {"hide": {*before.hide}, "private": {*before.private, *private}}
     listed = [f"{name} = {json.dumps(sorted(of), ensure_ascii=False)}\n" for name, of in lists.items() if of]
     text = _HEAD + "".join(listed) + "".join(_part(name, one) for name, several in parts.items() for one in several)
     with replaced(path, mode=0o666) as file:
         file.write(text.encode("utf-8", "replace"))
     return path
-
-
-def _lists_in(path: Path) -> dict[str, set[str]]:
-    try:
-        read_facts(path)  # refuses what would be lost
-        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except FileNotFoundError:
-        plain = {}
-    return {name: {*plain.get(name, [])} for name in ("hide", "private")}
 
 
 def _part(name: str, values: dict[str, Any]) -> str:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from tagframe.corpus.catalogue import IndexedSource
 from tagframe.corpus.catalogue_file import Origin
 from tagframe.corpus.discover import SourceFile
-from tagframe.corpus.facts import FactKey, Facts, FactStore
-from tagframe.corpus.facts_toml import NAME
+from tagframe.corpus.facts import FactKey, Facts, FactStore, tables_of
+from tagframe.corpus.facts_toml import NAME, Beside
 from tagframe.corpus.profile import Sketch, TableProfile
 from tagframe.corpus.references import Column, JoinColumns
-from tagframe.corpus.statements import Statement
 from tagframe.engines.base import Engine, ForeignKey, TableShape
-from tagframe.engines.files.limits import check_regular
 from tagframe.engines.hiding import (
     Hiding,
     HidingEngine,
+    checked_names,
     computed_of_hidden,
     hiding,
     mentions,
@@ -34,47 +31,11 @@ from tagframe.errors import (
     BROKEN,
     ColumnNotFound,
     HidingWarning,
-    InvalidArgument,
     TableNotFound,
-    UnreadableFacts,
     UnreadableTable,
     did_you_mean,
     warn,
 )
-
-
-def lists_beside(source: Path) -> tuple[list[str], list[str]]:
-    """The lists ``hide`` and ``private`` of the file ``tagframe.toml`` in a folder, or beside a file.
-
-    Raises:
-        UnreadableFacts: it cannot be read, or one of them is no list of names.
-    """
-    path = (source if source.is_dir() else source.parent) / NAME
-    try:
-        check_regular(path)
-        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
-        return checked_names("hide", plain.get("hide", [])), checked_names("private", plain.get("private", []))
-    except FileNotFoundError:
-        return [], []
-    except (OSError, UnreadableTable, InvalidArgument, *BROKEN) as error:
-        raise UnreadableFacts(
-            f"{path}, which says what is hidden in the data beside it, cannot be read: {error}. The data is not "
-            "opened, so that nothing hidden is seen; repair the file, or remove it"
-        ) from error
-
-
-def checked_names(kind: str, names: object) -> list[str]:
-    """A list of names, as it is given for tables and columns.
-
-    Raises:
-        InvalidArgument: it is none.
-    """
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidArgument(f'{kind} must be a list of names, such as ["users.email", "salaries"]; got {names!r}')
-    listed = list(names)
-    if not all(isinstance(name, str) and name.strip() for name in listed):
-        raise InvalidArgument(f"{kind} must have names of tables and columns; got {listed!r}")
-    return listed
 
 
 def unmatched_error(name: str, tables: Mapping[str, Sequence[str]]) -> TableNotFound | ColumnNotFound:
@@ -111,15 +72,14 @@ class Lists:
     _gone: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, hide: object, private: object, source: Path | None = None) -> Lists:
-        """The lists for a source.
+    def of(cls, hide: object, private: object, beside: Beside | None = None) -> Lists:
+        """The lists for a source, with those of the file beside it.
 
         Raises:
             InvalidArgument: one of them is no list of names.
-            UnreadableFacts: the file beside the source cannot be read.
         """
-        beside = ([], []) if source is None else lists_beside(source)
-        return cls(checked_names("hide", hide), checked_names("private", private), *beside)
+        named = checked_names("hide", hide), checked_names("private", private)
+        return cls(*named, *((beside.hide, beside.private) if beside else ()))
 
     @property
     def part(self) -> str:
@@ -142,10 +102,7 @@ class Lists:
             return hidden.visible(shapes, filter(None, (file.database, file.key)))
 
         left = self._offering(files, visible)
-        for name in hidden.unmatched:
-            if name in self.hide:
-                raise unmatched_error(name, tables)
-        self._say_missing("hide", [name for name in hidden.unmatched if name in self.hide_beside], tables)
+        self._check("hide", hidden.unmatched, tables)
         return left
 
     def limited(self, files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> list[SourceFile]:
@@ -183,33 +140,59 @@ class Lists:
         warn_of_computed(*(file.engine for file in left))
         return left
 
-    def _say_missing(self, kind: str, names: Sequence[str], tables: Iterable[str]) -> None:
-        """Warn of what the file beside the data names in a table that is there, but lacks the column."""
+    def _check(self, kind: str, unmatched: Sequence[str], tables: Mapping[str, Sequence[str]]) -> None:
+        """Report names that nothing has.
+
+        Args:
+            kind: "hide" or "private".
+            unmatched: the names.
+            tables: columns by the names of their tables.
+
+        Warns:
+            HidingWarning: the file beside the data has such a name, in a table that is there.
+
+        Raises:
+            TableNotFound, ColumnNotFound: the caller has given one.
+        """
+        for name in unmatched:
+            if name in getattr(self, kind):
+                raise unmatched_error(name, tables)
         there = {plain_name(name) for table in tables for name in (table, table.rpartition(".")[2])}
-        gone = [name for name in names if {plain_name(name.rpartition(".")[0].rpartition(".")[2])} & there]
-        if gone:
+        if gone := [name for name in unmatched if plain_name(name.rpartition(".")[0].rpartition(".")[2]) in there]:
             warn(
                 f"{NAME} has {', '.join(gone)} in {kind} = […], and there is no such column; if it has another name "
                 "now, write that name",
                 HidingWarning,
             )
 
-    def facts(self, whole: FactStore, tables: Iterable[tuple[str, str, TableProfile]]) -> FactStore:
-        """The facts of a corpus without those that name what is hidden.
+    def view(self, tables: Iterable[tuple[str, str, TableProfile]]) -> View | None:
+        """What is left of files after :meth:`shrunk` or :meth:`limited`; None if nothing was hidden.
 
         Args:
-            whole: all facts.
-            tables: source, name there and profile of each table.
+            tables: source, name there and profile of each visible table.
         """
         if not self._gone and not self._narrowed:
-            return whole
+            return None
         columns, narrowed, there = {}, set[str](), set[str]()
         for key, table, profile in tables:
             columns[profile.id] = frozenset(column.name for column in profile.columns)
             there.update(map(str.casefold, (profile.name, *columns[profile.id])))
             if (key, table) in self._narrowed:
                 narrowed.add(profile.id)
-        return VisibleFacts(whole, View(columns, frozenset(narrowed), self._gone - there))
+        return View(columns, frozenset(narrowed), self._gone - there)
+
+    def view_of(self, profiles: Sequence[TableProfile]) -> View | None:
+        """What the list ``hide`` leaves of tables that were opened already; None if it hides nothing.
+
+        Raises:
+            TableNotFound, ColumnNotFound: the caller names what is not there.
+        """
+        if not self.part:
+            return None
+        hidden = Hiding([*self.hide, *self.hide_beside])
+        view = View.of(profiles, hidden)
+        self._check("hide", hidden.unmatched, _columns_by_id(profiles))
+        return view if view.hides(profiles) else None
 
     def private_of(self, profiles: Sequence[TableProfile]) -> frozenset[Column]:
         """The private columns among tables.
@@ -218,23 +201,19 @@ class Lists:
             TableNotFound, ColumnNotFound: the caller names what is not there.
         """
         names = Hiding([*self.private, *self.private_beside])
-        private = set[Column]()
-        for one in profiles if self.private or self.private_beside else ():
-            columns = [column.name for column in one.columns]
-            private.update((one.id, column) for column in {*columns}.difference(names.left(_names_of(one), columns)))
-        tables = {one.id: [column.name for column in one.columns] for one in profiles} if names.unmatched else {}
-        for name in names.unmatched:
-            if name in self.private:
-                raise unmatched_error(name, tables)
+        if not names.unmatched:
+            return frozenset()
+        tables, private = _columns_by_id(profiles), set[Column]()
+        for one in profiles:
+            left = names.left(_names_of(one), tables[one.id])
+            private.update((one.id, name) for name in tables[one.id] if name not in left)
         hidden = {*map(plain_name, (*self.hide, *self.hide_beside))}
-        self._say_missing("private", [name for name in names.unmatched if plain_name(name) not in hidden], tables)
+        self._check("private", [name for name in names.unmatched if plain_name(name) not in hidden], tables)
         return frozenset(private)
 
-    def hidden_in(self, profiles: Sequence[TableProfile]) -> list[str]:
-        """The names that are hidden, those of the file as far as the tables have them."""
-        hidden = Hiding(self.hide_beside)
-        View.of(profiles, hidden)
-        return [*self.hide, *(name for name in self.hide_beside if name not in hidden.unmatched)]
+
+def _columns_by_id(profiles: Sequence[TableProfile]) -> dict[str, list[str]]:
+    return {one.id: [column.name for column in one.columns] for one in profiles}
 
 
 def warn_of_computed(*engines: Engine) -> None:
@@ -302,6 +281,10 @@ class View:
         folded = [frozenset(map(str.casefold, names)) for names in (gone, there)]
         columns = {id: frozenset(names) for id, names in left.items() if names}
         return cls(columns, frozenset(narrowed), folded[0] - folded[1])
+
+    def hides(self, profiles: Sequence[TableProfile]) -> bool:
+        """Whether a table or a column of these is not visible."""
+        return bool(self.narrowed) or len(self.columns) < len(profiles)
 
     def has(self, column: Column) -> bool:
         """Whether a column is visible."""
@@ -416,27 +399,17 @@ class View:
 
     def _may_have(self, key: FactKey, value: Any) -> bool:
         kind, of = key
-        if kind in ("key", "checked"):
-            subject = all(map(self.has, ((table, column) for pair in json.loads(of[0]) for table, column in pair)))
-        elif kind == "statement":
-            subject = all(table in self.columns for table in of[1:])
-        elif len(of) == 2:
-            subject = self.has((of[0], of[1]))
-        else:
-            subject = of[0] in self.columns
-        if not subject or (kind in ("annotated", "checked") and not self.narrowed.isdisjoint(_tables(kind, of))):
+        tables = tables_of(key, value)
+        by_model = kind in ("annotated", "checked")
+        if not tables <= self.columns.keys() or (by_model and not self.narrowed.isdisjoint(tables)):
             return False
-        if kind == "statement" and value:
-            return self._reads_visible(Statement.of(of, value))
-        return value is None or not self.mentions_gone(json.dumps(value, ensure_ascii=False))
-
-    def _reads_visible(self, statement: Statement) -> bool:
-        text = f"{statement.sql}\n{statement.cells}\n{statement.question}"
-        return all(map(self._joins_visible, statement.joins)) and not self.mentions_gone(text)
-
-
-def _tables(kind: str, of: tuple[str, ...]) -> set[str]:
-    return {table for pair in json.loads(of[0]) for table, _ in pair} if kind == "checked" else {of[0]}
+        joins = [value] if kind in ("key", "checked") else value.get("joins", ()) if kind == "statement" else ()
+        if not all(self._joins_visible(JoinColumns.of(one)) for one in joins):
+            return False
+        if kind not in ("key", "checked", "statement") and len(of) == 2 and not self.has((of[0], of[1])):
+            return False
+        text = {**value, "runs": {}} if kind == "statement" else value  # files of statements have names of their own
+        return not self.mentions_gone(json.dumps(text, ensure_ascii=False))
 
 
 def _names_of(profile: TableProfile) -> set[str]:
@@ -469,6 +442,10 @@ class VisibleFacts(FactStore):
     def update(self, change: Callable[[Facts], Mapping[FactKey, Any]]) -> None:
         """Change the visible facts, and keep them with all others."""
         self._whole.update(lambda every: change(self._view.facts(every)))
+
+    def opened(self, ids: Iterable[str], private: Iterable[Column] = ()) -> None:
+        """As every store."""
+        self._whole.opened(ids, private)
 
     def adopt(self, other: Facts, ids: Iterable[str]) -> int:
         """As every store, without facts that name what is hidden."""

@@ -20,7 +20,7 @@ from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
 from tagframe.corpus.facts_toml import facts_beside
-from tagframe.corpus.hiding import Lists, lists_beside
+from tagframe.corpus.hiding import Lists, VisibleFacts
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
@@ -196,16 +196,17 @@ def open_corpus(
     if is_ours:
         if catalogue is not None:
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
-        return _open_catalogue(Catalogue(path), progress, follow_links, csv_options, apart, Lists.of(hide, private))
+        return _open_catalogue(Catalogue(path), progress, follow_links, csv_options, apart, hide, private)
     files = discover(path, engine, follow_links=follow_links, csv=csv_options)
     read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
     for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
-    lists = Lists.of(hide, private, path)
+    beside = facts_beside(path)
+    lists = Lists.of(hide, private, beside)
     files = lists.shrunk(files)
     stored = cache_of(path, lists.part) if catalogue is None else Catalogue(Path(catalogue))
-    facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=facts_beside(path))
+    facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=beside.facts)
     cache = SourceCatalogue(stored, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
 
@@ -305,14 +306,19 @@ def with_frame(corpus: Corpus, frame: pd.DataFrame, id: str | None = None) -> tu
 
 
 def _open_catalogue(
-    catalogue: Catalogue, progress: bool | None, follow_links: bool, csv: str, apart: bool, given: Lists
+    catalogue: Catalogue,
+    progress: bool | None,
+    follow_links: bool,
+    csv: str,
+    apart: bool,
+    hide: Sequence[str],
+    private: Sequence[str],
 ) -> Corpus:
     contents, lists = catalogue.load(), Lists()
-    hide, private = lists_beside(contents.root) if contents.root is not None and contents.root.exists() else ([], [])
-    later = replace(given, hide_beside=hide, private_beside=private)
+    beside = facts_beside(contents.root)
+    later = Lists.of(hide, private, beside)
     source = catalogue.path if contents.root is None else contents.root
-    beside = None if contents.root is None else facts_beside(contents.root)
-    facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside)
+    facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside.facts)
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
     if contents.root is None:
         return applied(later, _assembled([], contents, (), cache, lists, apart))
@@ -346,10 +352,10 @@ def _open_files(
 ) -> Corpus:
     indexed = index_files(files, known, cache, progress)
     contents = Contents(root, known.ids, indexed.sources, known.facts, known.part)
-    _know_tables(files, contents, cache)
     changed = sorted(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
         # Only a catalogue that a user saved has facts.
+        cache.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
         facts = cache.facts.facts if known.facts.values else known.facts
         cache.write(lambda: replace(contents, facts=facts), changed)
         contents = replace(contents, sources=cache.stored(contents.sources))
@@ -387,17 +393,19 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
-    _know_tables(files, contents, cache)
+    view = lists.view(_named(files, contents.sources))
+    if view is not None:  # texts of one file may name what is hidden in another
+        profiles = replace(view, narrowed=frozenset()).profiles(profiles)
+    cache.facts.opened((profile.id for profile in profiles), lists.private_of(profiles))
     whole = Corpus(
         profiles,
         origins,
         root=contents.root,
         problems=problems,
         vectors=VectorStore(cache.catalogue),
-        facts=lists.facts(cache.facts, _named(files, contents.sources)),
+        facts=cache.facts if view is None else VisibleFacts(cache.facts, view),
         computed=ComputedStore(cache.catalogue, whole=len(profiles)),
         part=contents.part,
-        private=lists.private_of(profiles),
     )
     return whole if contents.ids is None else whole.subset(id for id in contents.ids if id in whole)
 
@@ -410,11 +418,6 @@ def _named(
     for key, source in sources.items():
         for table, profile in source.tables.items():
             yield key, table, profile.of_database(databases.get(key, profile.database))
-
-
-def _know_tables(files: Sequence[SourceFile], contents: Contents, cache: SourceCatalogue) -> None:
-    """Give the store of facts the tables of the data."""
-    cache.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
 
 
 def _databases(files: Sequence[SourceFile], sources: Mapping[str, IndexedSource]) -> dict[str, str]:

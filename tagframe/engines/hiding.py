@@ -27,7 +27,7 @@ from tagframe.engines.base import (
     UntrustedStatement,
 )
 from tagframe.engines.frames import FrameEngine
-from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
+from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
     from tagframe.engines.pushdown import Pushdown
@@ -44,6 +44,20 @@ def plain_name(name: str) -> str:
     """
     visible = (one for one in unicodedata.normalize("NFKC", name) if unicodedata.category(one)[0] not in "CZ")
     return "".join(visible).casefold()
+
+
+def checked_names(kind: str, names: object) -> list[str]:
+    """A list of names, as it is given for tables and columns.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidArgument(f'{kind} must be a list of names, such as ["users.email", "salaries"]; got {names!r}')
+    listed = list(names)
+    if not all(isinstance(name, str) and name.strip() for name in listed):
+        raise InvalidArgument(f"{kind} must have names of tables and columns; got {listed!r}")
+    return listed
 
 
 class Hiding:

@@ -124,9 +124,10 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 def _catalogue(source: Path) -> Catalogue:
     """That of the data without what is hidden."""
     from tagframe.corpus.catalogue_file import cache_of
+    from tagframe.corpus.facts_toml import facts_beside
     from tagframe.corpus.hiding import Lists
 
-    catalogue = cache_of(source, Lists.of((), (), source).part)
+    catalogue = cache_of(source, Lists.of((), (), facts_beside(source)).part)
     assert catalogue is not None
     return catalogue
 
