@@ -16,7 +16,7 @@ from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.embed import get_embedder
 from tagframe.engines.sql_reader import ReadStatement, trees_of
-from tagframe.errors import FileNotAllowed, InvalidArgument
+from tagframe.errors import FileNotAllowed, InvalidArgument, UnsafeSQL
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
@@ -171,6 +171,32 @@ def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
     tests = [one for tree in trees_of(sql, dialect) for one in ReadStatement(tree).text_tests]
     equal = [one for one in tests if isinstance(one.test, exp.EQ | exp.In)]
     return list(dict.fromkeys((one.column.name, text) for one in equal for text in one.texts))
+
+
+def limited(sql: str, rows: int, dialect: str) -> str:
+    """The statement with a LIMIT, if it has none or a larger one; unchanged if it does not parse.
+
+    >>> limited("SELECT a FROM t ORDER BY a -- the first", 3, "sqlite")
+    'SELECT a FROM t ORDER BY a -- the first\\nLIMIT 3'
+    >>> limited("SELECT a FROM t LIMIT 2", 3, "sqlite")
+    'SELECT a FROM t LIMIT 2'
+    """
+    from sqlglot import exp
+
+    text = sql.strip().rstrip(";").rstrip()
+    try:
+        statements = trees_of(text, dialect)
+    except UnsafeSQL:
+        return sql
+    if len(statements) != 1 or not isinstance(tree := statements[0], exp.Query):
+        return sql
+    if not any(tree.args.get(part) for part in ("limit", "offset", "locks", "options")):
+        return f"{text}\nLIMIT {rows}"
+    own_limit = tree.args.get("limit")
+    count = own_limit.expression if isinstance(own_limit, exp.Limit) else None
+    if isinstance(count, exp.Literal) and count.is_int and int(count.this) <= rows:
+        return text
+    return f"SELECT * FROM (\n{text}\n) AS limited LIMIT {rows}"
 
 
 def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:

@@ -5,9 +5,12 @@ The docstring of a tool is its description for a model: what it returns, when to
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
@@ -17,7 +20,6 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
-from tagframe.agents.limits import limited
 from tagframe.agents.paging import (
     MAX_RESULT_TOKENS,
     MAX_STORED_RESULTS,
@@ -34,6 +36,7 @@ from tagframe.agents.telling import (
     compared_texts,
     join_of,
     left_out,
+    limited,
     merged_columns,
     near_columns,
     note_of,
@@ -43,7 +46,6 @@ from tagframe.agents.telling import (
     write_new,
 )
 from tagframe.agents.tool_results import ABOUT_CELLS
-from tagframe.agents.waiting import waited_for
 from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
 from tagframe.answer.execution import Execution
 from tagframe.answer.guard import Reader
@@ -79,6 +81,7 @@ from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieved import role_readers
+from tagframe.stopping import Stopped, stopped_by
 
 Tool = Callable[..., Any]
 P = ParamSpec("P")
@@ -531,7 +534,7 @@ class Tools:
         runs = exec_sql(self.corpus, limits=self.limits)
         if asks:
             with config.context(budget=self.budget):
-                frame = waited_for(arun(runs.steps(query), driver(), "exec_sql"))
+                frame = _waited_for(arun(runs.steps(query), driver(), "exec_sql"))
         else:
             frame = runs(query)
         execution = results.recall(frame, "execution")
@@ -690,7 +693,7 @@ class Tools:
         if not self.may_ask:
             raise NotConfigured("ask costs money and is not allowed here: use run_sql")
         with config.context(budget=self.budget):
-            answer = waited_for(aask(question, self.corpus, limits=self.limits))
+            answer = _waited_for(aask(question, self.corpus, limits=self.limits))
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
@@ -752,3 +755,23 @@ class Tools:
 def _without_rows(frame: pd.DataFrame) -> gives.OfRows:
     """A result before its rows are added."""
     return {"about": ABOUT_CELLS, "columns": list(map(str, frame.columns)), "rows": [], "row_count": len(frame)}
+
+
+def _waited_for(work: Coroutine[Any, Any, T]) -> T:
+    """The result of awaited work, run on a new event loop; stopping this thread's work cancels it.
+
+    Raises:
+        Stopped: this thread's work was stopped.
+    """
+
+    async def whole() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+        with stopped_by(lambda: loop.call_soon_threadsafe(task.cancel)):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                raise Stopped from None
+
+    # A new thread, because this one may have a running loop, for example in a notebook.
+    with ThreadPoolExecutor(1, thread_name_prefix="tagframe-agents") as pool:
+        return pool.submit(copy_context().run, asyncio.run, whole()).result()
