@@ -63,7 +63,7 @@ class PluginFailed(TagframeError, AttributeError):
 
 
 def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
-    """A ``__getattr__`` that suggests the nearest public name; hidden from type checkers, which would accept any name.
+    """A ``__getattr__`` that suggests the nearest public name; not for type checkers, which would accept any name.
 
     Args:
         owner: what objects of the class are called.
@@ -127,7 +127,7 @@ class OtherVersion(CorpusError, ValueError):
 
 
 class UnreadableFacts(CorpusError, ValueError):
-    """The facts that a user gave about data, such as hidden columns, cannot be read; the data is not opened."""
+    """The facts that a user gave about data, such as private columns, cannot be read; the data is not opened."""
 
 
 class UnreadStatement(CorpusError, ValueError):

@@ -454,7 +454,7 @@ class TestKinds:
     def test_tables_are_passages_and_what_searches_is_a_query(self, method):
         kinds, corpus = Kinds(), tf.open_corpus(FRAMES)
         assert tf.retrieve_tables("Which singer sang", corpus, k=1, method=method, embedder=kinds).ids == ["a.singer"]
-        documents = {table_document(table, hide_database=True) for table in corpus}
+        documents = {table_document(table, with_database=False) for table in corpus}
         documents |= {column_document(table, column) for table in corpus for column in table.columns}
         asked = {kind: {text for asked, _, text in map(split, kinds.asked) if asked == kind} for kind in PREFIXES}
         assert asked["passage"] == documents

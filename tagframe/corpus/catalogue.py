@@ -31,7 +31,6 @@ from tagframe.corpus.facts import Facts
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
     Hashes,
-    ReadSketch,
     checked_text,
     columns_text,
     digest_of,
@@ -120,11 +119,8 @@ class Catalogue:
 
     path: Path
 
-    def load(self, read: ReadSketch | None = None) -> Contents:
+    def load(self) -> Contents:
         """The tables, with their columns not read yet, and the saved facts; empty contents if there is no file.
-
-        Args:
-            read: reads sketches when they are needed; None for :meth:`sketch` itself.
 
         Raises:
             UnreadableCatalogue: the file is not a catalogue, of another version, or damaged.
@@ -138,7 +134,7 @@ class Catalogue:
             meta = {row["key"]: json.loads(row["value"]) for row in db.execute("SELECT key, value FROM meta")}
             for row in db.execute("SELECT * FROM tables ORDER BY source, table_name"):
                 text = same.setdefault(row["columns"], row["columns"])
-                tables[row["source"]][row["table_name"]] = profile_of(row, text, read or self.sketch)
+                tables[row["source"]][row["table_name"]] = profile_of(row, text, self.sketch)
                 if row["sha256"] is not None:
                     seen[row["source"]][row["table_name"]] = checked_text(row["sha256"])
             sources = {

@@ -471,8 +471,8 @@ class Corpus(Displayable):
         without keys that you forbade. All else is one more model: the other tables, and keys with their chance and
         evidence in ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as
         ``inferred``: keys, primary keys, descriptions by a model, and words of learned questions as synonyms.
-        ``corpus.describe`` does not read such parts as declared: remove the extension from those that are right. Hidden
-        columns are left out of that model.
+        ``corpus.describe`` does not read such parts as declared: remove the extension from those that are right.
+        Private columns are left out of that model.
 
         Args:
             path: of the file; an existing one is replaced.
@@ -494,7 +494,7 @@ class Corpus(Displayable):
     def annotate(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> Annotated | Quote:
         """Have a model describe each table, and each column whose name does not explain it.
 
-        The model reads names, types, a few values of columns that are not hidden, keys, and learned statements. Its
+        The model reads names, types, a few values of columns that are not private, keys, and learned statements. Its
         descriptions begin with "≈". They are searched and shown to models like other descriptions, but a person's
         description counts more. An annotated table is not asked about again unless its columns change; a table in
         pieces is asked about once.
@@ -526,7 +526,7 @@ class Corpus(Displayable):
         """Have a model judge the keys of which names and values leave a doubt.
 
         These are the pairs of columns with a chance between 0.2 and 0.8, and those of a column with several almost
-        equally likely ones. The model reads names, types, counts, a few values of columns that are not hidden, and the
+        equally likely ones. The model reads names, types, counts, a few values of columns that are not private, and the
         known keys of both tables; a dozen pairs are one prompt. It says yes, no, or that it cannot tell, and why. Its
         word is evidence: it moves every chance by the same odds, and ``corpus.keys.frame()`` shows it as ``origin``
         "model". A person's word (``corpus.keys.add``, ``corpus.keys.forbid``) stands above it; ``corpus.keys.forget``
@@ -584,7 +584,7 @@ class Corpus(Displayable):
 
         Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
         plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it.
-        Tools never write to a source, and never show cells of hidden columns, even if they are hidden from models only.
+        Tools never write to a source, and never show cells of private columns.
 
         >>> import pandas as pd, tagframe as tf
         >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()

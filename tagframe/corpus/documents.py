@@ -28,12 +28,12 @@ def _cut(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(_CAMEL.sub(" ", name)))
 
 
-def table_document(table: TableProfile, *, hide_database: bool = False) -> str:
-    """A table as text: the words of its database's name (unless hidden), of its own name, and of its columns' names.
+def table_document(table: TableProfile, *, with_database: bool = True) -> str:
+    """A table as text: the words of its database's name (if wanted), of its own name, and of its columns' names.
 
     Its description follows.
     """
-    names = [table.name] if hide_database else [table.database, table.name]
+    names = [table.database, table.name] if with_database else [table.name]
     columns = ", ".join(_words(column.name) for column in table.columns)
     words = " ".join(map(_words, names))
     return _described(f"{words}: {columns}" if columns else words, table.description)

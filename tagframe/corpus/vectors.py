@@ -163,7 +163,7 @@ class VectorStore:
 
 
 def corpus_vectors(
-    profiles: Sequence[TableProfile], embedder: Embedder, store: VectorStore, *, hide_database: bool = False
+    profiles: Sequence[TableProfile], embedder: Embedder, store: VectorStore, *, with_database: bool = True
 ) -> CorpusVectors:
     """The vectors of tables and their columns, each text encoded once.
 
@@ -171,9 +171,9 @@ def corpus_vectors(
         profiles: the tables.
         embedder: see :func:`tagframe.embed.get_embedder`.
         store: of the vectors, see :func:`tagframe.corpus.vectors_of`.
-        hide_database: whether the texts of tables leave out their database's name.
+        with_database: whether the texts of tables have their database's name.
     """
-    tables = [table_document(profile, hide_database=hide_database) for profile in profiles]
+    tables = [table_document(profile, with_database=with_database) for profile in profiles]
     columns = [[column_document(profile, column) for column in profile.columns] for profile in profiles]
     for profile, table, its_columns in zip(profiles, tables, columns, strict=True):
         store.belong(profile.id, [table, *its_columns])

@@ -249,7 +249,7 @@ class RetrievalIndex:
         if under.vectors is not None:
             # A frame that was taken from a table usually has columns with the same names.
             row = dict(zip((column.name for column in before), under.vectors.column_row[start:].tolist(), strict=False))
-            texts = [table_document(named, hide_database=self.one_name)]
+            texts = [table_document(named, with_database=not self.one_name)]
             for own, column in zip(table.columns, named.columns, strict=True):
                 if own.name not in row:
                     row[own.name] = len(under.vectors.distinct) + len(texts) - 1
@@ -279,7 +279,7 @@ class RetrievalIndex:
 
     def _read_vectors(self, corpus: Corpus) -> CorpusVectors:
         assert self.embedder is not None
-        return corpus_vectors(self.readable, self.embedder, vectors_of(corpus), hide_database=self.one_name)
+        return corpus_vectors(self.readable, self.embedder, vectors_of(corpus), with_database=not self.one_name)
 
     @property
     def readable(self) -> tuple[TableProfile, ...]:

@@ -59,7 +59,7 @@ def arrays_of(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     arrays_by_name |= {"widths": index.widths, "is_key": index.is_key, "pieces": _pieces(index), **_state(index, kind)}
     if index.vectors is not None:
         vectors = index.vectors
-        of_tables, of_columns = _documents(index.readable, index.one_name)
+        of_tables, of_columns = _documents(index.readable, not index.one_name)
         documents = np.zeros(len(vectors.distinct), dtype=np.uint64)
         documents[vectors.column_row] = hash_texts(of_columns)
         arrays_by_name |= {
@@ -156,7 +156,7 @@ def _vectors(before: Arrays, new: _New, columns: Cut, corpus: Corpus) -> dict[st
     """The vectors; only texts that are new to the index are encoded."""
     embedder = new.index.embedder
     assert embedder is not None
-    of_tables, of_columns = _documents(new.named, new.index.one_name)
+    of_tables, of_columns = _documents(new.named, not new.index.one_name)
     tables, own = (
         _rows_of(before[name], texts) for name, texts in zip(_DOCUMENTS, (of_tables, of_columns), strict=True)
     )
@@ -197,10 +197,10 @@ def _rows_of(known: npt.NDArray[np.uint64], texts: Sequence[str]) -> Numbers:
     return np.where(known[rows] == hashes, rows, -1)
 
 
-def _documents(named: Sequence[TableProfile], hide_database: bool) -> tuple[list[str], list[str]]:
+def _documents(named: Sequence[TableProfile], with_database: bool) -> tuple[list[str], list[str]]:
     """The texts of tables and of their columns that are encoded."""
     of_columns = [column_document(table, column) for table in named for column in table.columns]
-    return [table_document(table, hide_database=hide_database) for table in named], of_columns
+    return [table_document(table, with_database=with_database) for table in named], of_columns
 
 
 def _pieces(index: RetrievalIndex) -> npt.NDArray[np.int64]:

@@ -87,7 +87,7 @@ def test_each_embedder_has_its_own(bank):
 
 def test_the_database_can_be_hidden(bank):
     corpus, letters = tf.open_corpus(bank), Letters()
-    hidden = vectors_in(corpus, letters, hide_database=True)
+    hidden = vectors_in(corpus, letters, with_database=False)
     assert "client: client id, name, born" in letters.asked
     shown = vectors_in(corpus, letters)
     assert not np.array_equal(hidden.tables, shown.tables)

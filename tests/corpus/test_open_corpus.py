@@ -313,7 +313,7 @@ class TestCorpus:
         frame = pd.DataFrame(columns=["loanID", "client_id", "Total Amount"])
         table = tf.open_corpus({"czech_bank.LoanTable": frame}).profile("LoanTable")
         assert table_document(table) == "czech bank loan table: loan id, client id, total amount"
-        assert table_document(table, hide_database=True) == "loan table: loan id, client id, total amount"
+        assert table_document(table, with_database=False) == "loan table: loan id, client id, total amount"
         assert column_document(table, table.columns[0]) == "loan table loan id"
 
 
