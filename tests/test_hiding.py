@@ -215,8 +215,9 @@ def test_facts_that_name_hidden_parts_are_left_out_and_others_are_kept(shop):
 
 
 @pytest.mark.parametrize("way", ["opened", "later", "frames", "catalogue"])
-def test_a_comment_that_names_what_is_hidden_in_another_file_is_left_out(tmp_path, way):
-    data = tmp_path / "data"
+def test_a_comment_that_names_what_is_hidden_in_another_file_is_left_out(tmp_path, monkeypatch, way):
+    data, cache = tmp_path / "data", tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     data.mkdir()
     with closing(sqlite3.connect(data / "shop.sqlite")) as connection:
         connection.executescript("CREATE TABLE visits (id INTEGER, -- as in salaries\n day TEXT -- of the visit\n);")
@@ -224,6 +225,7 @@ def test_a_comment_that_names_what_is_hidden_in_another_file_is_left_out(tmp_pat
     if way == "opened":
         corpus = tf.open_corpus(data, hide=["salaries"])
         assert tf.open_corpus(data, hide=["salaries"]).ids == corpus.ids  # from the catalogue
+        assert [*cache.rglob("*.sqlite")]
     elif way == "catalogue":
         corpus = tf.open_corpus(tf.open_corpus(data, hide=["salaries"]).save(tmp_path / "saved.catalogue"))
     else:
@@ -234,6 +236,8 @@ def test_a_comment_that_names_what_is_hidden_in_another_file_is_left_out(tmp_pat
             corpus = tf.open_corpus(frames, hide=["salaries"])
     assert [column.description for column in corpus.profile("visits").columns] == ["", "of the visit"]
     assert b"salaries" not in pickle.dumps(corpus)
+    if way == "opened":
+        assert not [one for one in cache.rglob("*.sqlite") if b"salaries" in one.read_bytes()]
 
 
 def test_a_catalogue_is_of_one_list(shop, tmp_path):

@@ -120,23 +120,23 @@ class Lists:
         files: Sequence[SourceFile],
         visible_of: Callable[[SourceFile, Sequence[TableShape]], dict[str, tuple[str, ...]]],
     ) -> list[SourceFile]:
-        left = []
+        sources: list[tuple[SourceFile, list[TableShape], dict[str, tuple[str, ...]]]] = []
         for file in files:
             try:
                 shapes = file.engine.shapes()
             except (UnreadableTable, OSError, *BROKEN):
-                left.append(replace(file, engine=hiding(file.engine, {})))  # profiling reports it; nothing is offered
+                sources.append((replace(file, engine=hiding(file.engine, {})), [], {}))  # profiling reports it
                 continue
-            visible = visible_of(file, shapes)
-            if all(visible.get(shape.name) == shape.columns for shape in shapes):
+            sources.append((file, shapes, visible_of(file, shapes)))
+        self._gone = names_gone(*(source[1:] for source in sources))
+        left = []
+        for file, shapes, visible in sources:
+            narrowed = {shape.name for shape in shapes if visible.get(shape.name, shape.columns) != shape.columns}
+            self._narrowed |= {(file.key, name) for name in narrowed}
+            if not narrowed and len(visible) == len(shapes) and not any(_mentions(one, self._gone) for one in shapes):
                 left.append(file)
-                continue
-            self._gone |= names_gone(shapes, visible)
-            self._narrowed |= {
-                (file.key, shape.name) for shape in shapes if visible.get(shape.name, shape.columns) != shape.columns
-            }
-            if visible or not file.database:
-                left.append(replace(file, engine=hiding(file.engine, visible)))
+            elif visible or not file.database:
+                left.append(replace(file, engine=hiding(file.engine, visible, self._gone)))
         warn_of_computed(*(file.engine for file in left))
         return left
 
@@ -210,6 +210,11 @@ class Lists:
         hidden = {*map(plain_name, (*self.hide, *self.hide_beside))}
         self._check("private", [name for name in names.unmatched if plain_name(name) not in hidden], tables)
         return frozenset(private)
+
+
+def _mentions(shape: TableShape, names: Collection[str]) -> bool:
+    """Whether a comment has one of these names."""
+    return any(mentions(text, names) for text in (shape.comment, *shape.column_comments))
 
 
 def _columns_by_id(profiles: Sequence[TableProfile]) -> dict[str, list[str]]:

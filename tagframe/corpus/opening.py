@@ -394,8 +394,6 @@ def _assembled(
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
     view = lists.view(_named(files, contents.sources))
-    if view is not None:  # texts of one file may name what is hidden in another
-        profiles = replace(view, narrowed=frozenset()).profiles(profiles)
     cache.facts.opened((profile.id for profile in profiles), lists.private_of(profiles))
     whole = Corpus(
         profiles,

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -109,23 +109,30 @@ class Hiding:
         return {table: columns for table, columns in left.items() if columns}
 
 
-def hiding(engine: Engine, visible: Visible) -> Engine:
-    """The engine with only these tables and columns; frames in memory are left out, so that no pickle has them."""
+def hiding(engine: Engine, visible: Visible, elsewhere: frozenset[str] = frozenset()) -> Engine:
+    """The engine with only these tables and columns; frames in memory are left out, so that no pickle has them.
+
+    Args:
+        engine: of a source.
+        visible: what it offers.
+        elsewhere: names of what is hidden in other sources, in lower case.
+    """
     engine = (engine.inner if isinstance(engine, HidingEngine) else engine).only(visible)
     if isinstance(engine, FrameEngine):
         return engine
-    return HidingEngine(engine, {table: tuple(columns) for table, columns in visible.items()})
+    return HidingEngine(engine, {table: tuple(columns) for table, columns in visible.items()}, elsewhere)
 
 
-def names_gone(shapes: Iterable[TableShape], visible: Visible) -> frozenset[str]:
-    """The names of tables and columns of a source that no visible table or column has, in plain form."""
+def names_gone(*sources: tuple[Iterable[TableShape], Visible]) -> frozenset[str]:
+    """The names of tables and columns that no visible table or column of any of the sources has, in lower case."""
     gone: set[str] = set()
     there: set[str] = set()
-    for shape in shapes:
-        columns = visible.get(shape.name, ())
-        (there if columns else gone).update(filter(None, (shape.name, shape.called)))
-        there.update(columns)
-        gone.update(column for column in shape.columns if column not in columns)
+    for shapes, visible in sources:
+        for shape in shapes:
+            columns = visible.get(shape.name, ())
+            (there if columns else gone).update(filter(None, (shape.name, shape.called)))
+            there.update(columns)
+            gone.update(column for column in shape.columns if column not in columns)
     return frozenset(map(str.casefold, gone)) - frozenset(map(str.casefold, there))
 
 
@@ -185,10 +192,19 @@ class HidingEngine(Engine):
     Attributes:
         inner: reads the source.
         visible: what may be seen.
+        elsewhere: names of what is hidden in other sources; comments here may have them. A pickle does not.
     """
 
     inner: Engine
     visible: Visible
+    elsewhere: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"inner": self.inner, "visible": self.visible}
+
+    def _gone(self, shapes: Iterable[TableShape] | None = None) -> frozenset[str]:
+        """The names that no text may have."""
+        return names_gone((self.inner.shapes() if shapes is None else shapes, self.visible)) | self.elsewhere
 
     def __hash__(self) -> int:
         return hash((self.inner, frozenset(self.visible)))
@@ -216,7 +232,7 @@ class HidingEngine(Engine):
     def shapes(self) -> list[TableShape]:
         """The visible tables, without what names hidden ones: keys, unique sets and comments."""
         shapes = self.inner.shapes()
-        gone = names_gone(shapes, self.visible)
+        gone = self._gone(shapes)
         called = {
             (shape.database, name.casefold()): {*map(str.casefold, self.visible.get(shape.name, ()))}
             for shape in shapes
@@ -251,7 +267,7 @@ class HidingEngine(Engine):
     def closed(self) -> list[UnreadableTable]:
         """Those that name nothing hidden."""
         problems = self.inner.closed()
-        gone = names_gone(self.inner.shapes(), self.visible) if problems else frozenset[str]()
+        gone = self._gone() if problems else frozenset[str]()
         return [problem for problem in problems if not mentions(str(problem), gone)]
 
     @property
@@ -313,7 +329,7 @@ class HidingEngine(Engine):
         try:
             yield
         except (ColumnNotFound, UnreadableTable) as error:
-            if not mentions(str(error), names_gone(self.inner.shapes(), self.visible)):
+            if not mentions(str(error), self._gone()):
                 raise
             raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
 
@@ -321,7 +337,7 @@ class HidingEngine(Engine):
         # Past statements, of sources that know some.
         if name not in ("ran", "views") or not hasattr(self.inner, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        gone = names_gone(self.inner.shapes(), self.visible)
+        gone = self._gone()
         return lambda: (run for run in getattr(self.inner, name)() if not mentions(run[0], gone))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
