@@ -306,7 +306,7 @@ def command(
     several = [question for question in counted if every_question or len(question.gold) > 1][:limit]
     if not several:
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
-    encoder = get_embedder(config.current(embedder=embedder))
+    encoder = own_encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and cache is not None:
         encoder = CachedEmbedder(encoder, Cache(cache))
     if own_database and coarse is not None:
@@ -345,7 +345,7 @@ def command(
             raise click.ClickException(message)
         return [{**draw, "position": record["id"]} for record in records_of for draw in record.get("draws", [record])]
 
-    settings = settings_of(embedder=None if encoder is None else encoder.name)
+    settings = settings_of(used=(chosen, own_encoder), embedder=None if encoder is None else encoder.name)
     stored = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not isinstance(chosen, ByScores):
