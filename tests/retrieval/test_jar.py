@@ -59,7 +59,7 @@ def test_it_is_the_optimum_of_all_sets(given_problem, alpha, join, joined):
 
 
 def brute_force(problem, tables, weights, joined):
-    """The value of a set by equations 1 to 15 themselves: all choices of links and of joins; -inf if it cannot connect."""
+    """The value of a set by equations 1 to 15: the best of all links and joins; -inf if it cannot connect."""
     links = [(q, weights.fine * problem.fine[q, table]) for q in range(len(problem.fine)) for table in tables]
     choices = [part for size in range(len(problem.fine) + 1) for part in combinations(links, size)]
     cover = max(sum(value for _, value in part) + weights.coverage * len({q for q, _ in part}) for part in choices)

@@ -54,7 +54,8 @@ def exact(
         weights: of the terms of the objective.
         joined: whether ω counts and the tables must connect over pairs with ω > 0; False is JAR-D.
 
-    If no k tables connect, the best set without that condition is returned, and a note says so.
+    If no k tables connect, the best set without that condition is returned; a note and the ``status`` of its facts,
+    "infeasible" instead of "optimal", say so.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0.1], [0.9, 0.1, 0]])
     >>> exact(SelectionProblem(r=np.array([0.50, 0.49, 0.45]), omega=omega), 2).indices
@@ -62,8 +63,9 @@ def exact(
     """
     search = _Search(problem, k, weights, joined)
     best = search.run()
-    note = ""
+    note, status = "", "optimal"
     if best is None:
+        status = "infeasible"
         note = "no joins connect so many tables; they were chosen without requiring joins"
         search = _Search(problem, k, weights, joined=False)
         best = search.run()
@@ -76,7 +78,9 @@ def exact(
     edges, _ = spanning_forest(joinable(problem, weights), [*np.flatnonzero(problem.anchor).tolist(), *chosen])
     parts = {"coarse": coarse[order], "fine": alone[order]}
     score = parts["coarse"] + parts["fine"]
-    return Selection(tuple(chosen[position] for position in order), edges, value, score, parts, note=note)
+    return Selection(
+        tuple(chosen[position] for position in order), edges, value, score, parts, note=note, facts={"status": status}
+    )
 
 
 def objective(
