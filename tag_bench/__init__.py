@@ -126,10 +126,14 @@ def benchmark(
     def made(function: Callable[..., Mapping[str, Any] | None]) -> click.Command:
         @functools.wraps(function)
         def run(output: Any, **given: Any) -> None:
+            from tag_bench.records import card
+
             try:
                 result, incomplete = function(**given), None
             except Incomplete as error:
                 result, incomplete = error.result, error
+            if result is not None:
+                result = {**result, "card": card(result)}
             if result is not None and output is None and table is not None:
                 click.echo(table(result))
             elif result is not None:

@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import platform
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tag_bench import FOLDER, LazyGroup
-from tag_bench.records import commit
+from tag_bench.records import commit, machine
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -47,18 +44,6 @@ Results = Mapping[str, Mapping[str, Any]]
 def parts(template: str) -> dict[str, str]:
     """The commands by the names of their parts."""
     return dict(_PART.findall(template))
-
-
-def machine() -> str:
-    """The processor, its cores, the memory, and the versions of Python and pandas."""
-    try:
-        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        name = next(line.partition(": ")[2] for line in cpuinfo.splitlines() if line.startswith("model name"))
-        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
-    except (OSError, StopIteration):
-        name, memory = platform.processor() or platform.machine(), ""
-    versions = f"Python {platform.python_version()}, pandas {metadata.version('pandas')}"
-    return f"{os.cpu_count()} cores of {name}{memory}, {platform.system()}, {versions}"
 
 
 def run(name: str, command: str, data: Path, at: str, folder: Path = RESULTS, work: Path = WORK) -> bool:

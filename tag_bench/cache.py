@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tagframe
+from tag_bench.fingerprints import source_md5
 from tagframe.embed import Embedder, Kind, TextVectors, encode_words, encoded, vocabulary
 
 T = TypeVar("T")
@@ -71,10 +72,13 @@ class CachedEmbedder:
 
     def __init__(self, embedder: Embedder, cache: Cache) -> None:
         self.name, self._embedder, self._cache = embedder.name, embedder, cache
+        # Vectors of an embedder that was changed are not those of its name.
+        own = () if type(embedder).__module__.partition(".")[0] == "tagframe" else (source_md5(embedder),)
+        self._state = " ".join((self.name, *own))
         self._texts: dict[Kind, dict[str, npt.NDArray[np.float32]]] = {
-            kind: cache.get(file, self.name, dict) for kind, file in _FILES.items()
+            kind: cache.get(file, self._state, dict) for kind, file in _FILES.items()
         }
-        self._words: dict[tuple[str, tuple[tuple[int, int], ...]], TextVectors] = cache.get("words", self.name, dict)
+        self._words: dict[tuple[str, tuple[tuple[int, int], ...]], TextVectors] = cache.get("words", self._state, dict)
         self._saved = self._sizes()
 
     @property
@@ -109,8 +113,8 @@ class CachedEmbedder:
         if self._saved != self._sizes():
             self._saved = self._sizes()
             for kind, file in _FILES.items():
-                self._cache.put(file, self.name, self._texts[kind])
-            self._cache.put("words", self.name, self._words)
+                self._cache.put(file, self._state, self._texts[kind])
+            self._cache.put("words", self._state, self._words)
 
     def _sizes(self) -> tuple[int, ...]:
         return (*map(len, self._texts.values()), len(self._words))

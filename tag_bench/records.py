@@ -9,17 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from tqdm import tqdm
 
+from tag_bench.fingerprints import data_md5, described, source_md5, weights_md5
 from tagframe.config import current
 from tagframe.embed import get_embedder
+from tagframe.retrieval import Method
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -29,6 +33,10 @@ EVERY = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
 NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "lists", "show"})
 """Options that say where something is written or kept: no figure depends on them."""
+WRITTEN = ("output", "records", "cache")
+"""Those of them that name what is written."""
+PLUGINS = "tag_bench.plugins"
+"""The key of the imported plug-ins in the context of a command."""
 SELECTIONS = frozenset({"limit", "questions", "drawn_questions", "wanted"})
 """Options that say how many questions are asked: a record of a question does not depend on them."""
 CODE = ("tagframe", "tag_bench", "pipelines", "pyproject.toml", "constraints*.txt", ":(exclude)*.md")
@@ -83,15 +91,59 @@ def _git(root: Path, *command: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def settings_of(**resolved: Any) -> Record:
-    """The options of the running command by name, ``commit``, and what is given here in their place.
+def settings_of(*, used: Sequence[Any] = (), data: Sequence[Path] = (), **resolved: Any) -> Record:
+    """The options of the running command by name, ``commit``, what figures depend on, and what is given here.
 
-    A folder is named; a file is named with the first digits of its MD5 sum, so that a changed file is another setting.
+    A file is named with the first digits of its MD5 sum. Beside the options stand the sums of the source, of plug-ins
+    too, of the weights and of all folders (:mod:`tag_bench.fingerprints`): what is changed is another setting.
+
+    Args:
+        used: what the run uses that may be of other people, as an embedder. If the first is a method, it is
+            ``method_object``, with all its parameters.
+        data: folders that no option names.
+        **resolved: in place of options.
     """
     context = click.get_current_context()
     params = {**(context.parent.params if context.parent else {}), **context.params}
     found = {name: _plain(value) for name, value in params.items() if name not in NO_SETTINGS}
-    return {**found, **resolved, "commit": commit()}
+    outputs = [one for name in WRITTEN if (one := params.get(name))]
+    written = [Path(one if isinstance(one, str | Path) else one.name) for one in outputs]
+    folders = [*_folders(value for name, value in params.items() if name not in NO_SETTINGS), *data]
+    sums = {
+        "source_md5": source_md5(*context.meta.get(PLUGINS, ()), *used),
+        "weights_md5": weights_md5(*used),
+        "data_md5": {folder.resolve().name: data_md5(folder, written) for folder in folders if folder.is_dir()},
+    }
+    about = {"method_object": described(used[0])} if used and isinstance(used[0], Method) else {}
+    return {**found, **about, **resolved, "commit": commit(), **sums}
+
+
+def card(result: Mapping[str, Any]) -> Record:
+    """The result card: what the figures of a command are of, for whoever wants the same ones."""
+    settings = result if "source_md5" in result else settings_of()
+    names = ("commit", "data_md5", "source_md5", "weights_md5", "method_object", "embedder", "lm", "seed")
+    return {**{name: settings[name] for name in names if name in settings}, "machine": machine()}
+
+
+def machine() -> str:
+    """The processor, its cores, the memory, and the versions of Python and pandas."""
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        name = next(line.partition(": ")[2] for line in cpuinfo.splitlines() if line.startswith("model name"))
+        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (OSError, StopIteration):
+        name, memory = platform.processor() or platform.machine(), ""
+    versions = f"Python {platform.python_version()}, pandas {metadata.version('pandas')}"
+    return f"{os.cpu_count()} cores of {name}{memory}, {platform.system()}, {versions}"
+
+
+def _folders(values: Iterable[Any]) -> Iterator[Path]:
+    """The values of options that are folders."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _folders(value)
+        elif isinstance(value, str | Path) and Path(value).is_dir():
+            yield Path(value)
 
 
 def _plain(value: Any) -> Any:

@@ -116,7 +116,7 @@ def command(data: Path, records: Path | None) -> dict[str, Any]:
 
     Example: python -m tag_bench refine --data ../shared/bench --json -
     """
-    settings = settings_of(embedder=embedder_name())
+    settings = settings_of(used=[get_embedder()], embedder=embedder_name())
     result: dict[str, Any] = {"shipped_weight": WEIGHT, **settings}
     stored = Records(records, settings)
     together: dict[float, list[Record]] = defaultdict(list)

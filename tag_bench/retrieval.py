@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections import defaultdict
+import warnings
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,9 +35,10 @@ from tagframe.retrieval import Question as RetrievalQuestion
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import ByScores, WithSubqueries
 from tagframe.retrieval.methods import CRUSH, Auto
-from tagframe.retrieval.methods.join_aware import JoinAware
+from tagframe.retrieval.methods.join_aware import FIBEN_CANDIDATES, JoinAware
+from tagframe.retrieval.methods.mip import MIP, NO_SOLUTION, STATUSES
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.problem import LINKED, Floats, spanning_forest
+from tagframe.retrieval.problem import LINKED, Floats, best_first, spanning_forest
 
 AUTO = 0
 """The K that means ``k="auto"``."""
@@ -63,7 +65,8 @@ def chosen_tables(
     """What a method chooses for a question by some evidence, for every K, as JSON values.
 
     Ids are in lower case, best first. A confidence is the chance that no needed table is missing, None if the method
-    gives none. Tables are connected by link scores.
+    gives none. Tables are connected by link scores. Notes and facts (the status of a program, hops) are the method's;
+    a program without a solution has no tables, whatever took its place. ``gold_ranks`` are those of a ranking, from 1.
 
     Args:
         index: of the benchmark's tables.
@@ -75,17 +78,24 @@ def chosen_tables(
     """
     seconds, prepared = timed(lambda: method.prepare(index, as_read, known, None, max(sizes) or None))
     found: Record = {"gold_tables": sorted(question.gold)}
-    found |= {name: {} for name in ("tables", "scores", "connected", "confidence")}
+    found |= {name: {} for name in ("tables", "scores", "connected", "confidence", "notes", "facts")}
+    if len(prepared.tables) == len(index.tables):
+        order = [index.tables[position].id.lower() for position in best_first(prepared.problem.r)]
+        found["gold_ranks"] = sorted(order.index(table) + 1 for table in question.gold if table in order)
     found["seconds"] = {"prepare": seconds}
     for size in sizes:
         name = _name(size)
         found["seconds"][f"choose@{size}"], selection = timed(partial(method.select, prepared.problem, size or None))
-        chosen = [prepared.tables[position] for position in selection.indices]
+        facts = dict(selection.facts)
+        is_solved = not (isinstance(method, MIP) and facts["status"] in (NO_SOLUTION, "infeasible"))
+        chosen = [prepared.tables[position] for position in selection.indices if is_solved]
         ids = [index.tables[table].id.lower() for table in chosen]
         links = index.links.matrix(chosen)
         edges, _ = spanning_forest(np.where(links >= LINKED, links, 0.0), range(len(chosen)))
         found["tables"][name], found["confidence"][name] = ids, selection.confidence
         found["connected"][name] = len(edges) == len(chosen) - 1
+        found["facts"][name] = facts
+        found["notes"][name] = "; ".join(filter(None, (selection.note, method.note(index, prepared))))
         measures = zip(MEASURES, scores_of(ids, question.gold), strict=True)
         found["scores"] |= {f"{measure}@{name}": float(value) for measure, value in measures}
     return found
@@ -125,13 +135,17 @@ def run(
     """
     found = []
     started = time.perf_counter()
-    as_read = method.read(RetrievalQuestion.of(question.text), lm)
-    relevance = method.relevance(index, as_read, lm) if coarse is None else coarse[question.position]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        as_read = method.read(RetrievalQuestion.of(question.text), lm)
+        relevance = method.relevance(index, as_read, lm) if coarse is None else coarse[question.position]
+        warned = [str(one.message) for one in caught]
     before = time.perf_counter() - started
     for lesson in lessons or (None,):
         learned, known = timed(lambda: relevance if lesson is None else lesson.apply(relevance, question, as_read))  # noqa: B023
         found.append(chosen_tables(index, method, question, as_read, known, sizes))
         found[-1]["seconds"]["prepare"] += before + learned
+        found[-1] |= {"warnings": warned} if warned else {}
     return found
 
 
@@ -147,6 +161,13 @@ def automatic(found: Sequence[Record]) -> dict[str, Any]:
     """The scores of ``k="auto"``; with the calibration of the confidence if the method gives one."""
     sets = [(one["tables"]["auto"], one["gold_tables"], one["confidence"]["auto"]) for one in found]
     return {**of_sets(sets), **scores(found, AUTO)}
+
+
+def solved(found: Sequence[Record], size: int) -> dict[str, float]:
+    """The percentage of questions by the status of their program at one K (iterative JAR, table 3)."""
+    name = _name(size)
+    count = Counter(one["facts"][name]["status"] for one in found if "status" in one["facts"][name])
+    return {status: round(100 * count[status] / len(found), 2) for status in STATUSES} if count else {}
 
 
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
@@ -176,6 +197,7 @@ def report(
         "by_gold_tables": {
             str(count): {"questions": len(group), **by_size(group)} for count, group in sorted(by_count.items())
         },
+        "status": {str(size): shares for size in sizes if (shares := solved(found, size))},
         "ms": milliseconds([one["seconds"]["prepare"] + one["seconds"][f"choose@{largest}"] for one in found]),
         "ms_by_phase": {phase: milliseconds([one["seconds"][phase] for one in found]) for phase in found[0]["seconds"]},
     }
@@ -191,10 +213,11 @@ def with_parts(method: Method, parts: Sequence[str] | None) -> Method:
 
 
 def with_weights_of(method: Method, dataset: str) -> Method:
-    """A paper's method as it is printed with the weights of a data set, if it has no others."""
-    if isinstance(method, JoinAware) and method.as_printed and method.weights is None and dataset in method.published:
-        return replace(method, weights=dataset)
-    return method
+    """A paper's method as it is printed with the weights of a data set, if it has no others, and its candidates."""
+    if not (isinstance(method, JoinAware) and method.as_printed and dataset in method.published):
+        return method
+    candidates = FIBEN_CANDIDATES if dataset == "fiben" and method.candidates is None else method.candidates
+    return replace(method, weights=dataset if method.weights is None else method.weights, candidates=candidates)
 
 
 def weighted(method: Method, weights: str | None) -> Method:
@@ -306,7 +329,7 @@ def command(
     several = [question for question in counted if every_question or len(question.gold) > 1][:limit]
     if not several:
         raise click.ClickException(f"none of the {len(counted)} questions needs more than one table")
-    encoder = get_embedder(config.current(embedder=embedder))
+    encoder = own_encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and cache is not None:
         encoder = CachedEmbedder(encoder, Cache(cache))
     if own_database and coarse is not None:
@@ -345,7 +368,7 @@ def command(
             raise click.ClickException(message)
         return [{**draw, "position": record["id"]} for record in records_of for draw in record.get("draws", [record])]
 
-    settings = settings_of(embedder=None if encoder is None else encoder.name)
+    settings = settings_of(used=(chosen, own_encoder), embedder=None if encoder is None else encoder.name)
     stored = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not isinstance(chosen, ByScores):

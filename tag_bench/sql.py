@@ -26,6 +26,7 @@ from tag_bench.published import PUBLISHED
 from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
 from tag_bench.retrieval import with_parts
 from tagframe.config import AnySettings
+from tagframe.embed import get_embedder
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.evaluation.match import Rule, is_ordered, match
@@ -205,7 +206,8 @@ def command(
                 record["repaired"], _ = answered(repair=True)
         return record
 
-    settings = settings_of(lm=model_name(lm), embedder=embedder_name())
+    used = [*([] if method == "gold" else [method_named(method)]), get_embedder()]
+    settings = settings_of(used=used, lm=model_name(lm), embedder=embedder_name())
     outcomes = Records(records, settings).each(
         questions, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}"
     )

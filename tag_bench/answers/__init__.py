@@ -21,8 +21,9 @@ from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
 from tag_bench.answers.published import table
 from tag_bench.answers.records import Record, summary, with_repairs
 from tag_bench.measured import timed
-from tag_bench.records import RECORDS, Records, embedder_name, model_name, read_records, settings_of
+from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
 from tag_bench.server import Server
+from tagframe.embed import get_embedder
 
 JUDGEMENTS = "judgements"
 """Value of ``--lm``: answers come from ``judgements.json`` in the data folder, not from a model."""
@@ -142,7 +143,8 @@ def command(
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
-    sources = Databases(databases or data.parent / "bird" / "database", rows, cache or "default")
+    databases = databases or data.parent / "bird" / "database"
+    sources = Databases(databases, rows, cache or "default")
     questions = read_questions(data)
     if lists:
         click.echo(listing(questions, sources))
@@ -157,7 +159,10 @@ def command(
     )
     with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
         answering = model_name(lm)
-        run_settings = settings_of(lm=answering, embedder=embedder_name() if method in OF_ROWS else None)
+        encoder = get_embedder() if method in OF_ROWS else None
+        run_settings = settings_of(
+            used=[encoder], data=[databases], lm=answering, embedder=getattr(encoder, "name", None)
+        )
         stored = Records(records, run_settings)
         left = stored.left(selected, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]

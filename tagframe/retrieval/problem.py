@@ -196,6 +196,7 @@ class Selection:
         probability: shape (n,), the probability that each table is needed; None if the selector has none.
         note: a message for the caller ("stopped at the time limit"), or "".
         confidence: the probability that the chosen tables are complete; None if the selector has none.
+        facts: what a benchmark records of the choice: the ``status`` of a program, the ``hops`` of a search.
 
     Raises:
         InvalidArgument: a table is chosen twice, or ``score`` has another length.
@@ -209,6 +210,7 @@ class Selection:
     probability: Floats | None = None
     note: str = ""
     confidence: float | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         indices = tuple(map(index, self.indices))

@@ -136,8 +136,9 @@ def test_a_run_goes_on_from_its_records(data, tmp_path):
     judgements = json.loads((data / "judgements.json").read_text())
     judgements["filters"] += [known for known in bird.JUDGEMENTS["filters"] if "Aquarius" in str(known)]
     (data / "judgements.json").write_text(json.dumps(judgements))
-    third = answered(data, "--questions", "0,18", "--records", records)
-    assert third["questions"][0]["seconds"] == 123.0
+    changed = run(data, "--method", "handwritten", "--lm", "judgements", "--questions", "0,18", "--records", records)
+    assert "records of other settings (data_md5" in changed.stderr, "other judgements are other answers"
+    third = answered(data, "--questions", "0,18", "--records", tmp_path / "more.jsonl")
     assert (third["questions"][1]["status"], third["questions"][1]["prediction"]) == ("run", ["Adam Tall"])
     other = run(data, "--method", "text2sql", "--lm", "judgements", "--questions", "0", "--records", records)
     assert "method 'handwritten', here 'text2sql'" in other.stderr

@@ -127,6 +127,8 @@ def test_settings_are_the_options_of_the_command_and_the_commit(tmp_path):
               "--records", "r.jsonl"], standalone_mode=False)  # fmt: skip
         seen.append(given.pop("weights"))
     assert seen[0] != seen[1]  # the file has changed
+    sums = {name: given.pop(name) for name in ("source_md5", "weights_md5", "data_md5")}
+    assert set(sums["data_md5"]) == {tmp_path.name}
     assert given == {"plugin": "mine", "data": tmp_path.name, "sizes": [2], "embedder": "words", "commit": commit()}
 
 

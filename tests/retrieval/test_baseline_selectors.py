@@ -32,12 +32,28 @@ def test_greedys_first_choice_as_printed_counts_negative_relevance():
     # Equation 4 sums F: .5 - .4 against .3. Equation 2, which it is said to follow from, leaves the negative one out.
     fine = np.array([[0.5, 0.3, 0.1], [-0.4, 0.0, 0.1]])
     problem = SelectionProblem(r=[0.2, 0.2, 0.2], fine=fine)
-    printed = greedy(problem, 2, PAPER, seed_as_printed=True)
+    printed = greedy(problem, 2, PAPER, as_printed=True)
     assert printed.indices == (1, 0)
     assert np.allclose(printed.contributions["coverage"], [2 * 0.3, 2 * 0.2])  # from the second on, equation 3
     assert greedy(problem, 2, PAPER).indices == (0, 2)
     anchored = SelectionProblem(r=[0.2, 0.2, 0.2], fine=fine, anchor=[False, False, True])
-    assert greedy(anchored, 1, PAPER, seed_as_printed=True).indices == (0,), "after an anchor nothing is a first choice"
+    assert greedy(anchored, 1, PAPER, as_printed=True).indices == (0,), "after an anchor nothing is a first choice"
+
+
+def test_ties_as_printed_go_by_the_dense_ranking():
+    # Only joins count, so that all first choices are equal, and the later ones that join equally well, or not at all.
+    omega = np.zeros((4, 4))
+    omega[1, 2] = omega[2, 1] = omega[1, 3] = omega[3, 1] = 0.5
+    only_join = GreedyWeights(coverage=0.0, join=1.0, coarse=0.0, link_share=0.0)
+    problem = SelectionProblem(r=[0.1, 0.9, 0.5, 0.7], omega=omega)
+    assert greedy(problem, 4, only_join, as_printed=True).indices == (1, 2, 3, 0)
+    assert greedy(problem, 4, only_join).indices == (0, 1, 2, 3), "ours go to the lowest index"
+    apart = SelectionProblem(r=[0.1, 0.9, 0.5, 0.7])
+    assert greedy(apart, 2, only_join, as_printed=True).indices == (1, 0)
+    anchored = SelectionProblem(r=[0.1, 0.9, 0.5, 0.7], anchor=[False, True, False, False])
+    assert greedy(anchored, 1, only_join, as_printed=True).indices == (0,), "after an anchor, no choice is the first"
+    same = SelectionProblem(r=[0.5, 0.5, 0.5])
+    assert greedy(same, 2, only_join, as_printed=True).indices == (0, 2)
 
 
 def test_greedy_prefers_a_table_that_joins_the_anchor():

@@ -289,3 +289,30 @@ def test_recorded_choices_are_evidence_and_what_they_leave_open_is_doubted(folde
     assert report[0]["exact"] == report[1]["exact"] == 50.0
     assert report[1]["confidence"] < report[0]["confidence"] - 30
     assert report[1]["reliability"] != report[0]["reliability"]
+
+
+def test_a_record_says_how_the_method_worked(folder, tmp_path):
+    def recorded(name, *options):
+        file = tmp_path / f"{name[:3]}.jsonl"
+        report, _ = run(folder, "--method", name, "-k", "2", *options, "--records", str(file))
+        return report, json.loads(file.read_text().splitlines()[0])
+
+    report, record = recorded("jar:as_printed,weights=2/8/1/10")
+    assert record["notes"]["2"].startswith("as printed: variant F")
+    assert report["status"]["2"][record["facts"]["2"]["status"]] == 100.0
+    report, record = recorded("murre:hops=2")
+    assert record["facts"]["2"]["hops"] in (1, 2)
+    assert len(record["gold_ranks"]) == 2
+    assert report["status"] == {}
+    assert all(record["seconds"][phase] > 0 for phase in ("prepare", "choose@2"))
+
+
+def test_a_program_that_ran_out_of_time_has_no_answer(folder, tmp_path):
+    pytest.importorskip("mip")
+    file = tmp_path / "records.jsonl"
+    report, _ = run(folder, "--method", "mip:seconds=1e-9", "-k", "2", "--records", str(file))
+    record = json.loads(file.read_text().splitlines()[0])
+    assert record["facts"]["2"]["status"] == "no solution"
+    assert "chosen by exact" in record["notes"]["2"]
+    assert report["status"]["2"]["no solution"] == 100.0
+    assert report["all"]["2"]["R"] == 0.0

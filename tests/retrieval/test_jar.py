@@ -58,6 +58,62 @@ def test_it_is_the_optimum_of_all_sets(given_problem, alpha, join, joined):
     assert not ties or tuple(sorted(selection.indices)) == min(ties)
 
 
+def brute_force(problem, tables, weights, joined):
+    """The value of a set by equations 1 to 15: the best of all links and joins; -inf if it cannot connect."""
+    links = [(q, weights.fine * problem.fine[q, table]) for q in range(len(problem.fine)) for table in tables]
+    choices = [part for size in range(len(problem.fine) + 1) for part in combinations(links, size)]
+    cover = max(sum(value for _, value in part) + weights.coverage * len({q for q, _ in part}) for part in choices)
+    trees = [0.0]
+    if joined:
+        edges = [(i, j) for i, j in combinations(tables, 2) if problem.omega[i, j] > 0]
+        trees = [
+            weights.join * sum(problem.omega[edge] for edge in tree)
+            for tree in combinations(edges, len(tables) - 1)
+            if connects(tree, tables)
+        ]
+    return weights.coarse * problem.r[list(tables)].sum() + cover + max(trees, default=-np.inf)
+
+
+def connects(tree, tables):
+    reached = {tables[0]}
+    for _ in tables:
+        reached |= {end for edge in tree if reached & {*edge} for end in edge}
+    return reached == {*tables}
+
+
+def any_weight(rng):
+    """Any size of a weight, 0 among them."""
+    return float(rng.choice([0.0, 1.0, 10.0 ** rng.uniform(-4, 4), rng.uniform(0, 3)]))
+
+
+def random_problem(rng):
+    n, q = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+    upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < rng.choice([0.3, 0.7, 1.0])), 1)
+    fine = rng.uniform(*rng.choice([[-1, 1], [-1, 0], [0, 1], [-1, -0.5]]), (q, n))
+    problem = SelectionProblem(r=rng.uniform(-1, 1, n), fine=fine, omega=upper + upper.T)
+    weights = JarWeights(*(any_weight(rng) for _ in range(4)))
+    return problem, int(rng.integers(1, min(n, 3) + 1)), weights, bool(rng.random() < 0.8)
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_it_is_the_optimum_at_any_weights(count):
+    rng = np.random.default_rng(count)
+    wrong = []
+    for number in range(count):
+        problem, k, weights, joined = random_problem(rng)
+        sets = [*combinations(range(len(problem.r)), k)]
+        values = [brute_force(problem, tables, weights, joined) for tables in sets]
+        selection = exact(problem, k, weights, joined=joined)
+        if max(values) == -np.inf:
+            assert "no joins" in selection.note
+            continue
+        close = 1e-9 * max(1e-3, *(abs(value) for value in values if value > -np.inf))
+        right = values[sets.index(tuple(sorted(selection.indices)))] >= max(values) - close
+        if not right or abs(selection.objective - max(values)) > close:
+            wrong.append((number, weights, k, joined))
+    assert not wrong, f"{len(wrong)} of {count}"
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems(), ALPHAS)
 def test_pieces_of_levels_change_nothing(given_problem, alpha):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import tagframe as tf
 from tagframe.cli import main
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval import METHODS, GreedyWeights, JarWeights, retrieve_tables
+from tagframe.retrieval import METHODS, GreedyWeights, JarWeights, method_named, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.methods import JAR, MIP, IterativeJAR
 from tagframe.retrieval.methods.jar import exact, joinable
@@ -157,6 +157,8 @@ def test_weights_by_name_and_of_ones_own(bank, words):
     assert weights_of(IterativeJAR(as_printed=True, variant="D")).join == 0
     own = JarWeights(1, 2, 3, 4)
     assert weights_of(JAR(weights=own)) == own
+    assert weights_of(method_named("jar:as_printed,weights=2/8/1/10")) == JarWeights(2, 8, 1, 10, 0)
+    assert weights_of(method_named("iterative-jar:weights=0/.5/0")) == GreedyWeights(0, 0.5, 0, 0.5)
     method = IterativeJAR(as_printed=True, weights=GreedyWeights(0, 0, 1, 0))
     by_coarse = retrieve_tables("loan", bank, k=1, method=method, embedder=words)
     assert by_coarse.tables[0].score == pytest.approx(index_of(bank, words).dense("loan").max())
@@ -182,7 +184,10 @@ def test_iterative_jar_stops_where_all_is_covered(bank, words):
         (JAR, {"omega": "paper"}, "omega must be one of 'text', 'code'"),
         (JAR, {"candidates": 0}, "candidates must be a number of tables"),
         (JAR, {"candidates": True}, "candidates must be a number of tables"),
-        (JAR, {"weights": "beaver"}, "weights must be 'spider', 'bird', 'fiben' or a JarWeights; got 'beaver'"),
+        (JAR, {"weights": "beaver"}, "weights must be 'spider', 'bird', 'fiben', fine/coverage/join/coarse as numbers"),
+        (JAR, {"weights": "2/8/1"}, "fine/coverage/join/coarse as numbers, or a JarWeights; got '2/8/1'"),
+        (IterativeJAR, {"weights": "2/1/x"}, "coverage/join/coarse as numbers"),
+        (IterativeJAR, {"weights": "2/1/nan"}, "weights must be finite"),
         (JAR, {"weights": GreedyWeights()}, "or a JarWeights; got GreedyWeights"),
         (JAR, {"subqueries": "loan"}, "subqueries must be a list, such as ['loan'], or \"model\"; got 'loan'"),
         (IterativeJAR, {"weights": (2, 1, 4)}, "or a GreedyWeights; got"),

@@ -36,6 +36,7 @@ def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, varia
     literal = mip(problem, k, weights, variant=variant)
     reduced = exact(problem.reduce(), k, weights, joined=variant != "D")
     assert literal.objective == pytest.approx(reduced.objective, abs=1e-6)
+    assert literal.facts == reduced.facts
     if reduced.note:
         assert "no solution" in literal.note
 
@@ -55,6 +56,7 @@ def test_a_time_limit_says_so():
     problem, k, weights = random_problem(3)
     limited = mip(problem, k, weights, seconds=1e-6)
     assert limited.note
+    assert limited.facts["status"] in ("feasible", "no solution")
     assert len(limited.indices) == k
 
 

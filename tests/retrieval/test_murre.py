@@ -172,8 +172,8 @@ def test_what_cannot_be_left_out_is_refused(words):
         MURRE(ablate="tabulation").relevance(index, question, None)
     with pytest.raises(tf.errors.InvalidArgument, match="ablate must be one of 'rewrite', 'tabulation', 'early-stop'"):
         MURRE(ablate="hops")
-    assert MURRE(ablate="rewrite").relevance(index, question, None).shape == (1,)
-    assert MURRE(ablate="early-stop").relevance(index, question, None).shape == (1,)
+    assert MURRE(ablate="rewrite").relevance(index, question, None).scores.shape == (1,)
+    assert MURRE(ablate="early-stop").relevance(index, question, None).scores.shape == (1,)
 
 
 def test_beam_and_hops_are_parameters(words):
@@ -192,3 +192,15 @@ def test_beam_and_hops_are_parameters(words):
             MURRE(beam=wrong)
     with pytest.raises(tf.errors.InvalidArgument, match="hops must be a whole number, at least 1; got 0"):
         MURRE(hops=0)
+
+
+def test_the_choice_says_how_many_hops_were_made(words):
+    """A hop whose lists all suffice is the last one."""
+    corpus = tf.open_corpus({"m.a": pd.DataFrame({"id": [1]}), "m.b": pd.DataFrame({"name": ["x"]})})
+    index = index_of(corpus, words)
+    for hops, answer, made in ((1, "m.b(name)", 1), (3, "None", 1), (3, "m.b(name)", 3)):
+        with Server(lambda request, answer=answer: answer) as server:
+            lm = LM("openai/test", api_base=server.url, api_key="none", store=None)
+            method, question = MURRE(hops=hops), Question.of("which id")
+            prepared = method.prepare(index, question, method.relevance(index, question, lm), None, 1)
+            assert method.select(prepared.problem, 1).facts == {"hops": made}

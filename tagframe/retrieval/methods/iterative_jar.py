@@ -1,6 +1,9 @@
 """Iterative join-aware retrieval: tables are chosen one by one, each by what it adds to those chosen before.
 
 Boutaleb, Amann, Angarita, Naacke: Exploring Multi-Table Retrieval Through Iterative Search (AI for Tabular Data, 2025).
+
+Equations 3 and 4 do not say which of several best tables is chosen. In the authors' code candidates are in the order of
+the dense ranking; the first choice is the first of them, every later choice the last. As printed, so do we.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from tagframe.retrieval.problem import (
     GreedyWeights,
     Selection,
     SelectionProblem,
+    best_first,
     spanning_forest,
 )
 
@@ -68,7 +72,7 @@ def greedy(
     weights: GreedyWeights = OURS,
     *,
     covered_at: float | None = None,
-    seed_as_printed: bool = False,
+    as_printed: bool = False,
 ) -> Selection:
     """Choose tables one by one, each the best addition to those chosen so far (equations 3 and 4).
 
@@ -77,7 +81,9 @@ def greedy(
         k: how many; None for all, ranked.
         weights: λ.
         covered_at: θ of section 2: stop as soon as every sub-query is covered this well. None never stops early.
-        seed_as_printed: whether a negative F counts in the first choice, as in equation 4; see :func:`gains`.
+        as_printed: whether a negative F counts in the first choice, as in equation 4 (see :func:`gains`), and ties are
+            those of the authors' code: the first choice is the table of highest coarse relevance, every later one that
+            of lowest. Otherwise a tie goes to the lowest index.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0], [0.9, 0, 0]])
     >>> greedy(SelectionProblem(r=np.array([0.5, 0.4, 0.3]), omega=omega), 2, GreedyWeights(link_share=0)).indices
@@ -88,13 +94,15 @@ def greedy(
     for table in np.flatnonzero(problem.anchor).tolist():
         context = update(problem, context, table)
     anchors = len(context.selected)
+    order = best_first(problem.r) if as_printed else np.arange(len(problem.r))
     chosen: list[dict[str, float]] = []
     for _ in range(problem.wanted(k)):
-        added = gains(problem, context, weights.link_share, seed_as_printed=seed_as_printed)
+        added = gains(problem, context, weights.link_share, seed_as_printed=as_printed)
         parts = {name: scale[name] * gain for name, gain in added.items()}
         utility = np.sum(list(parts.values()), axis=0)
         utility[list(context.selected)] = -np.inf
-        table = int(np.argmax(utility))
+        tied = order[utility[order] == utility.max()]
+        table = int(tied[-1] if as_printed and context.selected else tied[0])
         chosen.append({name: float(part[table]) for name, part in parts.items()})
         context = update(problem, context, table)
         if covered_at is not None and len(problem.fine) and context.coverage.min() >= covered_at:
@@ -139,7 +147,7 @@ class IterativeJAR(JoinAware):
 
     def select(self, problem: Any, k: int | None = None) -> Selection:
         """Up to k tables, one by one."""
-        return greedy(problem, k, self._weights(), covered_at=self.covered_at, seed_as_printed=self.as_printed)
+        return greedy(problem, k, self._weights(), covered_at=self.covered_at, as_printed=self.as_printed)
 
     @property
     def is_ours(self) -> bool:

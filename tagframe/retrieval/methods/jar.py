@@ -38,8 +38,9 @@ LINKED_WEIGHTS = JarWeights(link_share=0.5)
 """The weights of our form of the objective: the authors' for BIRD, with the link scores as half of a join."""
 
 _CHUNK = 2048
-_SLACK = 1e-9
-"""Sets whose bound is this near to the best one found are kept, so that rounding does not lose the optimum."""
+_SLACK = 1e-12
+"""Sets whose bound is this near to the best one found are kept, so that rounding does not lose the optimum; a share of
+the sum of all values, since weights may be of any size."""
 
 
 def exact(
@@ -53,7 +54,8 @@ def exact(
         weights: of the terms of the objective.
         joined: whether ω counts and the tables must connect over pairs with ω > 0; False is JAR-D.
 
-    If no k tables connect, the best set without that condition is returned, and a note says so.
+    If no k tables connect, the best set without that condition is returned; a note and the ``status`` of its facts,
+    "infeasible" instead of "optimal", say so.
 
     >>> omega = np.array([[0, 0, 0.9], [0, 0, 0.1], [0.9, 0.1, 0]])
     >>> exact(SelectionProblem(r=np.array([0.50, 0.49, 0.45]), omega=omega), 2).indices
@@ -61,8 +63,9 @@ def exact(
     """
     search = _Search(problem, k, weights, joined)
     best = search.run()
-    note = ""
+    note, status = "", "optimal"
     if best is None:
+        status = "infeasible"
         note = "no joins connect so many tables; they were chosen without requiring joins"
         search = _Search(problem, k, weights, joined=False)
         best = search.run()
@@ -75,7 +78,9 @@ def exact(
     edges, _ = spanning_forest(joinable(problem, weights), [*np.flatnonzero(problem.anchor).tolist(), *chosen])
     parts = {"coarse": coarse[order], "fine": alone[order]}
     score = parts["coarse"] + parts["fine"]
-    return Selection(tuple(chosen[position] for position in order), edges, value, score, parts, note=note)
+    return Selection(
+        tuple(chosen[position] for position in order), edges, value, score, parts, note=note, facts={"status": status}
+    )
 
 
 def objective(
@@ -116,11 +121,13 @@ class _Search:
         self.coarse = weights.coarse * problem.r
         self.fine = weights.fine * problem.row_weight[:, None] * problem.fine
         self.alpha = weights.coverage
-        self.omega = weights.join * joinable(problem, weights)
-        # With α above every single value a second link to a sub-query never beats the first link to another.
-        self.one_each = self.fine.size == 0 or self.alpha >= self.fine.max()
+        self.join, self.omega = weights.join, joinable(problem, weights)
+        # If the worst first link is above 0 and above every second one, each sub-query has one link, its best.
+        self.one_each = self.fine.size == 0 or self.alpha + self.fine.min() >= max(float(self.fine.max()), 0.0)
         count = len(self.coarse)
-        self.most_join = self.omega.max(axis=1) if count and joined else np.zeros(count)
+        self.most_join = self.join * self.omega.max(axis=1) if count and joined else np.zeros(count)
+        values = (self.coarse, self.fine, self.join * self.omega, self.alpha * len(self.fine))
+        self.slack = _SLACK * float(sum(np.abs(part).sum() for part in values))
 
     def values(self, sets: Sets) -> Floats:
         """The objective of whole sets (anchors included), shape (m,)."""
@@ -134,7 +141,7 @@ class _Search:
             return np.zeros(len(sets))
         links = self.fine[:, sets]
         if self.one_each:
-            return np.asarray(np.maximum(links.max(axis=2) + self.alpha, 0.0).sum(axis=0))
+            return np.asarray((links.max(axis=2) + self.alpha).sum(axis=0))
         links = -np.sort(-links, axis=2)
         links[:, :, 0] += self.alpha
         flat = np.sort(np.moveaxis(links, 1, 0).reshape(len(sets), -1), axis=1)[:, -subqueries:]
@@ -143,7 +150,7 @@ class _Search:
     def trees(self, sets: Sets) -> Floats:
         """The weight of each set's maximum spanning tree over ω > 0; minus infinity if there is none."""
         total, edges = forest_weights(self.omega, sets)
-        return np.where(edges == max(sets.shape[1] - 1, 0), total, -np.inf)
+        return np.where(edges == max(sets.shape[1] - 1, 0), self.join * total, -np.inf)
 
     def run(self) -> tuple[tuple[int, ...], float] | None:
         """The free tables of the best set, ascending, and its objective; None if no set is feasible."""
@@ -202,7 +209,7 @@ class _Search:
                 break
             values = self.values(np.array([[*self.anchors, *swap] for swap in swaps], dtype=np.intp))
             position = int(values.argmax())
-            if not values[position] > best + _SLACK:
+            if not values[position] > best + self.slack:
                 break
             best, chosen = float(values[position]), swaps[position]
         return (best, tuple(sorted(chosen))) if best > -np.inf else (best, None)
@@ -234,7 +241,7 @@ class _Search:
         joins = np.maximum(level.largest_join[parent], self.most_join[self.order[position]])
         rest = self._completion(position, depth + 1)
         most_covered = self._most_covered(level.covered)[parent]
-        rows = np.flatnonzero(additive + rest - joins + most_covered >= self.best_value - _SLACK)
+        rows = np.flatnonzero(additive + rest - joins + most_covered >= self.best_value - self.slack)
         parent, position = parent[rows], position[rows]
         covered = np.maximum(level.covered[parent], self.fine[:, self.order[position]].T)
         sets = np.concatenate([level.sets[parent], position[:, None]], axis=1)
@@ -252,16 +259,16 @@ class _Search:
             whole = np.arange(len(self.coarse), dtype=np.intp)[None, :]
             return np.full(len(covered), self.coverage(whole)[0])
         ahead = self.later[0] if last is None else self.later[last + 1]
-        return np.asarray(np.maximum(np.maximum(covered, ahead) + self.alpha, 0.0).sum(axis=1))
+        return np.asarray((np.maximum(covered, ahead) + self.alpha).sum(axis=1))
 
     def _pruned(self, level: _Level, depth: int) -> _Level:
         bound = level.additive - level.largest_join + self._completion(level.last, depth)
         bound = bound + self._most_covered(level.covered, level.last if depth < self.size else None)
-        rows = np.flatnonzero(bound >= self.best_value - _SLACK)
+        rows = np.flatnonzero(bound >= self.best_value - self.slack)
         level, bound = level.part(rows), bound[rows]
         if self.one_each and depth < self.size and len(level.sets):
             bound = np.minimum(bound, self._by_gains(level, depth))
-        rows = np.flatnonzero(bound >= self.best_value - _SLACK)
+        rows = np.flatnonzero(bound >= self.best_value - self.slack)
         return level.part(rows[np.argsort(-bound[rows], kind="stable")])
 
     def _by_gains(self, level: _Level, depth: int) -> Floats:
@@ -270,11 +277,10 @@ class _Search:
         gains = np.empty((len(level.sets), len(self.order)))
         gains[:] = np.diff(self.prefix)
         for covered, values in zip(level.covered.T, self.fine[:, self.order], strict=True):
-            # Below -α a sub-query is left uncovered.
-            gains += np.maximum(np.maximum(values, -self.alpha) - np.maximum(covered, -self.alpha)[:, None], 0.0)
+            gains += np.maximum(values - covered[:, None], 0.0)
         gains[np.arange(len(self.order)) <= level.last[:, None]] = -np.inf
         most = np.partition(gains, -missing, axis=1)[:, -missing:].sum(axis=1)
-        covered = np.maximum(level.covered + self.alpha, 0.0).sum(axis=1)
+        covered = (level.covered + self.alpha).sum(axis=1)
         return np.asarray(level.additive - level.largest_join + covered + most)
 
     def _finish(self, level: _Level) -> None:
@@ -285,11 +291,11 @@ class _Search:
             part = sets[start : start + _CHUNK]
             values = self.values(part)
             top = float(values.max())
-            if top < self.best_value - _SLACK or top == -np.inf:
+            if top < self.best_value - self.slack or top == -np.inf:
                 continue
-            for row in np.flatnonzero(values >= top - _SLACK):
+            for row in np.flatnonzero(values >= top - self.slack):
                 tables = tuple(sorted(part[row, len(self.anchors) :].tolist()))
-                is_better = top > self.best_value + _SLACK
+                is_better = top > self.best_value + self.slack
                 if is_better or self.best_set is None or tables < self.best_set:
                     self.best_value, self.best_set = max(top, self.best_value), tables
 

@@ -12,7 +12,7 @@ JAR's prompt; the Jaccard similarity of large columns is estimated; pieces of on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -54,7 +54,8 @@ class JoinAware(WithSubqueries, ByScores):
             of 1. None is "F" if as printed, and otherwise "G".
         weights: JAR's by data set ("spider", "bird"; "fiben" has BIRD's, as none are published), iterative JAR's (the
             same for all three), or your own :class:`~tagframe.retrieval.JarWeights` or
-            :class:`~tagframe.retrieval.GreedyWeights` (λ). None is "bird" if as printed, and otherwise ours.
+            :class:`~tagframe.retrieval.GreedyWeights` (λ); as a text, its first numbers in order: "0/1/0" is a λ of
+            coverage 0, join 1 and coarse 0. None is "bird" if as printed, and otherwise ours.
         omega: "text" (JAR section 3.3) or "code" (as its authors' code computes it). None is "text" if as printed, and
             otherwise ours.
         candidates: the number of tables of highest coarse relevance to choose from; None is 20, or 30 with the weights
@@ -84,7 +85,7 @@ class JoinAware(WithSubqueries, ByScores):
         self._weights()
 
     def _weights(self) -> Any:
-        given, ours = self.weights, self.ours
+        given, ours = self._numbers(self.weights), self.ours
         if given is None:
             return self.published["bird"] if self.as_printed else ours
         if isinstance(given, str) and given in self.published:
@@ -92,7 +93,10 @@ class JoinAware(WithSubqueries, ByScores):
             return of_data if self.as_printed else replace(of_data, link_share=ours.link_share)
         if isinstance(given, str) or not isinstance(given, type(ours)):
             names = ", ".join(map(repr, self.published))
-            raise InvalidArgument(f"weights must be {names} or a {type(ours).__name__}; got {given!r}")
+            terms = "/".join(field.name for field in fields(ours) if field.name != "link_share")
+            raise InvalidArgument(
+                f"weights must be {names}, {terms} as numbers, or a {type(ours).__name__}; got {given!r}"
+            )
         values = asdict(given)
         if not all(np.isfinite(value) and value >= 0 for value in values.values()) or given.link_share > 1:
             raise InvalidArgument(f"weights must be finite and not negative, and link_share at most 1; got {given!r}")
@@ -102,6 +106,19 @@ class JoinAware(WithSubqueries, ByScores):
                 "as_printed"
             )
         return given
+
+    def _numbers(self, given: Any) -> Any:
+        """The weights of a text such as ``"0/1/0"``; what is none of numbers as it is."""
+        names = [field.name for field in fields(self.ours) if field.name != "link_share"]
+        parts = given.split("/") if isinstance(given, str) else []
+        try:
+            values = [float(part) for part in parts]
+        except ValueError:
+            return given
+        if not values or len(values) != len(names):
+            return given
+        share = 0.0 if self.as_printed else self.ours.link_share
+        return type(self.ours)(**dict(zip(names, values, strict=True)), link_share=share)
 
     @property
     def _setup(self) -> Setup:

@@ -21,6 +21,11 @@ from tagframe.retrieval.methods.join_aware import Variant
 from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, Floats, JarWeights, Selection, best_first
 from tagframe.retrieval.question import Question
 
+NO_SOLUTION = "no solution"
+STATUSES = ("optimal", "feasible", NO_SOLUTION, "infeasible")
+"""How a program ended (iterative JAR, appendix B): solved; a set found, but not proven to be the best one; none found in
+time; or there is none."""
+
 
 def mip(
     problem: ColumnProblem,
@@ -40,7 +45,8 @@ def mip(
             in which declared keys have ω = 1 (see :class:`~tagframe.retrieval.joinability.Joinability`).
         seconds: the time limit; after it, the best set found is returned, and a note says so.
 
-    If the program has no solution, or none was found in time, the result is that of ``exact``, and a note says so.
+    If the program has no solution, or none was found in time, the result is that of ``exact``, and a note says so. The
+    ``status`` of its facts is one of :data:`STATUSES`.
 
     Raises:
         MissingExtra: the package ``mip`` is not installed.
@@ -65,17 +71,19 @@ def mip(
     model.objective = objective
     status = model.optimize(max_seconds=seconds if seconds is not None else solver.INF)
     if model.num_solutions == 0:
-        why = "has no solution" if status == solver.OptimizationStatus.INFEASIBLE else "found no solution in time"
+        is_infeasible = status == solver.OptimizationStatus.INFEASIBLE
+        why = "has no solution" if is_infeasible else "found no solution in time"
+        facts = {"status": "infeasible" if is_infeasible else NO_SOLUTION}
         selection = exact(problem.reduce(), k, weights, joined=variant != "D")
         note = f"the integer program {why}; the tables were chosen by exact"
-        return Selection(selection.indices, selection.edges, selection.objective, selection.score, note=note)
+        return replace(selection, contributions={}, note=note, facts=facts)
     chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5 and not problem.anchor[i]])
     order = chosen[best_first(problem.r[chosen])]
     edges = sorted({(min(i, j), max(i, j)) for (i, j), c in program.edges() if c.x > 0.5})
-    note = "" if status == solver.OptimizationStatus.OPTIMAL else f"best set found in {seconds:g} s, not proven optimal"
-    return Selection(
-        tuple(order.tolist()), tuple(edges), float(model.objective_value), weights.coarse * problem.r[order], note=note
-    )
+    is_optimal = status == solver.OptimizationStatus.OPTIMAL
+    note = "" if is_optimal else f"best set found in {seconds:g} s, not proven optimal"
+    score, facts = weights.coarse * problem.r[order], {"status": "optimal" if is_optimal else "feasible"}
+    return Selection(tuple(order.tolist()), tuple(edges), float(model.objective_value), score, note=note, facts=facts)
 
 
 class _Program:

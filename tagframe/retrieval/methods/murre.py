@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -251,6 +251,19 @@ def parse_completion(answer: str) -> str:
     return "" if text.strip("*_`'\". \n").lower() in ("", "none") else text
 
 
+@dataclass(frozen=True, eq=False)
+class Hopped:
+    """The result of :func:`murre` for a question.
+
+    Attributes:
+        scores: shape (n,), of all tables.
+        hops: how many were made, of at most as many as allowed (section 3.4.4, figure 5b).
+    """
+
+    scores: Floats
+    hops: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class MURRE(Method):
     """MURRE: hops of retrieving and rewriting the question for what is still missing, with beam search (:func:`murre`).
@@ -284,14 +297,22 @@ class MURRE(Method):
         """Whether a model rewrites the question."""
         return True
 
-    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Floats:
-        """The scores of :func:`murre`: shape (n,). The model, if there is one, rewrites.
+    def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Hopped:
+        """The scores of :func:`murre`, and its hops. The model, if there is one, rewrites.
 
         Raises:
             NotConfigured: the ablation "tabulation" without a model.
         """
         hops = self.hops or (REMOVAL_HOPS if lm is None else HOPS)
-        return murre(question.text, index.similarities, self._rewriter(index, lm), beam=self.beam, hops=hops)
+        made = 0
+
+        def retrieve(texts: Sequence[str]) -> Floats:
+            nonlocal made
+            made += 1
+            return index.similarities(texts)
+
+        scores = murre(question.text, retrieve, self._rewriter(index, lm), beam=self.beam, hops=hops)
+        return Hopped(scores, made)
 
     def _rewriter(self, index: RetrievalIndex, lm: LM | None) -> Rewriter:
         tables = index.named.whole()
@@ -304,11 +325,12 @@ class MURRE(Method):
         return partial(without_found, tables, with_database=not index.one_name, stops=self.ablate is None)
 
     def prepare(
-        self, index: RetrievalIndex, question: Question, relevance: Floats, anchored: int | None, k: int | None
+        self, index: RetrievalIndex, question: Question, relevance: Hopped, anchored: int | None, k: int | None
     ) -> Prepared[SelectionProblem]:
-        """The problem over all tables."""
-        return all_tables(index, question, relevance, anchored, k)
+        """The problem over all tables, with the hops as a fact."""
+        prepared = all_tables(index, question, relevance.scores, anchored, k)
+        return replace(prepared, problem=replace(prepared.problem, facts={"hops": float(relevance.hops)}))
 
     def select(self, problem: Any, k: int | None = None) -> Selection:
         """The k tables of highest score."""
-        return best(problem, k)
+        return replace(best(problem, k), facts={name: int(value) for name, value in problem.facts.items()})

@@ -1,0 +1,157 @@
+"""What figures depend on, as MD5 sums: the source of a method, its weights, the data.
+
+A record of another sum is of another run: :mod:`tag_bench.records` refuses it by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_OURS = ("tagframe", "tag_bench", "pipelines")
+_LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_SIDE = ("-wal", "-shm", "-journal")
+"""What SQLite writes beside a database."""
+_LONGEST = 300
+
+
+def md5_of(files: Iterable[Path], root: Path) -> str:
+    """The first digits of the MD5 sum of files and of their names below ``root``."""
+    total = hashlib.md5(usedforsecurity=False)
+    for file in sorted({*files}):
+        total.update(f"{file.relative_to(root) if file.is_relative_to(root) else file.name}\n".encode())
+        with file.open("rb") as opened:
+            total.update(hashlib.file_digest(opened, lambda: hashlib.md5(usedforsecurity=False)).digest())
+    return total.hexdigest()[:12]
+
+
+def data_md5(folder: Path, written: Iterable[Path] = ()) -> str:
+    """The sum of a folder of data, without hidden files, what SQLite writes beside a database, and what is written now.
+
+    Args:
+        folder: of the data.
+        written: files and folders that the running command writes, which may lie in it.
+    """
+    outputs = {path.resolve() for path in written}
+    paths = (path for path in folder.resolve().rglob("*") if not path.name.endswith(_SIDE))
+    files = (path for path in paths if path.is_file() and not outputs & {path, *path.parents})
+    return md5_of((file for file in files if not _is_hidden(file, folder.resolve())), folder.resolve())
+
+
+def _is_hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+
+
+def weights_md5(*used: Any) -> str:
+    """The sum of the fitted weights of the library, and of the files that the parameters of objects name."""
+    given = (str(value) for one in used for value in getattr(one, "__dict__", {}).values())
+    return md5_of([*(ROOT / "tagframe").rglob("*.json"), *filter(_is_file, map(Path, given))], ROOT)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that is no path
+        return False
+
+
+def source_md5(*used: Any) -> str:
+    """The sum of our own source, and of all that objects and modules of other people are made of.
+
+    Of theirs, what a module imports counts too, and files that it names, unless they are of an installed library.
+
+    Args:
+        *used: methods, embedders, or names of modules.
+    """
+    ours = (file for name in _OURS for file in (ROOT / name).rglob("*.py"))
+    roots = {name for one in used for name in _modules(one)}
+    return md5_of([*ours, *(file for name in sorted(roots) for file in _files(name, {*roots}))], ROOT)
+
+
+def described(used: Any) -> str:
+    """A method with all its parameters; what is long is cut, with the MD5 sum of the whole."""
+    text = _ADDRESS.sub("", f"{type(used).__module__}.{used!r}")
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({digest})"
+
+
+def _modules(used: Any) -> Iterator[str]:
+    """The modules of an object's classes and of its parameters', or the one that a text names."""
+    if isinstance(used, str):
+        yield used
+        return
+    for part in (used, *getattr(used, "__dict__", {}).values()):
+        yield from (one.__module__ for one in type(part).__mro__ if not _is_known(one.__module__))
+        if inspect.isroutine(part) and not _is_known(part.__module__ or "builtins"):
+            yield part.__module__
+
+
+def _is_known(module: str) -> bool:
+    """Whether the source of a module is ours, whose sum is made apart, or Python's."""
+    top = module.partition(".")[0]
+    return top in _OURS or top in sys.stdlib_module_names
+
+
+def _files(module: str, seen: set[str]) -> Iterator[Path]:
+    """The file of a module, those that it names, and those of all that it imports."""
+    spec = _spec(module)
+    if spec is None or spec.origin is None or not _is_file(Path(spec.origin)):
+        return
+    file = Path(spec.origin).resolve()
+    yield file
+    if file.suffix != ".py":
+        return
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST:
+            yield from filter(_is_file, (Path(node.value), file.parent / node.value))
+    own = module.partition(".")[0]
+    for name in _imports(tree, module if spec.submodule_search_locations else module.rpartition(".")[0]):
+        if name not in seen and not _is_known(name):
+            seen.add(name)
+            if name.partition(".")[0] == own or not _is_library(name):
+                yield from _files(name, seen)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """The modules that a module may import, wherever in it; with their packages."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    if module in sys.modules and (spec := getattr(sys.modules[module], "__spec__", None)) is not None:
+        return spec  # type: ignore[no-any-return]
+    try:
+        return importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return None
+
+
+def _is_library(module: str) -> bool:
+    spec = _spec(module)
+    return spec is None or spec.origin is None or _in_library(Path(spec.origin).resolve())
+
+
+def _in_library(file: Path) -> bool:
+    return any(file.is_relative_to(path) for path in _LIBRARIES)

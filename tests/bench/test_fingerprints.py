@@ -1,0 +1,125 @@
+"""tag_bench.fingerprints: whatever figures depend on is another run once it is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tag_bench.fingerprints import data_md5, described, source_md5, weights_md5
+from tagframe.retrieval.methods import JAR
+
+METHOD = """
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import helper
+from lately import REVERSED
+from tagframe.retrieval import Method, Selection, all_tables, by_words, register
+
+TABLE = Path(__file__).with_name("weights.txt")
+
+
+@register
+@dataclass(frozen=True)
+class Mine(Method):
+    name = "mine"
+    summary = "is of somebody else"
+    scale: float = 1.0
+    file: str = ""
+
+    def relevance(self, index, question, lm):
+        return by_words(index, question) * helper.FACTOR * float(TABLE.read_text())
+
+    def prepare(self, index, question, relevance, anchored, k):
+        return all_tables(index, question, relevance, anchored, k)
+
+    def select(self, problem, k=None):
+        from inner import SHIFT
+        order = np.argsort(-problem.r * self.scale, kind="stable")
+        return Selection(tuple(np.roll(order, SHIFT)[: problem.wanted(k)]))
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A folder of data, and one with a plug-in of four modules and a file of weights."""
+    for name in ("data", "code", "out"):
+        (tmp_path / name).mkdir()
+    table = {"db_id": "d", "column_names_original": ["id", "name"]}
+    tables = {f"d#sep#{name}": {**table, "table_name_original": name} for name in ("cat", "dog", "owner")}
+    (tmp_path / "data/dev.json").write_text(
+        json.dumps([{"question": "cat and dog", "db_id": "d", "gold_tables": ["cat", "dog"]}])
+    )
+    (tmp_path / "data/dev_tables.json").write_text(json.dumps(tables))
+    files = {"mine.py": METHOD, "helper.py": "FACTOR = 1.0\n", "inner.py": "SHIFT = 0\n", "weights.txt": "1.0"}
+    files |= {"lately.py": "def load():\n    import helper\nREVERSED = False\n", "given.txt": "1"}
+    for name, text in files.items():
+        (tmp_path / "code" / name).write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, method: str = "mine"):
+    command = [sys.executable, "-m", "tag_bench", "--plugin", "mine", "retrieval", "--data", str(folder / "data")]
+    command += ["--method", method, "-k", "2", "--embedder", "minilm-int8", "--json", "-"]
+    command += ["--records", str(folder / "out/r.jsonl")]
+    root = Path(__file__).resolve().parents[2]
+    path = os.pathsep.join((str(folder / "code"), str(root)))
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=root, env=os.environ | {"PYTHONPATH": path}, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "text", "fact"),
+    [
+        ("code/mine.py", METHOD.replace("scale: float = 1.0", "scale: float = -1.0"), "source_md5"),
+        ("code/inner.py", "SHIFT = 1\n", "source_md5"),
+        ("code/weights.txt", "-1.0", "source_md5"),
+        ("code/given.txt", "2", "weights_md5"),
+        ("data/dev_tables.json", None, "data_md5"),
+    ],
+)
+def test_what_was_changed_is_never_answered_from_old_records(mine, file, text, fact):
+    method = f"mine:file={mine / 'code/given.txt'}"
+    first = run(mine, method)
+    assert first.returncode == 0, first.stderr
+    assert "1 of 1 questions are in" in run(mine, method).stderr, "what is the same goes on"
+    changed = (mine / file).read_text() + " " if text is None else text
+    (mine / file).write_text(changed)
+    again = run(mine, method)
+    assert again.returncode
+    assert "records of other settings" in again.stderr
+    assert fact in again.stderr
+
+
+def test_sums_are_of_contents_and_of_names(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "a.csv").write_text("1")
+    first = data_md5(folder)
+    for side in ("a.sqlite-wal", ".hidden"):
+        (folder / side).write_text("x")
+    assert data_md5(folder) == first
+    (folder / "out.json").write_text("figures")
+    assert data_md5(folder, [folder / "out.json"]) == first != data_md5(folder)
+    (folder / "out.json").unlink()
+    (folder / "a.csv").rename(folder / "b.csv")
+    assert data_md5(folder) != first
+
+
+def test_a_method_is_told_by_its_parameters():
+    assert described(JAR(variant="F")) != described(JAR(variant="D"))
+    scores = {f"d.t{number}": float(number) for number in range(100)}
+    long, other = (described(JAR(coarse=given)) for given in (scores, {**scores, "d.t99": 0.5}))
+    assert long != other
+    assert len(long) < 400
+    assert source_md5() == source_md5(JAR())
+    assert weights_md5() == weights_md5(JAR())
