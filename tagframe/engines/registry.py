@@ -107,7 +107,7 @@ def _text_engine(file: Path, csv: str, *, is_known: bool) -> Engine | None:
     if is_known:
         return UnreadEngine(file, f"{why}. {option(file, sep=',')} reads it as a table") if why else CSVEngine(file)
     way = f"it is written like a table; {option(file, header=0)} reads it as one"
-    return None if why or not file.suffix else UnreadEngine(file, way)
+    return None if why else UnreadEngine(file, way)
 
 
 NO_URL = (

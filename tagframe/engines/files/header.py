@@ -235,11 +235,18 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
             is_like |= forms == {form} and (not _YEAR.fullmatch(cell) or all(map(_YEAR.fullmatch, others)))
         elif forms <= _VALUES:
             return False
+        skeletons = set(map(_skeleton, others[:_SAMPLE]))
+        if len(skeletons) == 1 and "9" in (only := next(iter(skeletons))) and len(others) > _FEW:
+            if _skeleton(cell) != only and only not in (_skeleton(cell.upper()), _skeleton(cell.lower())):
+                return False
+            is_like |= _skeleton(cell) == only
         elif re.search("[0-9]", cell):
-            is_like |= forms == {form} and len(cell) < _LONGEST_CODE
+            is_like |= forms == {form} and len(form) > _FEW and len(cell) < _LONGEST_CODE
         else:
             is_like |= cell in others and len(others) > _FEW
-    return is_like and cells not in [[_text(cell) for cell in row] for row in below]
+    counts = Counter(tuple(map(_text, row)) for row in below)
+    own = counts.pop(tuple(cells), 0)  # names may be repeated where files were put together
+    return is_like and (not own or max(counts.values(), default=0) > 1)
 
 
 _SAMPLE, _FEW, _LONGEST_CODE = 200, 2, 40
@@ -253,6 +260,10 @@ def _form(cell: str) -> str:
     if _DATE.fullmatch(cell):
         return "date"
     return re.sub(r"a+", "a", re.sub(r"[0-9]+", "9", re.sub(r"[^\W\d_]", "a", cell)))
+
+
+def _skeleton(cell: str) -> str:
+    return re.sub(r"[0-9]+", "9", cell)
 
 
 def _are_steps(cells: Sequence[str]) -> bool:

@@ -111,9 +111,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     else:
         columns = numbered_names(head.names, max(map(len, rows), default=0) if not head.depth else len(head.names))
         options = {**options, "header": None, "skiprows": above - head.above + head.rows, "names": columns}
-    notes = [] if {"header", "names"} & {*given} else _notes(path, rows, head, columns, given)
+    notes: list[str] = []
     left_out: set[int] = set()
     unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]
+    if not head.depth:
+        unnamed = [at for at, cell in enumerate(rows[0] if rows else []) if not cell.strip()]
     if is_checked and (scan.is_long or unnamed):
         cells = _Cells(path, delimiter, scan.encoding, written, above + head.depth + head.below, len(columns), unnamed)
         named = len(columns)
@@ -123,6 +125,8 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     kept_names = [name for at, name in enumerate(columns) if at not in left_out]
     if left_out:
         options = {**options, "usecols": kept_names}
+    if not {"header", "names"} & {*given}:
+        notes = [*_notes(path, rows, head, kept_names, given), *notes]
     title = title_text(rows[: head.above]) if head.above else ""
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
     return Layout(options, tuple(kept_names), title, tuple(notes), scan.is_written, has_words)
@@ -190,7 +194,8 @@ def _beyond(path: Path, cells: _Cells, columns: list[str], notes: list[str]) -> 
     if empty:
         which = ", ".join(str(at + 1) for at in sorted(empty)[:10])
         several = "s" * (len(empty) > 1)
-        notes.append(f"column{several} {which} {'have' if several else 'has'} no name and no cell, and are left out")
+        verb = "have no name and no cell, and are" if several else "has no name and no cell, and is"
+        notes.append(f"column{several} {which} {verb} left out")
     unnamed = [at for at in range(named, named + extra) if at not in empty]
     if unnamed:
         called = ", ".join(repr(f"column_{at + 1}") for at in unnamed[:10])
@@ -415,7 +420,7 @@ def not_delimited(path: Path, *, is_strict: bool = False) -> str:
     lengths = [len(row) for row in rows[head.depth :]]
     if width < 2:
         return "commas, semicolons, tabs or bars do not split its rows"
-    if head.depth == 1 and not are_names([*filter(None, rows[0])]):
+    if head.depth == 1 and not are_names([*dict.fromkeys(filter(None, rows[0]))]):
         return "its first row has no names of columns"
     if any(length > width and any(map(str.strip, row[width:])) for length, row in zip(lengths, rows[1:], strict=False)):
         return "rows have more cells than the first one"
