@@ -93,7 +93,10 @@ def _cells(column: pd.Series, in_place: bool) -> list[Any]:
     """The cells that are not null, as a statement sees them: in the file, or in a copy of the table."""
     if in_place:
         return list(column.dropna().astype(object))
-    copied = relation(column.to_frame()).column(0).to_pylist()
+    try:
+        copied = relation(column.to_frame()).column(0).to_pylist()
+    except SQLFailed:  # a number that SQLite does not have: a statement that reads the column is refused
+        copied = list(column.dropna().astype(str))
     return [cell for cell in copied if cell is not None]
 
 

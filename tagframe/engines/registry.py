@@ -13,7 +13,8 @@ from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
-from tagframe.engines.files.csv import CSVEngine, is_delimited
+from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
+from tagframe.engines.files.layout import not_delimited, option
 from tagframe.engines.files.limits import PACKED
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
@@ -40,7 +41,7 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".duckdb", ".ddb"): DuckDBFileEngine,
 }
 
-TEXTS = (".txt", ".tab", ".psv")
+TEXTS = _packed(".txt", ".tab", ".psv", ".dat", ".asc", ".tbl")
 """Endings of texts that are tables if they are written like one, as those of GTFS are."""
 
 UNREAD: dict[tuple[str, ...], str] = {
@@ -93,9 +94,20 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     engine = next((engine(file) for suffixes, engine in ENGINES.items() if name.endswith(suffixes)), None)
     if engine is None and (way := next((way for suffixes, way in UNREAD.items() if name.endswith(suffixes)), "")):
         return UnreadEngine(file, way)
-    if engine is None and name.endswith(TEXTS) and is_delimited(file):
-        engine = CSVEngine(file)
+    if engine is None:
+        engine = _text_engine(file, csv, is_known=name.endswith(TEXTS))
     return replace(engine, given=csv) if isinstance(engine, CSVEngine) else engine
+
+
+def _text_engine(file: Path, csv: str, *, is_known: bool) -> Engine | None:
+    """What reads a text of another ending, or names it; None for what is neither called nor written like a table."""
+    if any(is_of(file, pattern) for pattern in patterns_of(csv)):
+        return CSVEngine(file)
+    why = not_delimited(file, is_strict=not is_known)
+    if is_known:
+        return UnreadEngine(file, f"{why}. {option(file, sep=',')} reads it as a table") if why else CSVEngine(file)
+    way = f"it is written like a table; {option(file, header=0)} reads it as one"
+    return None if why else UnreadEngine(file, way)
 
 
 NO_URL = (

@@ -193,7 +193,7 @@ def test_other_options_are_another_reading(folder):
     ("told", "match"),
     [
         ({"decimel": ","}, "did you mean 'decimal'"),
-        ({"header": None}, "no option 'header' in"),
+        ({"index_col": 0}, "no option 'index_col' in"),
         ({"chunksize": 3}, "no option 'chunksize' in"),
         ("decimal=,", "must be a mapping"),
         ({"on_bad_lines": print}, "texts, numbers, or lists"),

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines.files.header import title_rows
-from tagframe.errors import ColumnFormatWarning, EmptyCorpus, UnreadableTableWarning
+from tagframe.engines.files.header import head_of
+from tagframe.errors import ColumnFormatWarning, UnreadableTable, UnreadableTableWarning
 
 ROWS = [["id", "name", "2023"], [1, "Ann", 2.5], [2, "Bo", 3.5], [3, "Cy", 4.5]]
 
@@ -31,7 +31,7 @@ def opened(source, kind=ColumnFormatWarning, **given):
     ],
 )
 def test_titles_are_told_from_names(above, titles):
-    assert title_rows([*above, *ROWS]) == titles
+    assert head_of([*above, *ROWS]).above == titles
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_titles_are_told_from_names(above, titles):
     ],
 )
 def test_the_first_row_stays_the_header_where_nothing_speaks_for_another(rows):
-    assert title_rows(rows) == 0
+    assert head_of(rows).above == 0
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -105,12 +105,14 @@ def test_texts_are_tables_if_they_are_written_like_one(tmp_path):
     corpus, said = opened(tmp_path, UnreadableTableWarning)
     assert sorted(corpus.tables["table"]) == ["old", "stops"]
     assert corpus["stops"]["stop_name"].tolist() == ["Main St", "Oak"]
-    assert len(said) == 1
-    assert "more.zip is not read here: unpack it" in said[0]
+    texts = {"readme.txt": "more cells", "one.txt": "not split", "closed.txt": "zero bytes", "pipe.txt": "no regular"}
+    unread = {"more.zip": "unpack it", **texts}
+    assert len(said) == len(corpus.problems) == len(unread)
+    assert all(any(f"{name} is not read here: " in one and why in one for one in said) for name, why in unread.items())
     assert tf.open_corpus(tmp_path / "stops.txt", progress=False).tables["rows"].tolist() == [2]
 
 
 def test_a_folder_of_prose_has_no_tables(tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Sir,\nI came, I saw.\nYours\n")
-    with pytest.raises(EmptyCorpus):
+    with pytest.raises(UnreadableTable, match=r"letter\.txt is not read here: most of its rows"):
         tf.open_corpus(tmp_path, progress=False)

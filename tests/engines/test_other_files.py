@@ -242,7 +242,7 @@ def test_a_file_that_is_not_read_is_named_with_what_reads_it(tmp_path, name, way
 
 
 def test_other_files_are_not_named(tmp_path):
-    for name in ("readme.md", "notes.txt", "~$x.xlsx", ".hidden.json", ".~lock.a.csv#"):
+    for name in ("readme.md", "notes.rst", "~$x.xlsx", ".hidden.json", ".~lock.a.csv#"):
         (tmp_path / name).write_bytes(b"x")
     with pytest.raises(EmptyCorpus):
         tf.open_corpus(tmp_path)

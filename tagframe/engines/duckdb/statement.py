@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib.util
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -327,15 +328,11 @@ def _frame(parts: Sequence[worker.Block]) -> pd.DataFrame:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Sums of integers are integers again, where 64 bits hold them; other decimals are floats."""
+    """Sums of integers are integers again, where 64 bits hold them; other decimals stay."""
     import pyarrow as pa
 
     column = decoded(column)
-    if not pa.types.is_decimal(column.type):
-        return column
-    if column.type.scale == 0:
-        try:
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:
+        with suppress(pa.ArrowInvalid):
             return column.cast(pa.int64())
-        except pa.ArrowInvalid:
-            return column.cast(pa.float64())
     return column

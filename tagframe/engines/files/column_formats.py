@@ -10,11 +10,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pandas as pd
+
+from tagframe.engines.cells import NULL_WORDS
 
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
@@ -27,6 +29,9 @@ _CELL = re.compile(
 _CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
+_WORDS = frozenset(NULL_WORDS) - {""}
+_FEW = 2
+"""The fewest codes that make a column one of codes."""
 _WHOLE_DIGITS, _DIGITS = 18, 15
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
@@ -107,6 +112,8 @@ class Formats:
         orders: what comes first in columns of dates with the year last that stay text; None if cells disagree.
         not_dates: columns that the user named as dates and that have other cells, with one of these cells.
         padded: columns of which a number is written with zeros before it; they stay text, as the zeros would be lost.
+        missing: words of columns that are read as missing values.
+        codes: words for missing values that are codes, as all cells of their columns are codes of one length.
     """
 
     numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
@@ -117,6 +124,15 @@ class Formats:
     orders: Mapping[str, Order | None] = field(default_factory=dict)
     not_dates: tuple[str, ...] = ()
     padded: tuple[str, ...] = ()
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def missing_options(self, columns: Iterable[str]) -> dict[str, Any]:
+        """Options of :func:`pandas.read_csv` for the words that mean missing values, if they are not pandas' own."""
+        if not self.codes:
+            return {}
+        words = {name: [word for word in NULL_WORDS if word not in self.codes.get(name, ())] for name in columns}
+        return {"keep_default_na": False, "na_values": words}
 
     def of(self, columns: Collection[str]) -> Formats:
         """The formats of some columns."""
@@ -148,9 +164,18 @@ class Formats:
 
 
 class Column:
-    """What the cells of a column that were seen so far have in common."""
+    """What the cells of a column that were seen so far have in common.
 
-    def __init__(self) -> None:
+    Args:
+        has_words: whether words for missing values may be among its cells.
+    """
+
+    def __init__(self, *, has_words: bool = False) -> None:
+        self.has_words = has_words
+        self.words: set[str] = set()
+        self.is_coded = True
+        self.length = 0
+        self.codes: set[str] = set()
         self.seen = False
         self.formats = list(_FORMATS)
         self.is_number = True
@@ -168,11 +193,13 @@ class Column:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still be numbers or dates."""
-        return self.is_number or self.is_date
+        """Whether it may still be numbers or dates, or have words for missing values."""
+        return self.is_number or self.is_date or self.has_words
 
     def see(self, cells: Iterable[str]) -> None:
         """Look at distinct cells that are not null."""
+        if self.has_words:
+            cells = self._without_words(list(cells))
         for text in cells:
             text = text.strip()
             if not text:
@@ -182,8 +209,31 @@ class Column:
                 self._see_date(text)
             if self.is_number:
                 self._see_number(text)
-            if not self.is_open:
+            if not (self.is_number or self.is_date):
                 return
+
+    def _without_words(self, cells: Sequence[str]) -> list[str]:
+        self.words |= _WORDS.intersection(cells)
+        others = [cell for cell in cells if cell not in _WORDS]
+        if self.is_coded and others:
+            self.length = self.length or len(others[0].strip())
+            self.is_coded = all(map(self._is_code, others))
+            self.codes.update(others[:_FEW])
+        return others
+
+    def _is_code(self, cell: str) -> bool:
+        cell = cell.strip()
+        return (
+            len(cell) == self.length and cell.isalnum() and cell[0].isalpha() and cell in (cell.upper(), cell.lower())
+        )
+
+    @property
+    def code_words(self) -> tuple[str, ...]:
+        """Words for missing values that are written as the codes of the column are."""
+        if not self.is_coded or len(self.codes) < _FEW:
+            return ()
+        is_upper = next(iter(self.codes)).isupper()
+        return tuple(sorted(word for word in self.words if self._is_code(word) and word.isupper() == is_upper))
 
     def _see_number(self, text: str) -> None:
         is_plain = _PLAIN.fullmatch(text) is not None
@@ -380,7 +430,13 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
     between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
     dates, orders, wrong = _dates(columns, options)
     padded = tuple(name for name, column in columns.items() if column.padded)
-    return Formats(numbers, dates, mixed, unfit, between, orders, wrong, padded)
+    codes = {name: words for name, column in columns.items() if (words := column.code_words)}
+    missing = {
+        name: words
+        for name, column in columns.items()
+        if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
+    }
+    return Formats(numbers, dates, mixed, unfit, between, orders, wrong, padded, missing, codes)
 
 
 def _dates(

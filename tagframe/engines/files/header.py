@@ -1,10 +1,19 @@
-"""Which row of a sheet or of a delimited text names the columns: reports have titles and notes above their tables."""
+"""Which rows of a sheet or of a delimited text name the columns.
+
+Reports have titles, notes and numbers of columns above their names, and names of two rows where cells are merged; some
+tables have no names at all.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
+
+from tagframe.engines.cells import NULL_WORDS
 
 LOOKED_AT = 20
 """Rows from the first one on among which the names of columns are looked for."""
@@ -12,56 +21,308 @@ _EVEN = 0.9
 """The share of rows, from the header on, that are as long as the header."""
 _VALUE = re.compile(r"[-+(]?[^\w\s]?\s*[0-9][0-9.,:/\s'%-]*[^\w\s]?\)?", re.ASCII)
 """A cell that is no name: a number, an amount, a date or a time."""
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:[.,][0-9]+)*|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?:[T ][0-9:.]+Z?)?|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
+_COLUMN_NUMBER = re.compile(r"[(\[]?([0-9]{1,3})[)\].]?")
 _LONGEST = 300
 """The most characters of a title."""
 _WORDS = 12
 """The most words of a column's name: one of a survey is its question."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_MOST_ROWS = 3
+"""The most rows of names."""
+_MISSING = {*NULL_WORDS, "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
+_SEPARATOR = " / "
+
+Row = Sequence[Any]
 
 
-def title_rows(rows: Sequence[Sequence[Any]]) -> int:
-    """How many rows are above the one that names the columns.
+@dataclass(frozen=True)
+class Head:
+    """The rows before the first one of data.
 
-    Above it each row has a cell in a third of the columns at most, or is shorter: a title, a note, or nothing. It names
-    more than half of them, with texts or years that differ. Numbers or dates stand below it, as a column of sentences
-    has commas, too. 0 if there is no such row, or if the first one is it.
+    Attributes:
+        above: rows of titles, notes and numbers of columns above the names.
+        depth: rows of names; 0 where the first row is data.
+        below: 1 where a row of the columns' numbers stands below the names, else 0.
+        names: of the columns, as far as rows name them; "" for none.
+    """
 
-    >>> title_rows([["Staff, 2024"], [], ["name", "born"], ["Ann", 1990], ["Bo", 1985]])
+    above: int = 0
+    depth: int = 1
+    below: int = 0
+    names: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows are before the data."""
+        return self.above + self.depth + self.below
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the names are in one row, and data in the next one."""
+        return self.depth == 1 and not self.below
+
+
+def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
+    """Which rows name the columns.
+
+    Above them each row has a cell in a third of the columns at most, or is shorter, or numbers the columns: a title, a
+    note, or nothing. They name more than half of the columns, with texts or years that differ. Numbers or dates stand
+    below, as a column of sentences has commas, too. Nothing is above if there are no such rows, or if the first one is
+    it.
+
+    >>> head_of([["Staff, 2024"], [], ["name", "born"], ["Ann", 1990], ["Bo", 1985]]).above
     2
+    >>> head_of([["", "2023", ""], ["City", "Q1", "Q2"], ["Rom", 1, 2], ["Ulm", 3, 4]]).names
+    ('City', '2023 / Q1', '2023 / Q2')
 
     Args:
         rows: the first ones, cell by cell; empty cells are None or "".
+        may_have_titles: whether titles are looked for.
     """
-    filled = [[cell for cell in row if cell is not None and str(cell).strip()] for row in rows]
-    width = max(map(len, filled[:LOOKED_AT]), default=0)
-    # A row that is one shorter than those below may be names without that of an index.
-    may_be_title = [
-        len(cells) <= max(1, width // 3) or len(row) < width - 1 for cells, row in zip(filled, rows, strict=True)
-    ]
-    above = [*may_be_title[:LOOKED_AT], False].index(False)
-    if not above or width < 2 or above + 1 >= len(rows):
-        return 0
-    if width == 2 and filled[0] and not str(rows[0][0] or "").strip():  # a saved index, and the name of a column
-        return 0
+    above = _titles(rows) if may_have_titles else 0
+    # The last title may be the upper row of names that stand in two.
+    for first in [above - 1, above] if above and _may_be_upper(rows[above - 1]) else [above] if above else []:
+        depth = _depth(rows[first:])
+        if (first == above or depth > 1) and (head := _below_titles(rows, first, depth)) is not None:
+            return head
+    depth = _depth(rows)
+    if rows and depth == 1 and is_record(rows[0], rows[1:]):
+        return Head(depth=0)
+    return _head(rows, 0, depth)
+
+
+def names_in(rows: Sequence[Row], above: int, depth: int) -> Head:
+    """The head of so many rows of names below so many others."""
+    return Head(above, depth, 0, _joined(rows[above : above + depth]))
+
+
+def _head(rows: Sequence[Row], above: int, depth: int) -> Head:
+    names = _joined(rows[above : above + depth])
+    below = rows[above + depth : above + depth + 2]
+    is_numbered = len(below) > 1 and _numbers_columns(below[0], rows[above + depth + 1 :])
+    return Head(above, depth, int(is_numbered), names)
+
+
+def _below_titles(rows: Sequence[Row], above: int, depth: int) -> Head | None:
+    """The names below so many titles; None if they are none."""
+    width = max((len(_filled(row)) for row in rows[:LOOKED_AT]), default=0)
+    names = [name for name in _joined(rows[above : above + depth]) if name]
+    if width == 2 and _filled(rows[0]) and not _text(rows[0][0]):  # a saved index, and the name of a column
+        return None
     lengths = [len(row) for row in rows[above:] if row]
     is_even = lengths.count(len(rows[above])) >= _EVEN * len(lengths)
-    names, cells = filled[above], (cell for below in filled[above + 1 :] for cell in below)
-    is_header = len(names) > width / 2 and are_names(names)
-    return above if is_even and is_header and any(map(_is_value, cells)) else 0
+    cells = (cell for row in rows[above + depth :] for cell in _filled(row))
+    is_head = is_even and len(names) > width / 2 and are_names(names) and any(map(is_value, cells))
+    return _head(rows, above, depth) if is_head else None
 
 
-def are_names(cells: Sequence[Any]) -> bool:
+def _titles(rows: Sequence[Row]) -> int:
+    """How many rows at the beginning may be titles; 0 if nothing is below them."""
+    width = max((len(_filled(row)) for row in rows[:LOOKED_AT]), default=0)
+    above = 0
+    for row in rows[:LOOKED_AT]:
+        # A row that is one shorter than those below may be names without that of an index.
+        is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1
+        if not is_title and not (
+            is_numbering(row) and are_names(_filled(rows[above + 1]) if rows[above + 1 :] else [])
+        ):
+            break
+        above += 1
+    return above if width >= 2 and above + 1 < len(rows) else 0
+
+
+def _may_be_upper(row: Row) -> bool:
+    """Whether a row of few cells may stand above several names: a title is one cell, the first one."""
+    return not is_numbering(row) and (len(_filled(row)) > 1 or (bool(_filled(row)) and not _text(row[0])))
+
+
+def _depth(rows: Sequence[Row]) -> int:
+    """How many rows, from the first one on, name the columns together."""
+    depth = 1
+    while depth < _MOST_ROWS and len(rows) > depth + 1 and _goes_on(rows[:depth], rows[depth], rows[depth + 1 :]):
+        depth += 1
+    return depth
+
+
+def _goes_on(head: Sequence[Row], row: Row, below: Sequence[Row]) -> bool:
+    """Whether a row belongs to the names above it, as texts stand in its columns of numbers."""
+    last = head[-1]
+    width = max(len(row), len(last))
+    lower = [_text(row[at]) if at < len(row) else "" for at in range(width)]
+    upper = [_text(last[at]) if at < len(last) else "" for at in range(width)]
+    if any(is_value(cell) and not _YEAR.fullmatch(cell) for cell in upper if cell):
+        return False
+    tail = below[len(below) // 2 :]
+    numbers = [at for at in range(width) if _holds_values([line[at] for line in tail if at < len(line)])]
+    texts = [lower[at] for at in numbers if lower[at]]
+    others = [at for at in range(width) if at not in numbers]
+    is_keyed = any(lower[at] for at in others)
+    if not texts:  # pandas writes the name of an index alone in a row below names of several rows
+        return len(head) > 1 and bool(numbers) and is_keyed
+    if not all(_YEAR.fullmatch(text) or _is_word(text) for text in texts):
+        return False
+    filled = [cell for cell in upper if cell]
+    under_gap = any(lower[at] and not upper[at] and any(upper[:at]) for at in range(width))
+    if under_gap or len({*filled}) < len(filled):
+        return not is_keyed or len({*texts}) > 1
+    if any(map(_YEAR.fullmatch, texts)):
+        return False
+    # Units: below names that are complete.
+    return (not is_keyed and len(texts) >= len(numbers) / 2) or (
+        len(texts) == len(numbers) > 1 and len({*texts}) > 1 and not others
+    )
+
+
+def _joined(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The names that rows give together: a cell stands for the empty ones right of it that have names below."""
+    width = max(map(len, rows), default=0)
+    texts = [[_text(row[at]) if at < len(row) else "" for at in range(width)] for row in rows]
+    for upper, lower in pairwise(texts):
+        for at in range(1, width):
+            if not upper[at] and upper[at - 1] and lower[at] and lower[at - 1]:
+                upper[at] = upper[at - 1]
+    columns = zip(*texts, strict=True)
+    return tuple(_SEPARATOR.join(dict.fromkeys(filter(None, parts))) for parts in columns)
+
+
+def first_names(rows: Sequence[Row]) -> int | None:
+    """Which row below the first one may name most columns, by its number from 0; None for none."""
+    width = max(map(len, rows), default=0)
+    may_be = (at for at, row in enumerate(rows) if at and len(_filled(row)) > width / 2 and are_names(_filled(row)))
+    return next(may_be, None)
+
+
+def is_numbering(row: Row) -> bool:
+    """Whether a row has the numbers of the columns: 1, 2, 3, …, maybe behind a word."""
+    cells = list(map(_text, _filled(row)))
+    matches = [match for cell in cells if (match := _COLUMN_NUMBER.fullmatch(cell))]
+    numbers = [int(match[1]) for match in matches]
+    are_others_short = len(cells) - len(numbers) <= 1 or all(
+        len(cell) == 1 for cell in cells if not _COLUMN_NUMBER.fullmatch(cell)
+    )
+    steps = {after - before for before, after in pairwise(numbers)}
+    return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
+
+
+def _numbers_columns(row: Row, below: Sequence[Row]) -> bool:
+    """Whether a row below names has the numbers of the columns: texts stand below some of them."""
+    if not is_numbering(row) or len(_filled(row)) < len(row) - 1 or _text(_filled(row)[0]) not in {"1", "(1)", "[1]"}:
+        return False
+    columns = [[_text(line[at]) for line in below if at < len(line) and _text(line[at])] for at in range(len(row))]
+    return any(cells and not any(map(is_value, cells)) for cells in columns)
+
+
+def is_record(first: Row, below: Sequence[Row]) -> bool:
+    """Whether the first row is one of data: its cells are like those below, and none is a text above numbers.
+
+    >>> is_record(["1", "Rom", "41.9"], [["2", "Ulm", "48.4"]]), is_record(["id", "2020"], [["1", "7"]])
+    (True, False)
+    """
+    cells = [_text(cell) for cell in first]
+    if not below:
+        return any(is_value(cell) and not _YEAR.fullmatch(cell) for cell in cells if cell) and not is_numbering(first)
+    if is_numbering(first) or _are_steps(cells):
+        return False
+    is_like = False
+    for at, cell in enumerate(cells):
+        others = [text for row in below if at < len(row) and (text := _text(row[at])) not in _MISSING]
+        if not cell or not others:
+            continue
+        form, forms = _form(cell), set(map(_form, others[:_SAMPLE]))
+        if form in _VALUES:
+            is_like |= forms == {form} and (not _YEAR.fullmatch(cell) or all(map(_YEAR.fullmatch, others)))
+        elif forms <= _VALUES:
+            return False
+        skeletons = set(map(_skeleton, others[:_SAMPLE]))
+        if len(skeletons) == 1 and "9" in (only := next(iter(skeletons))) and len(others) > _FEW:
+            if _skeleton(cell) != only and only not in (_skeleton(cell.upper()), _skeleton(cell.lower())):
+                return False
+            is_like |= _skeleton(cell) == only
+        elif re.search("[0-9]", cell):
+            is_like |= forms == {form} and len(form) > _FEW and len(cell) < _LONGEST_CODE
+        else:
+            is_like |= cell in others and len(others) > _FEW
+    counts = Counter(tuple(map(_text, row)) for row in below)
+    own = counts.pop(tuple(cells), 0)  # names may be repeated where files were put together
+    return is_like and (not own or max(counts.values(), default=0) > 1)
+
+
+_SAMPLE, _FEW, _LONGEST_CODE = 200, 2, 40
+_VALUES = {"number", "date"}
+
+
+def _form(cell: str) -> str:
+    """What a cell looks like: "number", "date", or its letters and digits by kind."""
+    if _NUMBER.fullmatch(cell):
+        return "number"
+    if _DATE.fullmatch(cell):
+        return "date"
+    return re.sub(r"a+", "a", re.sub(r"[0-9]+", "9", re.sub(r"[^\W\d_]", "a", cell)))
+
+
+def _skeleton(cell: str) -> str:
+    return re.sub(r"[0-9]+", "9", cell)
+
+
+def _are_steps(cells: Sequence[str]) -> bool:
+    """Whether the numbers of a row are steps of one length, as those that name classes or hours are."""
+    numbers = [int(cell) for cell in cells if cell.isascii() and cell.isdigit()]
+    steps = {after - before for before, after in pairwise(numbers)}
+    return len(numbers) > 2 and len(steps) == 1 and 0 not in steps and len(numbers) >= sum(map(bool, cells)) - 1
+
+
+def _holds_values(cells: Sequence[Any]) -> bool:
+    """Whether a column has numbers or dates, maybe beside signs for missing ones."""
+    texts = [text for cell in cells if (text := _text(cell)) not in _MISSING]
+    return bool(texts) and sum(map(is_value, texts)) >= _EVEN * len(texts)
+
+
+def are_names(cells: Row) -> bool:
     """Whether cells may name columns: years or texts of a few words, no two alike."""
     names = [*map(str, cells)]
-    are_texts = all(_YEAR.fullmatch(name) or not _is_value(cell) for cell, name in zip(cells, names, strict=True))
+    are_texts = all(_YEAR.fullmatch(name) or not is_value(cell) for cell, name in zip(cells, names, strict=True))
     return are_texts and len({*names}) == len(names) and all(len(name.split()) <= _WORDS for name in names)
 
 
-def _is_value(cell: Any) -> bool:
+def is_value(cell: Any) -> bool:
+    """Whether a cell is a number, an amount, a date or a time."""
     return not isinstance(cell, str) or _VALUE.fullmatch(cell.strip()) is not None
 
 
-def title_text(rows: Iterable[Sequence[Any]]) -> str:
+def _is_word(text: str) -> bool:
+    is_unit = text.startswith("(") and text.endswith(")")
+    return is_unit or (not is_value(text) and text not in _MISSING and any(map(str.isalpha, text)))
+
+
+def _filled(row: Row) -> list[Any]:
+    return [cell for cell in row if _text(cell)]
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def numbered_names(names: Sequence[str], width: int) -> list[str]:
+    """Names for so many columns: one without a name is called by its number, and one whose name is taken ``x.1``.
+
+    >>> numbered_names(["id", "", "id"], 4)
+    ['id', 'column_2', 'id.1', 'column_4']
+    """
+    given = [name or f"column_{number}" for number, name in enumerate([*names, *[""] * (width - len(names))], start=1)]
+    counts: Counter[str] = Counter()
+    taken: dict[str, None] = {}
+    for name in given:
+        free = name
+        while free in taken or (free != name and free in given):
+            counts[name] += 1
+            free = f"{name}.{counts[name]}"
+        taken[free] = None
+    return list(taken)
+
+
+def title_text(rows: Iterable[Row]) -> str:
     """What rows of titles say, in one line: a comment on the table.
 
     >>> title_text([["Staff, 2024", ""], [], ["in thousands of", "EUR"]])
@@ -71,7 +332,17 @@ def title_text(rows: Iterable[Sequence[Any]]) -> str:
     return "; ".join(filter(None, lines))[:_LONGEST]
 
 
-def below_titles(rows: int) -> str:
-    """The sentence that says that the names of columns stand below so many rows of titles."""
-    left = "the row above it is the title" if rows == 1 else f"the {rows} rows above it are the title"
-    return f"row {rows + 1} names the columns, and {left} of the table"
+def sentences(head: Head) -> list[str]:
+    """What is not plain about the rows before the data."""
+    first, last = head.above + 1, head.above + head.depth
+    notes = []
+    if not head.depth:
+        notes.append("the first row is like the others, and is read as data")
+    elif head.depth > 1:
+        notes.append(f"rows {first} to {last} name the columns together")
+    if head.above:
+        left = "the row above it is the title" if head.above == 1 else f"the {head.above} rows above it are the title"
+        notes.append(f"row {first} names the columns, and {left} of the table")
+    if head.below:
+        notes.append(f"row {head.rows} has the numbers of the columns, and is left out")
+    return notes

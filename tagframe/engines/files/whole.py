@@ -18,7 +18,7 @@ import pandas as pd
 from tagframe.engines.base import Chunk, Stamp, TableShape, frame_chunks
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
-from tagframe.engines.files.header import LOOKED_AT, below_titles, title_rows, title_text
+from tagframe.engines.files.header import LOOKED_AT, head_of, numbered_names, sentences, title_text
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
@@ -143,11 +143,14 @@ def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
     """Rows of a sheet as a frame; the first one below titles has the names of its columns."""
     from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # what read_excel gives its rows to
 
-    rows = rows[title_rows(rows[:LOOKED_AT]) :]
-    if not rows:
+    head = head_of(rows[:LOOKED_AT])
+    names = numbered_names(head.names, max(map(len, rows), default=0)) if not head.is_plain else []
+    rows = rows[head.above if head.is_plain else head.rows :]
+    if not rows and not names:
         return pd.DataFrame()
     # As objects, so that text in cells stays text: '00501' is no number.
-    frame = TextParser(rows, header=0, dtype=object, skip_blank_lines=False).read()
+    options: dict[str, Any] = {"header": None, "names": names} if names else {"header": 0}
+    frame = TextParser(rows, dtype=object, skip_blank_lines=False, **options).read()
     return plain_dtypes(frame.convert_dtypes())
 
 
@@ -167,7 +170,7 @@ class WorkbookEngine(WholeFileEngine):
         """The sheets that have a header."""
         heads, titles = workbook_rows(self.path), dict[str, list[list[Any]]]()
         for name, rows in heads.items():
-            titles[name] = rows[: title_rows(rows)]
+            titles[name] = rows[: head_of(rows).above]
             limits.check_names(f"sheet {name!r} of {self.path}", rows[len(titles[name])] if rows else [])
         frames = {name: sheet_frame(rows) for name, rows in heads.items()}
         return [
@@ -179,9 +182,9 @@ class WorkbookEngine(WholeFileEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         rows = workbook_rows(self.path, shape.name)[shape.name]
-        if above := title_rows(rows[:LOOKED_AT]):
-            note = f"{below_titles(above)}; pandas.read_excel reads all as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {note}", ColumnFormatWarning)
+        if notes := sentences(head_of(rows[:LOOKED_AT])):
+            way = "pandas.read_excel reads the first row as names and all others as rows"
+            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(notes)}; {way}", ColumnFormatWarning)
         return frame_chunks(sheet_frame(rows)[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def _readonly_uri(path: Path) -> str:
 
 @dataclass(frozen=True)
 class SQLiteEngine(SQLEngine):
-    """The tables of one SQLite file; views, virtual tables and SQLite's own tables are left out.
+    """The tables of one SQLite file; views and virtual tables are named, SQLite's own tables are left out.
 
     Rows are numbered by their row ids. A table without them (``WITHOUT ROWID``, or all three names taken by columns)
     can only be read whole.
@@ -102,6 +102,19 @@ class SQLiteEngine(SQLEngine):
                 )
                 for name, columns in tables.items()
             ]
+
+    def closed(self) -> list[UnreadableTable]:
+        """The views, and the virtual tables, whose modules may not be here."""
+        query = "SELECT type, name FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%' ORDER BY 2"
+        with self._connection() as connection:
+            rows = connection.execute(query).fetchall()
+        return [
+            UnreadableTable(
+                f"the {'view' if kind == 'view' else 'virtual table'} {name!r} of {self.path} is not read: make it a "
+                f"table (CREATE TABLE … AS SELECT * FROM {quoted(name)}), or open its rows as a frame"
+            )
+            for kind, name in rows
+        ]
 
     def views(self) -> list[tuple[str, int]]:
         """The definitions of views, each with 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import sqlite3
 import threading
@@ -18,7 +19,7 @@ from sqlglot.dialects.sqlite import SQLite
 
 from tagframe.engines.base import Dialect, Engine, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
-from tagframe.engines.sqlite.worker import ascii_lower
+from tagframe.engines.sqlite.worker import MOMENT, ascii_lower, compare_moments
 from tagframe.engines.worker_pool import Kind, answered, plain
 from tagframe.errors import SQLFailed
 
@@ -28,26 +29,46 @@ if TYPE_CHECKING:
 
 # --- frames as relations, which are sent with a statement -------------------------------------------------------------
 
+COLLATED = b"collated"
+"""In the metadata of a column: the collation with which it is compared."""
 LOOKUP = b"looked up by"
 """In the metadata of a table: the column that has an index wherever it is copied to."""
 _PLAIN: tuple[Any, ...] = (bool, int, float, str, bytes)
 
 
 def relation(frame: pd.DataFrame) -> pa.Table:
-    """A frame as a table whose columns are numbers, texts or bytes: dates are ISO texts, and other objects their texts.
+    """A frame as a table whose columns are numbers, texts or bytes: times are texts as SQLite's own functions write
+    them, and other objects their texts.
 
     Raises:
-        SQLFailed: an integer beyond 64 bits.
+        SQLFailed: a number that SQLite does not have: an integer beyond 64 bits, or a decimal of too many digits.
     """
     import pyarrow as pa
 
-    arrays = []
+    arrays, fields = [], []
     for name, cells in frame.items():
         try:
             arrays.append(pa.array(storable(cells), from_pandas=True))
         except OverflowError as error:
-            raise SQLFailed(f"column {str(name)!r} holds an integer beyond 64 bits") from error
-    return pa.Table.from_arrays(arrays, names=list(map(str, frame.columns)))
+            raise SQLFailed(
+                f"column {str(name)!r} holds {error if isinstance(error, _Inexact) else 'an integer beyond 64 bits'}: "
+                f"SQLite has no such number. tf.open_corpus({{'name': frame}}, engine='duckdb') has"
+            ) from error
+        marks = {COLLATED: MOMENT} if _are_moments(cells) else None
+        fields.append(pa.field(str(name), arrays[-1].type, metadata=marks))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+class _Inexact(OverflowError):
+    """A number that no float is."""
+
+
+def _are_moments(values: pd.Series) -> bool:
+    """Whether all cells are days or times of days."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return True
+    is_object = values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) in ("date", "datetime")
+    return is_object and not values.isna().all()
 
 
 def looked_up_by(table: pa.Table, column: str) -> pa.Table:
@@ -60,9 +81,12 @@ def storable(values: pd.Series) -> pd.Series | list[Any]:
     if values.dtype.kind in "iufb":
         return values
     cells = [None if null else _cell(cell) for cell, null in zip(values, values.isna(), strict=True)]
+    if _are_moments(values):
+        is_of_days = all(cell is None or cell.endswith(" 00:00:00") for cell in cells)
+        return [cell and cell[:10] for cell in cells] if is_of_days else cells
     kinds = set(map(type, cells)) - {type(None)}
     if kinds == {int, float}:
-        return [None if cell is None else float(cell) for cell in cells]
+        return [None if cell is None else _exact(cell) for cell in cells]
     if kinds == {str} or len(kinds) > 1:
         return [None if cell is None else _text(cell) for cell in cells]
     return cells
@@ -74,11 +98,25 @@ def _cell(value: Any) -> Any:
         value = value.item()
     if isinstance(value, Decimal):  # SQLite would compare its text as a text; one with a point divides as a real number
         is_whole = value.is_finite() and value.as_tuple().exponent == 0
-        return int(value) if is_whole and abs(value) < 2**63 else float(value)
+        return int(value) if is_whole and abs(value) < 2**63 else _exact(value)
     plain = next((kind for kind in _PLAIN if isinstance(value, kind)), None)
     if plain is not None:
         return value if type(value) is plain else plain(value)
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ")
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _exact(value: Decimal | float) -> float:
+    """The float that is a number.
+
+    Raises:
+        OverflowError: there is none, as it has too many digits.
+    """
+    number = float(value)
+    if number != value and Decimal(repr(number)) != value and (number == number or value == value):
+        raise _Inexact(f"the number {value}")
+    return number
 
 
 def _text(value: Any) -> str:
@@ -253,7 +291,7 @@ def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
 def _digest(relations: Mapping[str, pa.Table]) -> str:
     digest = hashlib.sha256()
     for name, table in relations.items():
-        digest.update(repr((name, table.column_names, table.schema.types, table.schema.metadata)).encode())
+        digest.update(repr((name, table.schema.to_string(), table.schema.metadata)).encode())
         for chunk in (chunk for column in table.columns for chunk in column.chunks):
             digest.update(repr((len(chunk), chunk.offset)).encode())
             for buffer in chunk.buffers():  # none where no cell is null
@@ -263,25 +301,24 @@ def _digest(relations: Mapping[str, pa.Table]) -> str:
 
 
 def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
-    from sqlite_utils import Database
-
     check_names("tables", relations, ascii_lower)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        database = Database(connection)
+        connection.create_collation(MOMENT, compare_moments)
         for name, table in relations.items():
             check_names(f"columns of {name}", table.column_names, ascii_lower)
-            columns = dict(zip(table.column_names, map(_declared, table.schema.types), strict=True))
+            # A table has one column at least in SQLite.
+            columns = [f"{quoted(one.name)} {_declared(one)}" for one in table.schema] or ["nothing BLOB"]
             try:
                 connection.execute("BEGIN")
-                # A table has one column at least in SQLite.
-                made = database.table(name).create(columns or {"nothing": "BLOB"})
-                if columns:
-                    # Not insert_all, which takes two and a half times as long.
+                connection.execute(f"CREATE TABLE {quoted(name)} ({', '.join(columns)})")
+                if table.num_columns:
                     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-                    marks = ", ".join("?" * len(columns))
+                    marks = ", ".join("?" * table.num_columns)
                     connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", rows)
                 if (by := (table.schema.metadata or {}).get(LOOKUP)) is not None:
-                    made.create_index([by.decode()], index_name=f"{name} by key")
+                    connection.execute(
+                        f"CREATE INDEX {quoted(f'{name} by key')} ON {quoted(name)} ({quoted(by.decode())})"
+                    )
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
                 reason = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
@@ -289,12 +326,15 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
         return connection.serialize()
 
 
-def _declared(kind: Any) -> str:
+def _declared(column: pa.Field) -> str:
     """The declared type with which SQLite compares values unchanged."""
     import pyarrow as pa
 
+    kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "INTEGER"
     if pa.types.is_floating(kind):
         return "REAL"
-    return "BLOB" if pa.types.is_binary(kind) or pa.types.is_null(kind) else "TEXT"
+    if pa.types.is_binary(kind) or pa.types.is_null(kind):
+        return "BLOB"
+    return f"TEXT COLLATE {MOMENT}" if COLLATED in (column.metadata or {}) else "TEXT"

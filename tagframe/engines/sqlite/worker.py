@@ -82,6 +82,7 @@ class Worker:
             # Not the default isolation level, in which Python would begin transactions of its own.
             self._connection = sqlite3.connect(":memory:", uri=True, isolation_level=None, cached_statements=0)
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            self._connection.create_collation(MOMENT, compare_moments)
             if request["copied"] is not None:
                 self._connection.deserialize(self._caller.ask("image"))
             self._connection.execute("PRAGMA temp_store = MEMORY")
@@ -147,6 +148,32 @@ def ascii_lower(name: str) -> str:
     'straße Äb'
     """
     return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+MOMENT = "moment"
+"""The collation of copied columns of days and times."""
+
+
+def compare_moments(one: str, other: str) -> int:
+    """Compare two texts of days or times: a day is its midnight, and T is a blank.
+
+    >>> compare_moments("2024-01-05", "2024-01-05T00:00:00"), compare_moments("2024-01-05 08:30", "2024-01-05 08:29:59")
+    (0, 1)
+    """
+    if len(one) != len(other) or one[10:11] != other[10:11]:
+        one, other = _whole_moment(one), _whole_moment(other)
+    return (one > other) - (one < other)
+
+
+def _whole_moment(text: str) -> str:
+    if text[4:5] != "-" or text[7:8] != "-":
+        return text
+    if len(text) == 10:
+        return f"{text} 00:00:00"
+    text = f"{text[:10]} {text[11:]}"
+    if len(text) == 16:
+        return f"{text}:00"
+    return text.rstrip("0").rstrip(".") if text[19:20] == "." else text
 
 
 def _authorizer(

@@ -1,0 +1,456 @@
+"""How a delimited text is a table: its encoding, its delimiter, the rows that name its columns, and cells beyond them.
+
+One pass over the bytes tells what has to be known of all rows before pandas reads them; rows are only parsed here where
+some of them may have more cells than there are names.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tagframe.engines.cells import NULL_WORDS
+from tagframe.engines.files import limits
+from tagframe.engines.files.header import (
+    Head,
+    are_names,
+    first_names,
+    head_of,
+    names_in,
+    numbered_names,
+    sentences,
+    title_text,
+)
+from tagframe.engines.files.limits import blocks, ending_of, opened
+from tagframe.errors import UnreadableTable
+
+_MAY_BE_WRITTEN = (
+    rb"[0-9][ \xa0]?(?:[%$\x80-\xff]|[A-Z]{3}(?![A-Za-z]))|(?<![A-Z])(?:[A-Z]{3} |[$\x80-\xff] ?|\( ?[-$]?)-?[0-9]"
+    rb"|[0-9]'[0-9]{3}|[0-9] [0-9]{3}(?![0-9])|[0-9]\.[0-9]{3}\.[0-9]{3}"
+    rb"|(?<![0-9])[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{2}"
+    rb"|(?:^|[,;\t|\"\n\r ])[+-]?0[0-9]"
+)
+"""Bytes without which no number of a column has a format of its own or begins with a zero, nor a date its year last."""
+_COMMA, _QUOTED_COMMA = rb"[0-9],[0-9]", rb'"[^"\n]{0,40}[0-9],[0-9]'
+_DELIMITERS = (",", ";", "\t", "|")
+_SNIFFED_BYTES = 2**18
+_WHOLE = _SNIFFED_BYTES // 4
+"""A text of fewer letters is a whole file."""
+SNIFFED_ROWS = 200
+_QUOTING = ("quotechar", "quoting", "escapechar", "doublequote", "skipinitialspace")
+"""Options that :mod:`csv` has, too."""
+_MISSING_OPTIONS = ("na_values", "keep_default_na")
+_INDEX = "column_1"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file is read.
+
+    Attributes:
+        options: of :func:`pandas.read_csv`; ``usecols`` leaves out columns without a name and a cell.
+        columns: their names, in order.
+        title: what stands above the names.
+        notes: sentences on what is not read as pandas would read it.
+        is_written: whether numbers or dates may have formats of their own.
+        has_words: whether cells may be words for missing values.
+    """
+
+    options: Mapping[str, Any]
+    columns: tuple[str, ...]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    is_written: bool = True
+    has_words: bool = True
+
+
+def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
+    """The layout of a file, with the options that its user gave.
+
+    Raises:
+        UnreadableTable: it is no text, it has too many columns, or rows have more cells than there are names.
+        ValueError, LookupError: an option has no sense.
+    """
+    given = dict(given)
+    start = _start(path)
+    encoding = given.get("encoding")
+    text = _decoded(start, encoding)
+    delimiter = given.pop("delimiter", None) or given.get("sep")
+    delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
+    written = {name: given[name] for name in _QUOTING if name in given}
+    skipped = given.get("skiprows", 0)
+    is_free = isinstance(skipped, int) and not isinstance(skipped, bool) and "comment" not in given
+    rows = first_rows(text, delimiter, written)[skipped if is_free else 0 :]
+    head = _given_head(rows, given) or (
+        head_of(rows, may_have_titles="skiprows" not in given) if is_free and rows else Head()
+    )
+    is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
+    width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
+    scan = _Scan(path, delimiter, encoding, width)
+    # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
+    options = {"sep": delimiter, "encoding": scan.encoding, "index_col": False, **given}
+    above = (skipped if is_free else 0) + head.above
+    if len(delimiter) == 1:
+        _check_width(path, delimiter, scan.encoding, written, above)
+    if isinstance(head, Head) and not isinstance(given.get("header", 0), int):
+        options.pop("header", None)
+    if head.is_plain:
+        options = {**options, **({"skiprows": above} if is_free and above else {})}
+        columns = [*map(str, pd.read_csv(path, nrows=0, **_untyped(options)).columns)]
+    else:
+        columns = numbered_names(head.names, max(map(len, rows), default=0) if not head.depth else len(head.names))
+        options = {**options, "header": None, "skiprows": above - head.above + head.rows, "names": columns}
+    notes: list[str] = []
+    left_out: set[int] = set()
+    unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]
+    if not head.depth:
+        unnamed = [at for at, cell in enumerate(rows[0] if rows else []) if not cell.strip()]
+    if is_checked and (scan.is_long or unnamed):
+        cells = _Cells(path, delimiter, scan.encoding, written, above + head.depth + head.below, len(columns), unnamed)
+        named = len(columns)
+        columns, left_out = _beyond(path, cells, columns, notes)
+        if len(columns) > named:
+            options = {**options, "header": None, "names": columns, "skiprows": above + head.depth + head.below}
+    kept_names = [name for at, name in enumerate(columns) if at not in left_out]
+    if left_out:
+        options = {**options, "usecols": kept_names}
+    if not {"header", "names"} & {*given}:
+        notes = [*_notes(path, rows, head, kept_names, given), *notes]
+    title = title_text(rows[: head.above]) if head.above else ""
+    has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
+    return Layout(options, tuple(kept_names), title, tuple(notes), scan.is_written, has_words)
+
+
+def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in ("parse_dates", "date_format", "dayfirst")}
+
+
+def _given_head(rows: Sequence[Sequence[str]], given: Mapping[str, Any]) -> Head | None:
+    """What the user says of the names; None for nothing."""
+    if "names" in given:
+        return Head()
+    if "header" not in given:
+        return None
+    header = given["header"]
+    if header is None:
+        return Head(depth=0)
+    if isinstance(header, list | tuple) and header and all(isinstance(one, int) for one in header):
+        return names_in(rows, header[0], header[-1] - header[0] + 1)
+    return Head()
+
+
+def _notes(
+    path: Path, rows: Sequence[Sequence[str]], head: Head, columns: Sequence[str], given: Mapping[str, Any]
+) -> list[str]:
+    """Sentences on the rows before the data, with the options that read them otherwise."""
+    others: dict[str, Any] = {"skiprows": 0} if head.above else {"header": 0} if head.depth != 1 else {}
+    how = {"skiprows": "reads all as rows", "header": "takes the names from the first row"}
+    notes = sentences(head)
+    if notes and others:
+        notes[-1] += f"; {option(path, **others)} {how[next(iter(others))]}"
+    if not head.depth:
+        notes[-1] += f", {option(path, names=columns[:3])} gives other names"
+    unnamed = sum(name.startswith("Unnamed: ") for name in columns)
+    if head.is_plain and not head.above and unnamed and unnamed >= len(columns) / 2:
+        below, way = first_names(rows), "names=[…] in csv= gives names"
+        if below is not None:
+            there = option(path, skiprows=below + given.get("skiprows", 0))
+            way = f"If the names are in a row below, {there} reads them there"
+        notes.append(f"the first row names {len(columns) - unnamed} of {len(columns)} columns. {way}")
+    return notes
+
+
+def option(path: Path, **options: Any) -> str:
+    """How to give options for a file."""
+    return f"csv={ ({path.name: options}) }"
+
+
+def _beyond(path: Path, cells: _Cells, columns: list[str], notes: list[str]) -> tuple[list[str], set[int]]:
+    """Names of all columns, with those that nothing names, and the columns that are left out as they have no cell."""
+    named, extra = len(columns), max(cells.most - len(columns), 0)
+    filled = sum(cells.beyond.values())
+    if cells.is_indexed:
+        notes.append(f"rows have a cell more than there are names: the first one, as R writes it, is called {_INDEX!r}")
+        return numbered_names(["", *columns], named + 1), set()
+    if filled and cells.rows_beyond <= cells.rows / 2:
+        raise UnreadableTable(
+            f"{path} cannot be read as CSV: line {cells.first_line} has {cells.first_width} cells, and there are names "
+            f"of {named} columns: a delimiter in a cell has to be in quotes. "
+            f"csv={ {path.name: {'on_bad_lines': 'skip'}} } leaves out such rows"
+        )
+    empty = {at for at in cells.unnamed if not cells.filled[at]}
+    empty |= {named + at for at in range(extra) if not cells.beyond[named + at]}
+    if empty:
+        which = ", ".join(str(at + 1) for at in sorted(empty)[:10])
+        several = "s" * (len(empty) > 1)
+        verb = "have no name and no cell, and are" if several else "has no name and no cell, and is"
+        notes.append(f"column{several} {which} {verb} left out")
+    unnamed = [at for at in range(named, named + extra) if at not in empty]
+    if unnamed:
+        called = ", ".join(repr(f"column_{at + 1}") for at in unnamed[:10])
+        notes.append(f"rows have more cells than there are names; those without one are called {called}")
+    return numbered_names(columns, named + extra), empty
+
+
+class _Scan:
+    """What one pass over the bytes of a file tells; all may be there in a text of two bytes a letter."""
+
+    def __init__(self, path: Path, delimiter: str, encoding: str | None, width: int) -> None:
+        start = _start(path)
+        self.is_written = self.has_words = self.is_long = True
+        if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding = "utf-16"
+        if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+            for _ in blocks(path):  # too many bytes are refused
+                pass
+            self.encoding = encoding
+            return
+        if b"\x00" in start:
+            raise UnreadableTable(f"{path} is not a text file: it holds zero bytes")
+        self._delimiter = delimiter.encode() if len(delimiter) == 1 else b""
+        self._width = width
+        comma = _QUOTED_COMMA if delimiter == "," else _COMMA
+        self._written = re.compile(b"|".join((_MAY_BE_WRITTEN, comma)))
+        self._words = re.compile(_words(delimiter))
+        self.is_written = self.has_words = self.is_long = False
+        is_utf8 = self._pass(path)
+        self.encoding = encoding or ("utf-8-sig" if is_utf8 else _one_byte_encoding(path))
+
+    def _pass(self, path: Path) -> bool:
+        """Whether the bytes are UTF-8."""
+        decoder, is_utf8, tail = codecs.getincrementaldecoder("utf-8")(), True, b""
+        for block in blocks(path):
+            if is_utf8:
+                is_utf8 = _decodes(decoder, block)
+            near = tail[-64:] + block  # a match may begin in one block and end in the next
+            self.is_written = self.is_written or self._written.search(near) is not None
+            self.has_words = self.has_words or self._words.search(near) is not None
+            if not self.is_long and self._width:
+                whole, end, rest = (tail + block).rpartition(b"\n")
+                self.is_long = self._has_long_line(whole + end)
+                self.is_long = self.is_long or len(rest) > limits.CSV_FIRST_ROWS
+                tail = b"" if self.is_long else rest
+            else:
+                tail = block[-64:]
+        if self._width and not self.is_long:
+            self.is_long = self._has_long_line(tail + b"\n")
+        return is_utf8 and _decodes(decoder, b"", final=True)
+
+    def _has_long_line(self, text: bytes) -> bool:
+        """Whether a line may have more cells than there are names; one with quotes is parsed."""
+        letters = np.frombuffer(text, dtype=np.uint8)
+        ends = np.flatnonzero(letters == ord("\n"))
+        if not len(ends):
+            return False
+        marks = np.searchsorted(np.flatnonzero(letters == ord(self._delimiter)), ends) if self._delimiter else ends * 0
+        long = np.flatnonzero(np.diff(marks, prepend=0) >= self._width)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        return any(self._is_long_line(text[starts[at] : ends[at]]) for at in long)
+
+    def _is_long_line(self, line: bytes) -> bool:
+        if line.count(b'"') % 2:
+            return True  # a cell of several lines
+        try:
+            (row,) = csv.reader([line.decode("latin-1").rstrip("\r")], delimiter=self._delimiter.decode())
+        except (csv.Error, ValueError):
+            return True
+        return len(row) > self._width
+
+
+class _Cells:
+    """The rows of a file below its names, as far as they have cells that nothing names.
+
+    Attributes:
+        rows, rows_beyond: how many there are, and how many of them have a cell beyond the names.
+        most: the most cells of a row.
+        beyond: how many cells each column beyond the names has.
+        filled: how many cells each column without a name has.
+        first_line, first_width: where the first cell beyond the names is, and the cells of its row.
+        is_indexed: whether all rows have one cell more than there are names, and the first ones differ.
+    """
+
+    def __init__(
+        self, path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], skip: int, width: int,
+        unnamed: Sequence[int],
+    ) -> None:  # fmt: skip
+        self.unnamed = unnamed
+        self.rows = self.rows_beyond = self.most = self.first_line = self.first_width = 0
+        self.beyond: Counter[int] = Counter()
+        self.filled: Counter[int] = Counter()
+        first: set[str] = set()
+        least = width + 1
+        with (
+            opened(path) as raw,
+            io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file,
+        ):
+            reader = csv.reader(file, delimiter=delimiter, **written)
+            try:
+                for row in islice(reader, skip, None):
+                    if row:
+                        self._see(row, width, reader.line_num)
+                        least = min(least, len(row))
+                        first.add(row[0])
+            except csv.Error:  # of a cell that is too long for it; pandas reads it
+                pass
+        self.is_indexed = (
+            width > 0 and least == self.most == width + 1 and self.rows_beyond == self.rows == len(first) > 0
+        )
+
+    def _see(self, row: Sequence[str], width: int, line: int) -> None:
+        self.rows += 1
+        self.most = max(self.most, len(row))
+        for at in self.unnamed:
+            self.filled[at] += at < len(row) and bool(row[at].strip())
+        beyond = [at for at in range(width, len(row)) if row[at].strip()]
+        if beyond:
+            self.beyond.update(beyond)
+            self.rows_beyond += 1
+            if not self.first_line:
+                self.first_line, self.first_width = line, len(row)
+
+
+def _start(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read(_SNIFFED_BYTES)
+
+
+def _decoded(start: bytes, encoding: str | None) -> str:
+    if encoding is None:
+        is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding = "utf-16" if is_wide else "utf-8-sig"
+    return codecs.getincrementaldecoder(encoding)("replace").decode(start)
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = False) -> bool:
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _one_byte_encoding(path: Path) -> str:
+    # Windows-1252 has no character for five bytes; Latin-1 has one for each.
+    undefined = any(byte in block for block in blocks(path) for byte in b"\x81\x8d\x8f\x90\x9d")
+    return "latin-1" if undefined else "cp1252"
+
+
+def _words(delimiter: str) -> bytes:
+    """Finds the words for missing values that are whole cells."""
+    words = b"|".join(re.escape(word.encode()) for word in sorted(NULL_WORDS, key=len, reverse=True) if word)
+    mark = re.escape(delimiter[:1].encode())
+    return rb'(?:^|[,;\t|"\n\r' + mark + rb"])(?:" + words + rb')(?=[,;\t|"\n\r' + mark + rb"]|$)"
+
+
+def _check_width(path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], above: int) -> None:
+    """Refuse a file whose header, or the row below it, has too many columns, before pandas makes them."""
+    left, delimiters = limits.CSV_FIRST_ROWS, 0
+    with opened(path) as raw, io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file:
+
+        def lines() -> Iterator[str]:
+            nonlocal left, delimiters
+            while line := file.readline(left + 1):
+                left, delimiters = left - len(line), delimiters + line.count(delimiter)
+                if left < 0:
+                    raise UnreadableTable(
+                        f"the first two rows of {path} have more than {limits.CSV_FIRST_ROWS:,} characters, and a "
+                        f"table of a file has {limits.COLUMNS:,} columns at most: check that the first row names the "
+                        "columns, and that quotes are closed"
+                    )
+                yield line
+
+        try:
+            rows = islice(csv.reader(lines(), delimiter=delimiter, **written), above, None)
+            limits.check_names(path, next(rows, []))
+            limits.check_columns(path, len(next(rows, [])))
+        except csv.Error:  # of a long text in a cell it tells no columns
+            limits.check_columns(path, delimiters + 1)
+
+
+def sniff_delimiter(text: str) -> str:
+    r"""The delimiter that splits the first rows of ``text`` most evenly; a comma if none splits them.
+
+    >>> sniff_delimiter("name;price\nbread;1,50\nmilk;0,90\n")
+    ';'
+    """
+    best, best_score = ",", (0.0, False, 0)
+    for delimiter in _DELIMITERS:
+        rows = first_rows(text, delimiter)
+        above = head_of(rows).above
+        widths = [len(row) for row in rows[above:] if row]
+        if not widths or widths[0] < 2:
+            continue
+        score = widths.count(widths[0]) / len(widths), not above, widths[0]
+        if score > best_score:
+            best, best_score = delimiter, score
+    return best
+
+
+def not_delimited(path: Path, *, is_strict: bool = False) -> str:
+    """Why a text is no table; "" for one whose rows are at most as long as the first one, which has names.
+
+    Args:
+        path: of the file.
+        is_strict: whether all rows, three at least, have to be as long as the first one.
+    """
+    if not path.is_file():  # a pipe, whose reading might never end
+        return "it is no regular file"
+    try:
+        start = _start(path)
+    except limits.DAMAGED as error:
+        return str(error)
+    text = _decoded(start, None)
+    if "\0" in text:
+        return "it is not a text file: it holds zero bytes"
+    rows = [row for row in first_rows(text, sniff_delimiter(text)) if row]
+    head = head_of(rows) if rows else Head()
+    rows = rows[head.above :]
+    width = len(rows[0]) if rows else 0
+    lengths = [len(row) for row in rows[head.depth :]]
+    if width < 2:
+        return "commas, semicolons, tabs or bars do not split its rows"
+    if head.depth == 1 and not are_names([*dict.fromkeys(filter(None, rows[0]))]):
+        return "its first row has no names of columns"
+    if any(length > width and any(map(str.strip, row[width:])) for length, row in zip(lengths, rows[1:], strict=False)):
+        return "rows have more cells than the first one"
+    if is_strict and (len(rows) < _FEW or {*map(len, rows)} != {width}):
+        return "its rows are few, or not of one length"
+    if not lengths and not _are_words(rows[0]):
+        return "it has one row, which may be a sentence"
+    if sum(length < 2 for length in lengths) > len(lengths) / 2 or (len(lengths) < _FEW and _is_prose(rows)):
+        return "most of its rows are not split"
+    return ""
+
+
+_FEW = 3
+
+
+def _are_words(cells: Sequence[str]) -> bool:
+    return all(len(cell.split()) <= 1 for cell in cells)
+
+
+def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows are sentences with commas: cells begin with a blank, or a name is of several words."""
+    cells = [cell for row in rows for cell in row[1:] if cell]
+    return bool(cells) and sum(cell.startswith(" ") for cell in cells) > len(cells) / 2
+
+
+def first_rows(text: str, delimiter: str, written: Mapping[str, Any] | None = None) -> list[list[str]]:
+    """The rows at the start of a text; none if several characters separate cells, or quotes are wrong."""
+    # The last line may be cut where the text is a part of a file.
+    lines = io.StringIO(text if len(text) < _WHOLE else text[: text.rfind("\n") + 1], newline="")
+    try:
+        return list(islice(csv.reader(lines, delimiter=delimiter, **(written or {})), SNIFFED_ROWS))
+    except (csv.Error, TypeError):
+        return []
