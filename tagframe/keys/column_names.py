@@ -35,6 +35,11 @@ MEASURES = frozenset(
     temperature color colour mode kind style class grade shape material group section season""".split()
 )
 """Columns with these names describe a row; they do not identify it."""
+_RANKS = frozenset(
+    """order ordering sort sorting sortorder position pos rank ranking rang platz page index idx place standing priority
+    seq sequence ordinal orden posicion""".split()
+)
+"""Last words of the names of columns that put the rows of a table in an order."""
 _THINGS = frozenset("center centre account element list plan driver owner unit book pool item object rate".split())
 """Nouns that make a thing of a measure before them: a cost centre, a price list."""
 _SINCE = frozenset("valid effective eff validity record rec row system sys".split())
@@ -517,6 +522,16 @@ def is_measure(column: str) -> bool:
     if name.words[-1:] and name.words[-1] in _THINGS and len(name.words) > 1:
         return False
     return not name.key_word and bool(MEASURES & {*name.words}) and not is_identifier(column)
+
+
+def is_rank(column: str) -> bool:
+    """Whether the column puts the rows in an order: dense numbers that mean no thing.
+
+    >>> is_rank("sort_order"), is_rank("game_index"), is_rank("order_id"), is_rank("stand")
+    (True, True, False, False)
+    """
+    name = column_name(column)
+    return not name.key_word and bool(_RANKS.intersection(name.words[-1:]))
 
 
 def is_attribute(column: str) -> bool:

@@ -18,6 +18,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument, counted
 from tagframe.keys.checking import Contains, checked
+from tagframe.keys.column_names import CALENDAR, column_name
 from tagframe.keys.competition import compete
 from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
@@ -104,7 +105,10 @@ def _joinable(candidates: Sequence[Candidate], tables: Sequence[TableProfile]) -
 
 
 def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> list[KeyPair]:
-    """Both, without single pairs that are part of a composite one of the same tables and not a key themselves."""
+    """Both, without single pairs that are part of a composite one of the same tables and not a key themselves.
+
+    A day or a year alone is none: the other parts say what it is of.
+    """
     parts = {
         frozenset(((key.left_table, mine), (key.right_table, theirs)))
         for key in composite
@@ -115,7 +119,8 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
         ends = frozenset(((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])))
         evidence = key.evidence
         is_key = evidence.uniqueness == 1.0 and (evidence.contained is None or evidence.contained >= CONTAINED)
-        return ends in parts and not is_key
+        is_time = CALENDAR.issuperset(column_name(key.right_columns[0]).words)
+        return ends in parts and (is_time or not is_key)
 
     return [*(key for key in single if not is_part(key)), *composite]
 

@@ -304,8 +304,11 @@ def test_composite_keys_are_checked_against_the_rows():
     (key,) = infer_keys({"returns": returns, "order_lines": lines})
     assert (key.left, key.right) == ("frames.returns.(order_id, line_no)", "frames.order_lines.(order_id, line_no)")
     assert key.evidence.contained == 1.0
-    twice = pd.concat([lines, lines.head(1)], ignore_index=True)
-    assert not any(len(k.left_columns) > 1 for k in infer_keys({"returns": returns, "order_lines": twice}))
+    (again,) = infer_keys({"returns": returns, "order_lines": pd.concat([lines, lines.head(1)], ignore_index=True)})
+    assert again == key
+    assert "1 of 151 rows repeat a key" in again.evidence.reason
+    often = pd.concat([lines, lines.head(9)], ignore_index=True)
+    assert not any(len(k.left_columns) > 1 for k in infer_keys({"returns": returns, "order_lines": often}))
 
 
 def test_tables_of_one_shape_are_a_union_and_not_joined():

@@ -1,0 +1,119 @@
+"""Composite keys: which are found, at what cost, and what is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tagframe.corpus import open_corpus
+from tagframe.keys import infer_key_pairs
+from tagframe.merging import infer_keys
+
+RANDOM = np.random.default_rng(3)
+Frames = dict[str, pd.DataFrame]
+
+
+def grid(**values) -> pd.DataFrame:
+    """All combinations of values, a column each."""
+    return pd.MultiIndex.from_product(values.values(), names=[*values]).to_frame(index=False)
+
+
+def drawn(frame: pd.DataFrame, rows: int = 200) -> pd.DataFrame:
+    """Rows of a frame, with repeats, and a number of their own."""
+    chosen = frame.sample(rows, replace=True, random_state=1).reset_index(drop=True)
+    return chosen.assign(reading=RANDOM.random(rows))
+
+
+def composite(frames: Frames) -> set[tuple[str, str]]:
+    """The composite keys, without the database."""
+    found = [key for key in infer_keys(frames) if len(key.left_columns) > 1]
+    return {(key.left.removeprefix("frames."), key.right.removeprefix("frames.")) for key in found}
+
+
+AREAS = grid(area=["North", "South", "East", "West"], age_group=["0-17", "18-39", "40-64", "65+"])
+BUDGETS = grid(year=range(2000, 2020), team=["Reds", "Blues", "Greens", "Golds"])
+CROPS = grid(year=range(1990, 2010), country="DE FR IT ES".split())
+STOPS = grid(line=["U1", "U2", "S3"], stop=["Mill", "Dock", "Oval", "Gate"])
+SHIFTS = grid(plant=["Ulm", "Bonn", "Kiel"], shift=["early", "late", "night"])
+EPISODES = grid(series_id=range(1, 9), season=range(1, 5), episode=range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "renamed", "expected"),
+    [
+        (drawn(AREAS), AREAS, {"area": "region", "age_group": "age"}, ("(area, age_group)", "(region, age)")),
+        (drawn(CROPS), CROPS, {"year": "season", "country": "nation"}, ("(year, country)", "(season, nation)")),
+        (drawn(CROPS), CROPS, {"country": "nation"}, ("(year, country)", "(year, nation)")),
+        (drawn(STOPS), STOPS, {"line": "route", "stop": "halt"}, ("(line, stop)", "(route, halt)")),
+        (drawn(SHIFTS), SHIFTS, {"plant": "site"}, ("(shift, plant)", "(shift, site)")),
+        (drawn(EPISODES, 900), EPISODES, {}, ("(series_id, season, episode)",) * 2),
+    ],
+)
+def test_parts_may_have_other_names_if_they_hold_the_same_values(left, right, renamed, expected):
+    facts = right.rename(columns=renamed).assign(size=range(100, 100 + len(right)))
+    ((mine, theirs),) = composite({"readings": left, "facts": facts})
+    assert (mine, theirs) == (f"readings.{expected[0]}", f"facts.{expected[1]}")
+
+
+def test_a_year_alone_is_no_key_where_the_year_and_a_team_are():
+    finals = pd.DataFrame({"year": range(2000, 2020), "team_winner": RANDOM.choice(BUDGETS["team"].unique(), 20)})
+    (key,) = infer_keys({"finals": finals, "budgets": BUDGETS.assign(money=RANDOM.random(80))})
+    assert (key.left_columns, key.right_columns) == (("year", "team_winner"), ("year", "team"))
+
+
+@pytest.mark.parametrize(("repeated", "found"), [(1, True), (2, True), (20, False)])
+def test_a_key_that_few_rows_repeat_is_one_and_says_so(repeated, found):
+    days = grid(played=pd.date_range("2024-01-01", periods=120).strftime("%Y-%m-%d"), ground=["Mill", "Dock", "Oval"])
+    games = pd.concat([days, days.head(repeated)], ignore_index=True).assign(crowd=range(360 + repeated))
+    keys = [key for key in infer_keys({"cards": drawn(days.tail(200)), "games": games}) if len(key.left_columns) > 1]
+    assert bool(keys) == found
+    assert all(f"{repeated} of {360 + repeated} rows repeat a key" in key.evidence.reason for key in keys)
+
+
+@pytest.mark.parametrize("rank", ["position", "rank", "sort_order", "place", "board_index"])
+def test_a_rank_is_no_part_of_a_key(rank):
+    places = grid(season_id=[f"S-{year}" for year in range(20)], rank=range(1, 17)).rename(columns={"rank": rank})
+    groups = places.assign(club_id=[f"T-{n}" for n in RANDOM.integers(99, size=len(places))])
+    final = places[places[rank] <= 4].assign(prize=range(80)).reset_index(drop=True)
+    assert composite({"groups": groups, "finals": final}) == set()
+
+
+def test_named_parts_that_few_rows_of_one_table_have_are_a_key_if_all_of_the_other_are_found():
+    groups = grid(season_id=[f"S-{year}" for year in range(20)], club_id=[f"T-{n}" for n in range(16)])
+    final = groups.groupby("season_id").head(3).reset_index(drop=True).assign(prize=range(60))
+    again = pd.concat([groups, groups.iloc[::5]], ignore_index=True).assign(points=1)
+    assert composite({"groups": again, "finals": final}) == {
+        ("groups.(season_id, club_id)", "finals.(season_id, club_id)")
+    }
+
+
+@pytest.mark.parametrize("kind", ["numbers", "words", "ids"])
+def test_wide_twins_are_read_once_each(kind):
+    def wide(rows: int) -> pd.DataFrame:
+        draw = {"words": lambda: RANDOM.choice([*"abcdefgh"], rows)}.get(kind, lambda: RANDOM.integers(0, 30, rows))
+        return pd.DataFrame({f"{kind}_{'id' if kind == 'ids' else ''}{n}": draw() for n in range(40)})
+
+    corpus = open_corpus({"auctions": wide(300), "lots": wide(400), "bids": wide(350).assign(more=1)})
+    reads: list[str] = []
+
+    def read(table, columns):
+        reads.append(table)
+        return corpus.read(table, columns)
+
+    infer_key_pairs(corpus.profiles, read=read)
+    assert len(reads) == len(set(reads))
+
+
+def test_tables_of_one_shape_are_not_compared():
+    year = grid(shop_id=range(1, 30), product_id=range(1, 30))
+    frames = {f"sales_{number}": year.assign(amount=RANDOM.random(len(year))) for number in (2023, 2024)}
+    assert composite(frames) == set()
+
+
+@pytest.mark.parametrize("shared", [("year", "status"), ("kind", "mode"), ("rank", "level")])
+def test_what_two_tables_merely_have_both_is_no_key(shared):
+    def table(rows: int) -> pd.DataFrame:
+        return pd.DataFrame({name: RANDOM.integers(2000, 2020, rows) for name in shared})
+
+    assert composite({"shops": table(300).assign(town="a"), "films": table(200).assign(title="b")}) == set()
