@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -268,6 +268,23 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
     if not still:
         return f"{message} start from {step.table}, or {aggregate}"
     return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
+
+
+def narrowed(plan: JoinPlan, conditions: Mapping[str, Any], rows: int, chosen: int) -> str:
+    """The warning of a merge that repeats rows of the start table unless its rows are filtered as the question says."""
+    line = f"where={dict(conditions)!r}"
+    return (
+        f"rows of {plan.start} are repeated: the result has {counted(rows, 'row')}. The question names a filter that "
+        f"leaves each once, {counted(chosen, 'row')}: merge({line})"
+    )
+
+
+def too_many_rows(step: JoinStep, rows: int, most: int) -> str:
+    """The refusal of a step that repeats so many rows that the result would not fit."""
+    return (
+        f"joining {step.table} on {step} would give {rows:,} rows, more than {most:,} cells: the columns are hardly a "
+        f'key. Pass another key, on="a.x = b.y", a filter, where=, or columns= for fewer columns'
+    )
 
 
 def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[Column, str]]) -> str:

@@ -30,12 +30,15 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import MergeRequest, Where
+from tagframe.merging.where import MergeRequest, Where, where_of
 
 _MAX_OPTIONS = 6
 _MAX_TEXTS = 100_000
 _MAX_EXAMPLE_ROWS = 1_000
 """The number of rows matching only in canonical form that are searched for an example."""
+_MOST_CELLS = 2_000_000_000
+"""A step that repeats rows is refused if the result would have more cells: they take 16 GB and more."""
+_NO_ROWS = np.empty(0, dtype=np.int64)
 _EXACT_INTEGERS = 2.0**53
 """Beyond this, floats cannot represent every integer."""
 
@@ -62,7 +65,8 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     picks = request.how in ("inner", "left") and not where.query and (bool(where) or request.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
     result = Merge(request, source, tested | (wanted - late), late)
-    steps = [result.advance(step, request.on_fanout) for step in plan.steps]
+    waits = bool(where) or request.implied is not None
+    steps = [result.advance(step, request.on_fanout, waits=waits) for step in plan.steps]
     lost = result.lost()
     if request.on_loss == "raise":
         result.refuse_loss(lost)
@@ -90,6 +94,7 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     else:
         result.select(where)
     selected = result.rows.length
+    result.settle_fanout(request)
     if request.limit is not None and request.limit < selected:
         result.rows.select(np.arange(request.limit, dtype=np.int64))
     frame = result.frame(request.wanted)
@@ -97,6 +102,14 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     if len(lost) and request.says_loss:
         advice.say_loss(plan.start, len(lost), counts.start_rows, result.examples(lost))
     return frame, MergeReport(plan, len(frame), counts)
+
+
+def _react(repeats: FanOut, reaction: Reaction) -> None:
+    """Warn of rows that a step repeats, or raise the error."""
+    if reaction == "warn":
+        advice.warn(str(repeats), RowsMultipliedWarning)
+    elif reaction == "raise":
+        raise repeats
 
 
 class Merge:
@@ -119,9 +132,20 @@ class Merge:
         self.tables = {table: source.whole(table, list(columns[table])) for table in plan.tables}
         self.sizes = {table: len(frame) for table, frame in self.tables.items()}
         self.rows = JoinedRows(plan.start, self.sizes[plan.start])
+        self._width = len(plan.tables) + len(request.wanted)
+        self._repeats: list[FanOut] = []
 
-    def advance(self, step: JoinStep, on_fanout: Reaction, *, says: bool = True) -> StepReport:
-        """Make one step; ``says`` is whether it warns of keys that match only in canonical form."""
+    def advance(
+        self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False
+    ) -> StepReport:
+        """Make one step.
+
+        Args:
+            step: the step.
+            on_fanout: what to do if it repeats rows of the start table.
+            says: whether it warns of keys that match only in canonical form.
+            waits: whether :meth:`settle_fanout` decides on repeated rows, after rows were selected.
+        """
         started = time.perf_counter()
         base, table = self.tables[step.base], self.tables[step.table]
         mine, theirs = [base[column] for column in step.base_columns], [table[column] for column in step.columns]
@@ -141,8 +165,14 @@ class Merge:
             advice.say_coercion(step, coerced, rows_in, _first_coerced(mine[:equal], theirs[:equal], matches))
         if says:
             self._say_written_otherwise(step, mine, theirs, matches)
-        if on_fanout != "allow":
-            self._check_fanout(step, found, on_fanout)
+        is_too_long = self._is_too_long(found)
+        if on_fanout != "allow" and (repeats := self._fan_out(step, found)) is not None:
+            if not waits or is_too_long:
+                _react(repeats, on_fanout)
+            else:
+                self._repeats.append(repeats)
+        if is_too_long:
+            raise FanOut(advice.too_many_rows(step, self._rows_out(found), _MOST_CELLS), self._start_rows(_NO_ROWS))
         unused = self.rows.join(
             step.table,
             found,
@@ -189,22 +219,57 @@ class Merge:
         if found:
             advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), next(iter(found.items())))
 
-    def _check_fanout(self, step: JoinStep, found: Matches, reaction: Reaction) -> None:
+    def _rows_out(self, found: Matches) -> int:
+        kept = int(np.count_nonzero(found.counts == 0)) if self.how in ("left", "outer") else 0
+        return int(found.counts.sum(dtype=np.int64)) + kept
+
+    def _is_too_long(self, found: Matches) -> bool:
+        """Whether a step that repeats rows would make more cells than any merge needs; nothing is joined to know it."""
+        rows = self._rows_out(found)
+        return rows > max(self.rows.length, len(found.counts)) and rows * self._width > _MOST_CELLS
+
+    def _fan_out(self, step: JoinStep, found: Matches) -> FanOut | None:
+        """The error of a step that repeats rows of the start table; None if it repeats none."""
         repeated = np.flatnonzero(found.counts > 1)
         if not len(repeated):
-            return
+            return None
         start = self.rows.numbers(self.plan.start)[repeated]
         offending = np.unique(start[start >= 0])
         if not len(offending):
-            return
+            return None
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > MOST_ROWS else self._source.copies(step.table, step.columns)
         wider = "" if copies else self._wider(step)
         message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
-        if reaction == "warn":
-            advice.warn(message, RowsMultipliedWarning)
+        return FanOut(message, self._start_rows(offending))
+
+    def settle_fanout(self, request: MergeRequest) -> None:
+        """React to steps that repeated rows of the start table, unless ``where`` has left each row once.
+
+        If the conditions that the question implies leave each row once, the rows stay, and a warning names them.
+        """
+        if not self._repeats or not self._repeat_rows(np.arange(self.rows.length, dtype=np.int64)):
             return
-        raise FanOut(message, self._start_rows(offending))
+        implied = {} if request.implied is None else request.implied(self.plan, request.corpus)
+        chosen = self._fitting(implied, request) if implied else _NO_ROWS
+        if len(chosen) and not self._repeat_rows(chosen):
+            advice.warn(advice.narrowed(self.plan, implied, self.rows.length, len(chosen)), RowsMultipliedWarning)
+            return
+        for repeats in self._repeats:
+            _react(repeats, request.on_fanout)
+
+    def _fitting(self, conditions: Mapping[str, Any], request: MergeRequest) -> Positions:
+        """The positions of the joined rows that meet conditions, given as for ``where``."""
+        tests = [test for one in where_of(conditions, self.plan, request.everything).tests for test in tests_of(one)]
+        frame = self.frame({self.names[test.column]: test.column for test in tests})
+        fits = [fitting(frame[self.names[test.column]], test) for test in tests]
+        return np.flatnonzero(np.logical_and.reduce(fits))
+
+    def _repeat_rows(self, chosen: Positions) -> bool:
+        """Whether some of the joined rows have the same row of the start table."""
+        start = self.rows.numbers(self.plan.start)[chosen]
+        start = start[start >= 0]
+        return len(np.unique(start)) < len(start)
 
     def _wider(self, step: JoinStep) -> str:
         """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""

@@ -32,7 +32,7 @@ from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import MergeRequest, NotPushable, where_of
+from tagframe.merging.where import Implied, MergeRequest, NotPushable, where_of
 
 Where = Mapping[str, Any] | str
 Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
@@ -61,6 +61,7 @@ class MergeArguments(TypedDict, total=False):
     aggregate: Aggregate | None
     distinct: bool
     validate: Validate | None
+    implied: Implied | None
 
 
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
@@ -91,7 +92,8 @@ def run_plan(
             of keys, so nothing matches by coercion; it gives rows in its own order, and chooses the rows of a limit.
         how: the kind of every join. "left" keeps the rows of the start table; "right" those of each table that a step
             adds, the ones without a partner last.
-        on_fanout: what to do if a step repeats rows of the start table.
+        on_fanout: what to do if a step repeats rows of the start table; with ``where``, if some of the rows that match it
+            have the same row of the start table.
         on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables cause no warning.
             With a ``limit``, or with a ``where`` and no anchor, the result may not show what was lost: "warn" then
             counts lost rows in tables of up to 100,000 rows only, and for larger ones the report has the count. In
@@ -114,6 +116,9 @@ def run_plan(
         validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
             ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
             that the step adds. Null keys, which never match, may repeat.
+        implied: gives the conditions that the caller's question implies, as for ``where``. They select no rows. But if
+            steps repeat rows of the start table, and no row is repeated among those that meet the conditions, the
+            merge is not refused: a warning gives the conditions.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -203,6 +208,7 @@ def _prepared(
     aggregate: Aggregate | None = None,
     distinct: bool = False,
     validate: Validate | None = None,
+    implied: Implied | None = None,
 ) -> _Merge:
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
     plan = plan.aggregated(aggregate) if aggregate else plan
@@ -229,6 +235,7 @@ def _prepared(
         on_fanout,
         on_loss,
         is_forced=by is not None,
+        implied=implied,
     )
     return _Merge(request, wanted, shared, names)
 

@@ -28,6 +28,10 @@ _MAX_COUNTED_ROWS = 100_000
 """Tables of up to this many rows are counted for a warning."""
 
 
+Implied = Callable[[JoinPlan, Corpus], Mapping[str, Any]]
+"""From a plan and its corpus to conditions on the joined rows, as for ``where``."""
+
+
 @dataclass(frozen=True)
 class Where:
     """The conditions on the joined rows.
@@ -77,6 +81,7 @@ class MergeRequest:
         limit: the largest number of rows.
         on_fanout, on_loss: what to do if rows of the start table are repeated or lost.
         is_forced: whether the user chose where it runs.
+        implied: gives the conditions that the question implies, as in :func:`~tagframe.merging.run_plan`.
     """
 
     plan: JoinPlan
@@ -89,6 +94,7 @@ class MergeRequest:
     on_fanout: Reaction
     on_loss: Reaction
     is_forced: bool = False
+    implied: Implied | None = None
 
     @property
     def says_loss(self) -> bool:

@@ -28,6 +28,7 @@ from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import home_of, tables_around
+from tagframe.retrieval.named_cells import filter_of
 from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import words_in
 
@@ -261,6 +262,7 @@ class RetrievedTables(Public):
             aggregate=aggregate,
             distinct=distinct,
             validate=validate,
+            implied=filter_of(self.question),
         )
         results.remember(frame, merge_report=report)
         return frame
@@ -281,6 +283,7 @@ class RetrievedTables(Public):
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
         plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance)
+        arguments.setdefault("implied", filter_of(self.question))
         return merge_batches(plan, self.corpus, rows, **arguments)
 
     def _plan_of(

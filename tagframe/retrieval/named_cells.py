@@ -1,0 +1,106 @@
+"""The filter that a question names: cells of the joined tables whose words stand in the question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pandas as pd
+
+from tagframe.corpus import Corpus
+from tagframe.corpus.profile import ColumnProfile
+from tagframe.errors import CorpusError
+from tagframe.joins import JoinPlan
+from tagframe.joins.steps import PlanTable
+from tagframe.merging.where import Implied
+from tagframe.retrieval.read_cells import folded
+from tagframe.retrieval.words import STOP_WORDS, stem, words_in
+
+_MOST_CELLS = 5_000_000
+"""A table with more cells of text and integers is not searched."""
+_MOST_WORDS = 12
+"""A cell of more words is no name."""
+_SMALLEST_NUMBER = 1000
+"""A smaller number counts only if the question names its column, too."""
+
+
+def cells_named(question: str, plan: JoinPlan, corpus: Corpus) -> dict[str, Any]:
+    """The conditions on the joined rows that a question names, by column of the merged frame.
+
+    A cell is named if all its words stand in the question, side by side and in their order. If another cell has these
+    words and more, only that one is.
+
+    Args:
+        question: in plain language.
+        plan: over the tables that are joined.
+        corpus: of these tables.
+
+    Returns:
+        Column → the cell, or a list of cells; as for ``where`` in :func:`tagframe.merging.run_plan`.
+    """
+    words = [stem(word.text.casefold()) for word in words_in(question)]
+    found: dict[str, dict[tuple[str, ...], list[Any]]] = {}
+    names = plan.column_names()
+    for source in plan.sources:
+        for column, cells in _cells_of(source, corpus).items():
+            named = _named(cells, words, column)
+            for run, cell in named:
+                found.setdefault(names[source.id, column], {}).setdefault(run, []).append(cell)
+    runs = {run for by_run in found.values() for run in by_run}
+    whole = {run for run in runs if not any(len(other) > len(run) and _is_within(run, other) for other in runs)}
+    conditions = {
+        name: list(dict.fromkeys(cell for run, cells in by_run.items() if run in whole for cell in cells))
+        for name, by_run in found.items()
+    }
+    return {name: cells[0] if len(cells) == 1 else cells for name, cells in conditions.items() if cells}
+
+
+def _cells_of(source: PlanTable, corpus: Corpus) -> dict[str, list[Any]]:
+    """The distinct texts and integers of a table, by column; none of private columns and of large tables."""
+    found: dict[str, dict[Any, None]] = {}
+    for part in source.parts or (source,):
+        profile = corpus.profile(part.table)
+        columns = [column.name for column in profile.columns if column.name in source.columns and _may_name(column)]
+        if not columns or (profile.rows or 0) * len(columns) > _MOST_CELLS:
+            continue
+        with suppress(CorpusError):
+            frame = corpus.read(part.table, columns)
+            for column in columns:
+                found.setdefault(column, {}).update(dict.fromkeys(frame[column].dropna().unique().tolist()))
+    return {column: [*cells] for column, cells in found.items()}
+
+
+def _may_name(column: ColumnProfile) -> bool:
+    return column.family in ("text", "integer") and not column.private
+
+
+def _named(cells: Iterable[Any], words: Sequence[str], column: str) -> Iterable[tuple[tuple[str, ...], Any]]:
+    """The cells whose words stand in the question, each with these words."""
+    known = {*words}
+    is_named = known.issuperset(stem(word.text.casefold()) for word in words_in(column.replace("_", " ")))
+    for cell in cells:
+        if isinstance(cell, str):
+            if len(cell) < 2 or folded(cell) in STOP_WORDS:
+                continue
+        elif pd.api.types.is_float(cell) and not float(cell).is_integer() or (cell < _SMALLEST_NUMBER and not is_named):
+            continue
+        text = cell if isinstance(cell, str) else str(int(cell))
+        run = tuple(stem(word.text.casefold()) for word in words_in(text))
+        if 0 < len(run) <= _MOST_WORDS and known.issuperset(run) and _is_within(run, words):
+            yield run, cell
+
+
+def _is_within(run: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether some words stand in others, side by side and in their order."""
+    size = len(run)
+    return any([*words[start : start + size]] == [*run] for start in range(len(words) - size + 1))
+
+
+def filter_of(question: str) -> Implied:
+    """The conditions of a question, for ``implied`` of :func:`tagframe.merging.run_plan`."""
+
+    def implied(plan: JoinPlan, corpus: Corpus) -> Mapping[str, Any]:
+        return cells_named(question, plan, corpus)
+
+    return implied
