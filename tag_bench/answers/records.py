@@ -94,7 +94,7 @@ class Record:
         tokens: in and out; None if answers came from a store.
         rows_asked: for pipelines, the number of calls with one call per row, as in LOTUS.
         text: the answer for a person, if there is one.
-        assumptions, doubts, confidence: of :class:`tagframe.Answer`, if the method gives one; a doubt has a reason and
+        assumptions, doubts: of :class:`tagframe.Answer`, if the method gives one; a doubt has a reason and
             facts.
         warnings: the warnings during the question, for example that a merge lost rows.
         missing: whether the store that is replayed lacks answers.
@@ -119,7 +119,6 @@ class Record:
     text: str = ""
     assumptions: list[str] = field(default_factory=list)
     doubts: list[dict[str, str]] = field(default_factory=list)
-    confidence: float | None = None
     warnings: list[str] = field(default_factory=list)
     missing: bool = False
     error: str = ""
@@ -158,7 +157,6 @@ class Record:
                 scored,
                 assumptions=list(answer.assumptions),
                 doubts=[{"reason": doubt.reason, "facts": doubt.facts} for doubt in answer.doubts],
-                confidence=None if answer.confidence is None else round(answer.confidence, 4),
             )
         return scored.scored(question)
 

@@ -24,7 +24,7 @@ from tag_bench import CACHE, FOLDERS, benchmark, number
 from tag_bench.measured import percent
 from tagframe.retrieval.problem import Floats
 
-PARTS = ("tables", "names", "learned", "keys", "sets", "answers")
+PARTS = ("tables", "names", "learned", "keys", "sets")
 """The modules of this folder with a function ``fitted``: the choice of tables, the same where only names are known,
 learned statements, keys, ``answer.tables_confidence``, ``answer.confidence``."""
 

@@ -230,7 +230,6 @@ class Answered(OfCells):
     metrics: NotRequired[list[str]]
     doubts: list[str]
     tables: list[str]
-    confidence: float | None
     rows_behind: list[RowsBehind]
     cost: Cost
 

@@ -47,6 +47,7 @@ from tagframe.agents.telling import (
 )
 from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
+from tagframe.answer.doubts import repeats_of
 from tagframe.answer.execution import Execution
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
@@ -75,7 +76,7 @@ from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
 from tagframe.merging import Reaction, run_plan
 from tagframe.merging.advice import heard
-from tagframe.operators import arun
+from tagframe.operators import arun, run
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
@@ -536,12 +537,13 @@ class Tools:
             with config.context(budget=self.budget):
                 frame = _waited_for(arun(runs.steps(query), driver(), "exec_sql"))
         else:
-            frame = runs(query)
+            frame = run(runs.steps(query), driver(), "exec_sql")
         execution = results.recall(frame, "execution")
         is_empty = len(frame) < 2 and all(cell in (None, 0) for row in rows_of(frame) for cell in row)
         why = self._why_empty(execution) if is_empty and execution is not None else ""
+        repeats = [f"{one}: {one.statement}" for one in repeats_of(frame)]
         if not with_behind or why or execution is None or execution.reader is None:
-            return frame, [], why
+            return frame, [], "; ".join([*repeats, why] if why else repeats)
         # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
         seconds = max(self.limits.seconds * _SHARE_OF_TIME / max(len(execution.tables), 1), _MIN_SECONDS)
@@ -551,7 +553,8 @@ class Tools:
             reader=replace(execution.reader, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds))),
         )
         sources = cited.sources()
-        return frame, *rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
+        behind, remark = rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
+        return frame, behind, "; ".join(filter(None, [*repeats, remark]))
 
     def _why_empty(self, execution: Execution) -> str:
         """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
@@ -705,7 +708,6 @@ class Tools:
             assumptions=list(answer.assumptions),
             doubts=list(map(str, answer.doubts)),
             tables=answer.tables,
-            confidence=rounded(answer.confidence),
             rows_behind=behind,
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )

@@ -1,8 +1,8 @@
 """Table-augmented generation: ``syn`` writes a query, ``exec`` runs it, ``gen`` answers from the rows."""
 
+from tagframe.answer.alternatives import Doubt
 from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.ask import aask, ask, ask_many, automatic
-from tagframe.answer.doubts import Doubt
 from tagframe.answer.execution import ExecSQL, Execution, exec_sql
 from tagframe.answer.generation import Generator, one_value
 from tagframe.answer.guard import check_sql

@@ -11,14 +11,14 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.display import Public
-from tagframe.errors import FactUnknown, NotConnected, counted
+from tagframe.errors import FactUnknown, counted
 from tagframe.lm import Quote, Usage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tagframe.answer.alternatives import Doubt
     from tagframe.answer.ask import AskOptions
-    from tagframe.answer.doubts import Doubt
     from tagframe.answer.execution import Execution
     from tagframe.corpus.semantic_model import Metric
     from tagframe.joins import JoinPlan
@@ -71,13 +71,12 @@ class Answer(Public):
         rows: the output of ``exec``, from which ``gen`` answered: the paper's T.
         steps: the cost of each step.
         retrieved: the tables that were found, and why; None if ``syn`` was shown all tables.
-        doubts: reasons to doubt the answer, each with its facts in a sentence. They are found by queries, without a
-            model. Empty if the query was not run by :func:`tagframe.exec_sql`.
-        confidence: the chance that the answer is right, by its tables, its statement and its doubts, and by what the
-            model says is lacking (:mod:`tagframe.answer.answer_confidence`). None if the query was not run by
-            :func:`tagframe.exec_sql`, or retrieval gives no chances.
+        doubts: reasons to doubt the answer: other statements with other results (``doubt.statement``, ``doubt.rows``),
+            and facts. They are found by queries, without a model. Empty if the query was not run by
+            :func:`tagframe.exec_sql`.
         tables_confidence: the chance that the query reads every table that the question needs, and no other. It depends
-            only on the tables, not on what the query does with them. None as above.
+            only on the tables, not on what the query does with them. None if the query was not run by
+            :func:`tagframe.exec_sql`, or retrieval gives no chances.
     """
 
     question: str
@@ -88,7 +87,6 @@ class Answer(Public):
     steps: tuple[StepUse, ...] = ()
     retrieved: RetrievedTables | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()
-    confidence: float | None = None
     tables_confidence: float | None = None
 
     @property
@@ -156,16 +154,10 @@ class Answer(Public):
 
     @property
     def join_plan(self) -> JoinPlan | None:
-        """How the tables of the query join, by their keys; None if they do not join, or there is only one table."""
-        from tagframe.retrieval import RetrievedTables, TableHit
+        """How the query joins its tables; None if it does not join them all by columns, or there is only one."""
+        from tagframe.answer.statement_joins import plan_of
 
-        if self.execution is None or self.execution.reader is None or len(self.tables) < 2:
-            return None
-        hits = tuple(TableHit(table, 0.0) for table in self.tables)
-        try:
-            return RetrievedTables(self.question, hits, self.execution.reader.corpus).join_plan
-        except NotConnected:
-            return None
+        return None if self.execution is None else plan_of(self.execution)
 
     @overload
     def follow_up(self, question: str, *, quote: Literal[False] = ..., **options: Unpack[AskOptions]) -> Answer: ...
@@ -251,8 +243,7 @@ class Answer(Public):
         said = "".join(f"\nmetric: {one}" for one in self.metrics)
         said += "".join(f"\nassumed: {one}" for one in self.assumptions)
         said += "".join(f"\ndoubt: {one}" for one in self.doubts)
-        sure = "" if self.confidence is None else f", {self.confidence:.0%} likely right"
-        return fitted(f"{self.text}\n{said}\nfrom {self.made_of}{sure}\nby {self.query}")
+        return fitted(f"{self.text}\n{said}\nfrom {self.made_of}\nby {self.query}")
 
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html
@@ -269,9 +260,8 @@ class Answer(Public):
             "values": self.values,
             "assumptions": list(self.assumptions),
             **({"metrics": [str(one) for one in self.metrics]} if self.metrics else {}),
-            "doubts": [{"reason": doubt.reason, "facts": doubt.facts} for doubt in self.doubts],
+            "doubts": [doubt.to_dict(rows) for doubt in self.doubts],
             "lacking": list(self.lacking),
-            "confidence": None if self.confidence is None else round(self.confidence, 4),
             "tables_confidence": None if self.tables_confidence is None else round(self.tables_confidence, 4),
             "query": query,
             "tables": self.tables,

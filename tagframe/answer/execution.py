@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -10,17 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import config, results
+from tagframe.answer.alternatives import Doubt
 from tagframe.answer.cited_rows import is_rightly_empty, sources_of, why_empty
+from tagframe.answer.doubts import doubts_of, lacks_of, repeats_of
 from tagframe.answer.guard import Reader
-from tagframe.answer.judging import Judged, judge
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.steps import driver
+from tagframe.answer.synthesis import ranked
+from tagframe.answer.tables_confidence import confidence_in
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import FactUnknown
+from tagframe.errors import DoubtWarning, FactUnknown, warn
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
@@ -40,6 +44,7 @@ class Execution:
         reader: that ran it; None after pickling, because a pickle has no corpus.
         stages: the calls of each LM function, with the number of unsure and failed answers (these are NULL).
         is_text: whether the result is one text that ``sem_agg`` made of all rows.
+        seconds: that the statement took, without those of a model.
     """
 
     query: Query
@@ -48,6 +53,7 @@ class Execution:
     reader: Reader | None = field(repr=False)
     stages: tuple[StageReport, ...] = ()
     is_text: bool = False
+    seconds: float = 0.0
 
     def sources(self) -> pd.DataFrame:
         """The source rows of the result, by their keys; see :func:`tagframe.answer.cited_rows.sources_of`.
@@ -97,7 +103,12 @@ class ExecSQL:
             NotConfigured: the statement has an LM function, and no model is set.
         """
         with config.context(**settings):
-            return quote_of(query, self) if quote else run(self.steps(query), driver(), "exec_sql")
+            if quote:
+                return quote_of(query, self)
+            rows = run(self.steps(query), driver(), "exec_sql")
+        for doubt in repeats_of(rows):
+            warn(f"{doubt} (the statement that counts them once: {doubt.statement})", DoubtWarning)
+        return rows
 
     def steps(self, query: Query | str) -> Step[pd.DataFrame]:
         """The rows of a statement, with a record of how they were made (:class:`Execution`), as a step.
@@ -108,21 +119,37 @@ class ExecSQL:
             RowsFailed: with ``on_error="raise"``, an LM function has values without an answer.
         """
         asked = query if isinstance(query, Query) and query.tables else Query(str(query), names_of(self.corpus))
-        reader = Reader(self.corpus, asked.tables, self.limits)
+        reader, start = Reader(self.corpus, asked.tables, self.limits), time.monotonic()
         if has_functions(asked.sql):
             done = yield from Staged(asked.sql, reader, self.on_error, self.rows_per_call).steps()
         else:
             done = Done(reader.run(asked.sql), asked.sql, reader)
+        seconds = 0.0 if done.reports else time.monotonic() - start
         tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
-        execution = Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text)
+        execution = Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text, seconds)
         results.remember(done.rows, execution=execution)
         if said := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
             results.remember(done.rows, descriptions=said)
         return done.rows
 
-    def judged(self, query: Any, rows: pd.DataFrame, question: str) -> Judged:
-        """The doubts about these rows as an answer, and its chance; see :mod:`tagframe.answer.judging`."""
-        return judge(query, rows, question, self.corpus)
+    def judged(self, query: Any, rows: pd.DataFrame, question: str) -> tuple[tuple[Doubt, ...], float | None]:
+        """The doubts about these rows as an answer, and the chance that they are of the right tables.
+
+        If no tables were retrieved, they are now: for their chances, and to see whether any fit.
+
+        Args:
+            query: that gave the rows.
+            rows: its result, or no rows if it has no statement.
+            question: that they answer.
+        """
+        execution, shown = results.recall(rows, "execution"), getattr(query, "retrieved", None)
+        if execution is None or execution.reader is None:
+            return tuple(lacks_of(query)), None
+        if shown is None and (shown := getattr(query, "ranked", None)) is None:
+            ids = {*getattr(query, "tables", {}).values()} & {*self.corpus.ids}
+            shown = ranked(question, self.corpus.subset(sorted(ids)) if ids else self.corpus)
+        doubts = (*lacks_of(query), *doubts_of(rows, shown, question))
+        return doubts, None if shown is None else confidence_in(execution.tables, shown)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """The conditions of the statement that leave no rows, in words for the model that wrote it; "" if it is right

@@ -10,8 +10,8 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.answer.answer import Answer, Generated, StepUse
+from tagframe.answer.doubts import unread_values
 from tagframe.answer.generation import is_empty, plain_values, rows_as_text
-from tagframe.answer.judging import Judged
 from tagframe.answer.query import can_run
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.steps import as_step, driver, metered
@@ -41,7 +41,7 @@ class Exec(Protocol):
 
     It may also have ``why_empty(rows)``, which explains in a text why there are no rows, and
     ``judged(query, rows, request)``, which gives the doubts about them and their chance to be right
-    (:class:`tagframe.answer.judging.Judged`).
+    (a tuple of :class:`tagframe.answer.Doubt`, and a number or None).
     """
 
     def __call__(self, query: Any, /) -> Any:
@@ -158,7 +158,9 @@ class TAG:
             executed = yield from self._executed(part, request, query)
         generated = yield from self._generated(part, request, executed)
         judge = getattr(self.exec, "judged", None)
-        judged = Judged() if judge is None else judge(executed.query, executed.rows, request)
+        doubts, chance = ((), None) if judge is None else judge(executed.query, executed.rows, request)
+        if judge is not None and "gen" in {use.name for use in uses}:
+            doubts = (*doubts, *unread_values(generated.values, executed.rows, request))
         answer = Answer(
             question=request,
             text=generated.text,
@@ -167,9 +169,8 @@ class TAG:
             rows=executed.rows,
             steps=tuple(uses),
             retrieved=getattr(executed.query, "retrieved", None),
-            doubts=judged.doubts,
-            confidence=judged.confidence,
-            tables_confidence=judged.tables_confidence,
+            doubts=doubts,
+            tables_confidence=chance,
         )
         self._check(answer)
         return answer

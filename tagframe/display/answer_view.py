@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from tagframe.display.join_graph import join_graph
 from tagframe.display.markup import escaped, page, small, table
 from tagframe.display.results import Answered, Plan
 from tagframe.display.terminal import fitted
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _MAX_ROWS = 10
+_MAX_OTHER_ROWS = 5
 
 
 def answer_text(answer: Answered) -> str:
@@ -16,8 +22,8 @@ def answer_text(answer: Answered) -> str:
     lines += [f"values:   {answer.values!r}"] if answer.values else []
     lines += [f"metric:   {one}" for one in answer.metrics]
     lines += [f"assumed:  {one}" for one in answer.assumptions]
-    lines += [f"doubt:    {one}" for one in answer.doubts]
-    lines += [f"sure:     {answer.confidence:.0%} likely right"] if answer.confidence is not None else []
+    for doubt in answer.doubts:
+        lines += [f"doubt:    {doubt}", *([f"    {doubt.statement}"] if doubt.statement else [])]
     last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
     for position, step in enumerate(answer.steps):
         lines.append(str(step))
@@ -47,21 +53,32 @@ def answer_html(answer: Answered, plan: Plan | None) -> str:
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
     parts += [f"<p>metric: {escaped(str(one))}</p>" for one in answer.metrics]
     parts += [f"<p>assumed: {escaped(one)}</p>" for one in answer.assumptions]
-    parts += [f"<p>doubt: {escaped(str(one))}</p>" for one in answer.doubts]
-    parts.append(f'<pre style="white-space:pre-wrap">{highlighted(str(answer.query))}</pre>')
+    parts += [part for one in answer.doubts for part in _doubt(one)]
+    parts.append(_statement(str(answer.query)))
     parts += [small(line) for line in _stages(answer)]
-    rows = answer.rows.head(_MAX_ROWS)
-    names = [escaped(str(name)) for name in rows.columns]
-    cells = [[escaped(str(cell)) for cell in row] for row in rows.itertuples(index=False)]
-    parts.append(table(names, cells, words=set(names)) if names else "")
-    sure = "" if answer.confidence is None else f", {answer.confidence:.0%} likely right"
-    parts.append(
-        small(answer.made_of + sure + ("" if len(rows) == len(answer.rows) else f", the first {_MAX_ROWS} are shown"))
-    )
+    parts.append(_rows(answer.rows, _MAX_ROWS))
+    cut = "" if len(answer.rows) <= _MAX_ROWS else f", the first {_MAX_ROWS} are shown"
+    parts.append(small(answer.made_of + cut))
     if plan is not None and plan.steps:
         parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
     parts.append(small("; ".join(map(str, answer.steps))))
     return page("".join(parts))
+
+
+def _doubt(doubt: Any) -> list[str]:
+    """A doubt; with the other statement and its rows, if it has one."""
+    facts = f"<p>doubt: {escaped(str(doubt))}</p>"
+    return [facts] if doubt.rows is None else [facts, _statement(doubt.statement), _rows(doubt.rows, _MAX_OTHER_ROWS)]
+
+
+def _statement(sql: str) -> str:
+    return f'<pre style="white-space:pre-wrap">{highlighted(sql)}</pre>'
+
+
+def _rows(rows: pd.DataFrame, most: int) -> str:
+    names = [escaped(str(name)) for name in rows.columns]
+    cells = [[escaped(str(cell)) for cell in row] for row in rows.head(most).itertuples(index=False)]
+    return table(names, cells, words=set(names)) if names else ""
 
 
 def escaped_lines(text: str) -> str:

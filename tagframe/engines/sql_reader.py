@@ -267,6 +267,28 @@ class ReadStatement:
         known = [(one.alias_or_name, self._table_of(one)) for one in direct if self._entries[id(one)] is None]
         return [(alias, table) for alias, table in known if table is not None]
 
+    def sources(self, block: exp.Expr) -> Mapping[str, exp.Expr]:
+        """The tables and queries that a block reads directly, in the order of their joins, by their aliases."""
+        return self._sources(block)
+
+    def query_of(self, source: exp.Expr) -> exp.Expr | None:
+        """The query behind a source of a block, in FROM or in WITH; None for a table of the source."""
+        inside = self._entries.get(id(source)) if isinstance(source, exp.Table) else source
+        query: exp.Expr | None = None if inside is None else inside.this
+        return query
+
+    def columns_in(self, source: exp.Expr) -> set[str] | None:
+        """The names of the columns of a source of a block, as the engine compares them; None if they are not known."""
+        query = self.query_of(source)
+        if query is None:
+            known = self._table_of(source) if isinstance(source, exp.Table) else None
+            return None if known is None else {*known.columns}
+        while isinstance(query, exp.SetOperation | exp.Subquery):
+            query = query.this
+        if not isinstance(query, exp.Select) or any(item.is_star for item in query.expressions):
+            return None
+        return {self.fold(item.alias_or_name) for item in query.expressions}
+
     def read_columns(self) -> list[SourceColumn]:
         """The table columns that it names, each once."""
         columns = [self.source(node, block) for node, block in self.columns if id(node) not in self._aliases]

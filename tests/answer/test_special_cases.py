@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sqlite3
 from contextlib import closing
 
@@ -186,7 +185,7 @@ def test_an_answer_in_a_notebook(live, festival):
     assert "Two &lt;script&gt;\nlines" in html
     assert "<script" not in html
     assert html.count("<svg") == 1
-    assert re.search(r"12 rows of festival.directors, festival.films, \d+% likely right, the first 10 are shown", html)
+    assert "12 rows of festival.directors, festival.films, the first 10 are shown" in html
 
 
 def test_sources_of_groups_are_those_in_the_result(festival):

@@ -20,7 +20,7 @@ from tag_bench.answers.judgements import anything
 from tag_bench.answers.records import Record
 from tag_bench.records import read_records
 from tag_bench.server import Request, Server
-from tagframe.answer.doubts import Doubt
+from tagframe.answer import Doubt
 from tagframe.cli import main
 from tests.pipelines import bird
 
@@ -86,7 +86,7 @@ def test_every_question_is_run_scored_or_named(data):
     assert (records[42]["strict"], records[42]["strict_here"]) == (False, True)
     assert (records[81]["text"], records[81]["strict"], records[81]["answer"]) == ("Much alike.", None, None)
     assert "no recorded judgement covers 'Claim: a person born on {birthday} is an Aquarius'" in records[18]["error"]
-    assert (records[0]["assumptions"], records[0]["doubts"], records[0]["confidence"]) == ([], [], None)
+    assert (records[0]["assumptions"], records[0]["doubts"]) == ([], [])
     assert records[0]["warnings"] == []
     assert "1 of 6 rows of" in records[81]["warnings"][0]  # a tested school that is none of the schools
     assert report["missing"] == 0
@@ -108,7 +108,7 @@ def test_a_record_has_what_an_answer_says_of_itself(data):
     doubts = (Doubt("value", "no cell of schools.City is 'Atlantis'"),)
     answer = tf.Answer(question.text, "Two.", [np.int64(2), pd.NA], query, pd.DataFrame(), doubts=doubts)
     record = Record.of(question, "run").answered(question, answer)
-    assert (record.prediction, record.text, record.confidence) == ([2, None], "Two.", None)
+    assert (record.prediction, record.text) == ([2, None], "Two.")
     assert record.assumptions == ["closed ones are left out"]
     assert record.doubts == [{"reason": "value", "facts": "no cell of schools.City is 'Atlantis'"}]
 

@@ -1,0 +1,174 @@
+"""Alternatives: statements that differ from an answer's in one decision, and give other rows.
+
+They are made from the statement and the corpus alone, and run under the limits of the statement: all together for as
+long as it took, and at least a second. An alternative with the same rows says nothing, and is not shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tagframe.answer.generation import plain_rows, plain_value
+from tagframe.answer.guard import Reader
+from tagframe.answer.sql_tree import written
+from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
+
+if TYPE_CHECKING:
+    from tagframe.engines.sql_reader import ReadStatement
+
+LEAST_SECONDS = 1.0
+"""Alternatives may take so long together, however short the statement was."""
+_MOST_ROWS = 1_000
+"""So many rows of an alternative, beyond those of the statement, are read at most."""
+_DIGITS = 9
+"""Two numbers that are equal in so many digits are equal: sums depend on the order of their rows."""
+Reason = Literal[
+    "lacking", "repeated", "key", "match", "reading", "column", "database", "join", "value", "null", "total", "limit",
+    "tie", "empty", "unsure", "metric", "text",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One reason to doubt an answer: another statement with another result, or a fact about the answer.
+
+    Attributes:
+        reason: "repeated" (rows that a join repeats are added up several times), "key" (tables are joined by a part of
+            their key), "match" (rows without a match), "reading" (the model's own other reading), "column" (another
+            table has the column with other values), "database" (another database has these tables), "join" (another
+            key joins the tables, or they join by none), "value" (no cell has a value), "null" (values that are not
+            there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows out), "tie" (these rank like
+            the last one, or almost so), "lacking" (the tables lack what the question needs), "empty" (no rows, or only
+            NULL), "unsure" (LM functions could not judge some values), "metric" (a metric has two definitions, or is
+            not computed), "text" (the model's answer has a value that no row has).
+        facts: in a sentence.
+        statement: the other one; "" for a fact.
+        rows: its result; None for a fact.
+    """
+
+    reason: Reason
+    facts: str
+    statement: str = ""
+    rows: pd.DataFrame | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.facts
+
+    def to_dict(self, rows: int = 20) -> dict[str, Any]:
+        """The doubt as JSON values, with the first ``rows`` rows of the other statement."""
+        plain = {"reason": self.reason, "facts": self.facts}
+        if self.rows is None:
+            return plain
+        return {**plain, "statement": self.statement, "rows": self.rows.head(rows).to_dict("records")}
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A statement to compare with an answer's.
+
+    Attributes:
+        reason: see :class:`Doubt`.
+        words: what is so in the answer's statement; its difference is added.
+        sql: the other statement.
+        most: the most rows that are read of it; None for a few more than the answer has.
+    """
+
+    reason: Reason
+    words: str
+    sql: str
+    most: int | None = None
+
+
+class Comparison:
+    """Runs alternatives until their time is over.
+
+    Args:
+        rows: of the statement.
+        reader: that ran it.
+        seconds: that it took.
+    """
+
+    def __init__(self, rows: pd.DataFrame, reader: Reader, seconds: float) -> None:
+        self.rows, self.reader = rows, reader
+        self._end = time.monotonic() + min(max(seconds, LEAST_SECONDS), reader.limits.seconds)
+
+    def run(self, sql: str, most: int | None = None) -> pd.DataFrame | None:
+        """The rows of a statement; None if it cannot run, or the time is over."""
+        left = self._end - time.monotonic()
+        if left < 0.01:
+            return None
+        most = max(self.reader.limits.rows, len(self.rows) + _MOST_ROWS) if most is None else most
+        with suppress(CorpusError, SQLFailed, UnsafeSQL):
+            return self.reader.run(sql, replace(self.reader.limits, rows=most, seconds=left))
+        return None
+
+    def doubts(self, alternatives: Iterator[Alternative | Doubt]) -> Iterator[Doubt]:
+        """The alternatives with other rows, those of one result once; and the doubts among them."""
+        seen: list[pd.DataFrame] = []
+        reasons: set[str] = set()
+        with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
+            for one in alternatives:
+                if isinstance(one, Doubt):
+                    yield one
+                    continue
+                if one.reason == "match" and one.reason in reasons:
+                    continue  # of another table of the same join
+                other = self.run(one.sql, one.most)
+                if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
+                    continue
+                seen.append(other)
+                reasons.add(one.reason)
+                yield Doubt(one.reason, f"{one.words}{difference(self.rows, other)}", one.sql, other)
+
+
+def sql_of(statement: ReadStatement, reader: Reader) -> str:
+    """A changed statement as SQL of its engine."""
+    return written(statement.tree, reader.engine.dialect.name)
+
+
+def blocks(statement: ReadStatement) -> list[exp.Select]:
+    """All blocks of a statement, the outer ones first."""
+    return list(statement.tree.find_all(exp.Select))
+
+
+def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether two results have the same rows, in any order."""
+    return len(one) == len(other) and Counter(map(_rounded, plain_rows(one))) == Counter(
+        map(_rounded, plain_rows(other))
+    )
+
+
+def _rounded(row: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
+
+
+def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
+    """How another result differs, in a few words."""
+    if other.size == 1 and rows.size == 1:
+        return f"it would be {_shown(other.iat[0, 0])} instead of {_shown(rows.iat[0, 0])}"
+    if len(rows) != len(other):
+        return f"there would be {counted(len(other), 'row')} instead of {len(rows):,}"
+    changed = [
+        (new, old)
+        for new, old in zip(
+            sorted(map(_rounded, plain_rows(other)), key=repr),
+            sorted(map(_rounded, plain_rows(rows)), key=repr),
+            strict=True,
+        )
+        if new != old
+    ]
+    return f"{len(changed):,} of {len(rows):,} rows would differ"
+
+
+def _shown(cell: object) -> str:
+    plain = plain_value(cell)
+    return f"{plain:.10g}" if isinstance(plain, float) else str(plain)

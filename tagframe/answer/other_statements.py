@@ -1,0 +1,594 @@
+"""The statements that differ from an answer's in one decision, kind by kind (:mod:`tagframe.answer.alternatives`)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import pandas as pd
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, sql_of
+from tagframe.answer.cell_literals import cell_literals
+from tagframe.answer.generation import plain_rows
+from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql import has_functions
+from tagframe.answer.row_counts import Block, adding_blocks, unique_keys, with_views
+from tagframe.answer.sql_tree import (
+    column_of,
+    is_aggregate,
+    item_at,
+    named_items,
+    own_nodes,
+    without,
+    written,
+)
+from tagframe.corpus import TableProfile
+from tagframe.corpus.documents import identifier_words
+from tagframe.engines.sql_reader import ReadStatement, SourceColumn, TextTest
+from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
+from tagframe.joins import keys_between
+from tagframe.keys import KeyPair
+from tagframe.keys.inference import ACCEPTED
+from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.words import stem, words_in
+
+if TYPE_CHECKING:
+    from tagframe.answer.execution import Execution
+
+Found: TypeAlias = "Iterator[Alternative | Doubt]"
+
+CLOSE = 0.05
+"""Two scores of a model that differ by at most this may come in the other order when it is asked again."""
+LEAST_KEY = 0.3
+"""A pair of columns with a lower chance is no key."""
+_ALIKE = 0.8
+"""The least share of equal letters of a text that is taken for another spelling of one."""
+_MOST_CELLS = 5_000
+_MOST_TESTS = 12
+_LARGE_LIMIT = 200
+"""A larger LIMIT bounds the rows, and ranks nothing."""
+_ALL = frozenset({"each", "every", "all"})
+_NONE = frozenset({"zero", "0", "none", "no", "not", "without", "even", "includ", "per"}) | _ALL
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An answer's statement, and what is known of it.
+
+    Attributes:
+        execution: of the statement.
+        rows: its result.
+        question: that it answers, or "".
+        comparison: runs others.
+        reader: that ran it.
+    """
+
+    execution: Execution
+    rows: pd.DataFrame
+    question: str
+    comparison: Comparison
+    reader: Reader
+
+    def read(self) -> ReadStatement | None:
+        """The statement, read anew, so that its tree can be changed."""
+        return self.reader.read(self.execution.sql)
+
+    @cached_property
+    def statement(self) -> ReadStatement | None:
+        """The statement; its tree is not changed."""
+        return self.read()
+
+    @cached_property
+    def keys(self) -> Sequence[KeyPair]:
+        """The keys between the tables that it reads, faint ones too."""
+        ids, corpus = sorted(self.execution.tables), self.reader.corpus
+        return keys_between(corpus, ids, tables_around(corpus, ids)).keys if len(ids) > 1 else ()
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the question, without their endings."""
+        return frozenset(stem(word.text) for word in words_in(self.question)) | {
+            word.casefold() for word in self.question.split()
+        }
+
+    @cached_property
+    def select(self) -> exp.Select | None:
+        """The statement if it is one block over tables."""
+        tree = None if self.statement is None else self.statement.tree
+        return tree if isinstance(tree, exp.Select) and tree.args.get("from_") is not None else None
+
+    def sql(self, tree: exp.Expr) -> str:
+        """A tree as SQL of the engine."""
+        return written(tree, self.reader.engine.dialect.name)
+
+    def profile(self, id: str) -> TableProfile:
+        """A table of the corpus."""
+        return self.reader.corpus.profile(id)
+
+
+def alternatives(asked: Asked) -> Found:
+    """All kinds, the worst mistakes first."""
+    for kind in (repeated_rows, written_readings, matches, columns, databases, joins, values, nulls, totals, limits):
+        with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
+            yield from kind(asked)
+
+
+# --- rows that are counted twice --------------------------------------------------------------------------------------
+
+
+def repeated_rows(asked: Asked) -> Found:
+    """Joins by a part of a key; and rows of a table that a join repeats, each counted once."""
+    statement = asked.statement
+    if statement is None:
+        return
+    sql = with_views(asked.execution.sql, statement, asked.reader)
+    statement = asked.reader.read(sql) or statement
+    adding = adding_blocks(statement)
+    for position, block in enumerate(blocks(statement)):
+        if len(statement.sources(block)) > 1 and (new := asked.reader.read(sql)):
+            whole = Block(new, blocks(new)[position], asked.reader).join_whole(asked.keys)
+            if whole:
+                words = f"tables are joined by a part of their key; by all of it, {whole}, "
+                yield Alternative("key", words, sql_of(new, asked.reader))
+                return
+        for branch in ["", *Block(statement, block, asked.reader).branches()] if position in adding else []:
+            if (new := asked.reader.read(sql)) is None:
+                return
+            tables = Block(new, blocks(new)[position], asked.reader).count_once(branch)
+            if tables:
+                words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
+                yield Alternative("repeated", words, sql_of(new, asked.reader))
+
+
+# --- what the model wrote ---------------------------------------------------------------------------------------------
+
+
+def written_readings(asked: Asked) -> Found:
+    """The other readings that ``syn`` has written statements for."""
+    for words, sql in asked.execution.query.others:
+        if has_functions(sql):  # it would have to be paid for
+            yield Doubt(
+                "reading", f"it can be read otherwise, {words}; that statement asks a model, and was not run", sql
+            )
+        else:
+            yield Alternative("reading", f"it can be read otherwise, {words}: ", sql)
+
+
+# --- rows without a match ---------------------------------------------------------------------------------------------
+
+
+def matches(asked: Asked) -> Found:
+    """Rows without a match that a join drops where all are wanted, or keeps where none are spoken of."""
+    tree = asked.select
+    if tree is None or _is_cut(tree):
+        return
+    joins = tree.args.get("joins") or []
+    inner = [position for position, join in enumerate(joins) if _is_inner(join)]
+    if inner and (not asked.question or asked.words & _ALL):
+        yield from _with_unmatched(asked, tree, inner)
+    left = [join for join in joins if join.side == "LEFT" and join.args.get("on") is not None]
+    is_tested = any(isinstance(node.parent, exp.Is) for node in own_nodes(tree) if isinstance(node, exp.Null))
+    if left and not is_tested and asked.question and not asked.words & _NONE:
+        other = tree.copy()
+        for join in other.args["joins"]:
+            join.set("side", None if join.side == "LEFT" else join.side)
+        words = f"rows of {tree.args['from_'].this.name} without a match are there; without them, "
+        yield Alternative("match", words, asked.sql(other))
+
+
+def _with_unmatched(asked: Asked, tree: exp.Select, inner: Sequence[int]) -> Found:
+    """The first table's rows without a match, and those of the table of GROUP BY where that is the last one."""
+    last = tree.args["joins"][-1].this
+    ways = [("LEFT", inner, tree.args["from_"].this)]
+    group = tree.args.get("group")
+    by = set() if group is None else {key.table for key in group.find_all(exp.Column)}
+    if by == {last.alias_or_name} and inner[-1] == len(tree.args["joins"]) - 1:
+        ways.append(("RIGHT", inner[-1:], last))
+    used = {node.table for node in own_nodes(without(tree, "joins")) if isinstance(node, exp.Column)}
+    for side, positions, kept in ways:
+        if used and used <= {kept.alias_or_name} and not _star_counts(tree):
+            continue  # the join is there for the match alone
+        other = tree.copy()
+        for position in positions:
+            other.args["joins"][position].set("kind", None)
+            other.args["joins"][position].set("side", side)
+        on = tree.args["joins"][positions[-1]].args.get("on")
+        matched = (
+            [] if on is None else [one for one in on.find_all(exp.Column) if one.table not in ("", kept.alias_or_name)]
+        )
+        for node in _star_counts(other) if matched else []:
+            node.set("expressions", [matched[0].copy()])
+        yield Alternative("match", f"rows of {kept.name} without a match are left out; with them, ", asked.sql(other))
+
+
+def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
+    calls = [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.name.lower() == "count"]
+    return [node for node in calls if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
+
+
+def _is_cut(tree: exp.Select) -> bool:
+    """Whether groups or rows are left out by what they are compared with: HAVING, or LIMIT with ORDER BY."""
+    is_ranking = tree.args.get("order") is not None and tree.args.get("limit") is not None
+    return tree.args.get("having") is not None or is_ranking
+
+
+def _is_inner(join: exp.Join) -> bool:
+    has_test = join.args.get("on") is not None or join.args.get("using")
+    return bool(has_test) and not join.side and (join.kind or "INNER") == "INNER" and not join.method
+
+
+# --- other columns, tables, databases, keys ---------------------------------------------------------------------------
+
+
+def columns(asked: Asked) -> Found:
+    """Columns that another table with the same key has, too, with other values."""
+    statement = asked.statement
+    if statement is None:
+        return
+    names = {id: name for name, id in asked.reader.tables.items()}
+    used = {*asked.execution.tables}
+    homes = {asked.profile(id).database for id in used}
+    others = [asked.profile(id) for id in names if id not in used and asked.profile(id).database in homes]
+    for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
+        for other in others:
+            key = _shared_key(asked.profile(table), other, column)
+            if key and (new := asked.read()) and _takes_from(new, table, column, names[other.id], *key):
+                words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
+                yield Alternative("column", words, sql_of(new, asked.reader))
+
+
+def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
+    """The columns by which each row of a table has one of another that has a column of that name, too."""
+    theirs = {one.name.casefold(): one for one in other.for_prompts}
+    mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
+    own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
+    if mine is None or twin is None or twin.family != mine.family or column in own_keys:
+        return None
+    shared = [
+        (key, theirs[key.casefold()].name) for key in own_keys if key.casefold() in theirs and key.casefold() != "id"
+    ]
+    return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
+
+
+def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: str, theirs: str) -> bool:
+    """Read a column from another table instead, joined to the one that has it."""
+    places = [
+        (node, block) for node, block in new.columns if (one := new.source(node, block)) and one[:2] == (table, column)
+    ]
+    selects = {id(block) for _, block in places}
+    if len(selects) != 1 or not isinstance(block := places[0][1], exp.Select):
+        return False
+    (alias,) = {source.alias for node, block in places if (source := new.source(node, block))} or {""}
+    name = new.sources(block)[alias].alias_or_name
+    for node, _ in places:
+        is_item = node.parent is block
+        twin: exp.Expr = column_of(column, "twin")
+        node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
+    on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
+    table_node = exp.Table(
+        this=exp.to_identifier(other, quoted=True), alias=exp.TableAlias(this=exp.to_identifier("twin"))
+    )
+    block.append("joins", exp.Join(this=table_node, on=on, side="LEFT"))
+    return True
+
+
+def databases(asked: Asked) -> Found:
+    """The same tables of another database."""
+    statement = asked.statement
+    if statement is None:
+        return
+    used, names = {*asked.execution.tables}, {id: name for name, id in asked.reader.tables.items()}
+    read = {one[:2] for one in statement.read_columns()}
+    homes = {asked.profile(id).database for id in used}
+    for database in sorted({asked.profile(id).database for id in names} - homes) if len(homes) == 1 else []:
+        twins = {id: twin for id in used if (twin := f"{database}.{asked.profile(id).name}") in names}
+        has = {(id, column.name) for id, twin in twins.items() for column in asked.profile(twin).for_prompts}
+        if len(twins) < len(used) or not read <= has or not (new := asked.read()):
+            continue
+        for use in new.tables:
+            if use.entry is None and (id := asked.reader.tables.get(use.node.name)) in twins:
+                is_alone = not use.node.alias
+                if is_alone:
+                    use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
+                use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
+        yield Alternative("database", f"{database} has these tables, too; there, ", sql_of(new, asked.reader))
+
+
+def joins(asked: Asked) -> Found:
+    """Other keys between two tables: a likelier one, or one as likely that the question does not exclude."""
+    statement = asked.statement
+    for left, right in () if statement is None else statement.joined_columns():
+        if left.table == right.table:
+            continue
+        between = [key for key in asked.keys if key.tables == {left.table, right.table} and len(key.left_columns) == 1]
+        chance = max((key.score for key in between if _is_of(key, left, right)), default=0.0)
+        rivals = [key for key in between if not _is_of(key, left, right) and not key.signs]
+        best = max(rivals, key=lambda key: key.score, default=None)
+        is_faint = best is not None and chance < LEAST_KEY and best.score >= ACCEPTED
+        if best is not None and (is_faint or _is_role(asked, best, chance, left, right)):
+            new = asked.read()
+            if new is not None and _rejoined(new, left, right, best):
+                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key"
+                yield Alternative(
+                    "join", f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ", sql_of(new, asked.reader)
+                )
+        elif chance < LEAST_KEY and best is None and not _are_connected(asked, left, right):
+            yield Doubt(
+                "join", f"low-confidence key {left.table}.{left.column} = {right.table}.{right.column} ({chance:.0%})"
+            )
+
+
+def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
+    return {(key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])} == {left[:2], right[:2]}
+
+
+def _is_role(asked: Asked, key: KeyPair, chance: float, left: SourceColumn, right: SourceColumn) -> bool:
+    """Whether a key is as likely as the one that joins, to the same column, and the question names neither."""
+    if not asked.question or key.score < ACCEPTED or abs(key.score - chance) > CLOSE:
+        return False
+    ends = {left[:2], right[:2]}
+    if (key.right_table, key.right_columns[0]) not in ends:
+        return False
+    own = next(column for table, column in ends if (table, column) != (key.right_table, key.right_columns[0]))
+    mine, theirs = ({stem(word) for word in identifier_words(name)} for name in (own, key.left_columns[0]))
+    return not (mine ^ theirs) & asked.words
+
+
+def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: KeyPair) -> bool:
+    """Join two tables by another key."""
+    for one in new.equalities:
+        sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
+        if one.is_required and {side[:2] if side else None for side in sides} == {left[:2], right[:2]}:
+            for side, node in zip(sides, one.sides, strict=True):
+                assert side is not None
+                node.replace(column_of(key.columns_of(side.table)[0], side.alias))
+            return True
+    return False
+
+
+def _are_connected(asked: Asked, left: SourceColumn, right: SourceColumn) -> bool:
+    """Whether two columns refer to one and the same column, so that they may be equal."""
+    ends = [
+        {
+            (key.right_table, key.right_columns[0])
+            for key in asked.keys
+            if (key.left_table, key.left_columns[0]) == one[:2] and key.score >= LEAST_KEY
+        }
+        for one in (left, right)
+    ]
+    whole = [key for key in asked.keys if key.tables == {left.table, right.table} and len(key.left_columns) > 1]
+    in_part = any(
+        (left.column in key.columns_of(left.table)) and (right.column in key.columns_of(right.table)) for key in whole
+    )
+    return bool(ends[0] & ends[1]) or in_part or left.column.casefold() == right.column.casefold()
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def values(asked: Asked) -> Found:
+    """Texts that a column is compared with and that no cell has: the nearest cell instead."""
+    compared = [] if asked.statement is None else asked.statement.compared_columns()
+    names = {id: name for name, id in asked.reader.tables.items()}
+    for column, test in compared[:_MOST_TESTS]:
+        name = names.get(column.table)
+        if name is None or (is_there := _has_rows(asked, name, test)) is None:
+            return  # the table is too large to look, or gone
+        if is_there:
+            continue
+        facts = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
+        near = _nearest(asked, column, name, test.texts[0]) if len(test.texts) == 1 else None
+        other = None if near is None else _with_text(asked, test, near)
+        if other is None or (more := asked.comparison.run(other)) is None:
+            yield Doubt("value", facts)
+        else:
+            yield Doubt("value", f"{facts}; the nearest is {near!r}: with it, {_result(more)}", other, more)
+
+
+def _result(rows: pd.DataFrame) -> str:
+    return f"it would be {plain_rows(rows)[0][0]}" if rows.size == 1 else f"there would be {counted(len(rows), 'row')}"
+
+
+def _has_rows(asked: Asked, name: str, test: TextTest) -> bool | None:
+    one = exp.alias_(exp.Literal.number(1), "one")
+    select = exp.Select(expressions=[one]).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
+    rows = asked.comparison.run(asked.sql(select.where(_alone(test.test)).limit(1)))
+    return None if rows is None else len(rows) > 0
+
+
+def _alone(test: exp.Expr) -> exp.Expr:
+    """A comparison for its table alone, without the table's alias; its opposite if it excludes rows."""
+    alone = test.copy()
+    if isinstance(test, exp.NEQ):
+        alone = exp.EQ(this=alone.this, expression=alone.expression)
+    for node in alone.find_all(exp.Column):
+        node.set("table", None)
+    return alone
+
+
+def _nearest(asked: Asked, column: SourceColumn, name: str, text: str) -> str | None:
+    """The cell of a column that is most like a text."""
+    stored = cell_literals(asked.reader.corpus, asked.profile(column.table)).get(column.column)
+    if stored is not None and stored.complete:
+        cells = [value[1:-1].replace("''", "'") for value in stored.values if value.startswith("'")]
+    else:
+        cell = exp.alias_(column_of(column.column), "cell")
+        select = exp.Select(expressions=[cell]).from_(exp.Table(this=exp.to_identifier(name, quoted=True))).distinct()
+        rows = asked.comparison.run(asked.sql(select.limit(_MOST_CELLS)), _MOST_CELLS)
+        cells = [] if rows is None else [one for one in rows.iloc[:, 0] if isinstance(one, str)]
+    by_letters = {one.strip().casefold(): one for one in reversed(cells)}
+    wanted = text.strip("%").strip().casefold()
+    longer = [one for one in by_letters if len(wanted) > 2 and one.startswith(wanted)]
+    near = longer[:1] if len(longer) == 1 else difflib.get_close_matches(wanted, by_letters, 1, _ALIKE)
+    return by_letters[near[0]] if near else None
+
+
+def _with_text(asked: Asked, test: TextTest, text: str) -> str | None:
+    """The statement with another text in a comparison."""
+    if (new := asked.read()) is None:
+        return None
+    for one in new.text_tests:
+        if one.test.sql() == test.test.sql():
+            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string]:
+                literal.replace(exp.Literal.string(text))
+    return sql_of(new, asked.reader)
+
+
+def nulls(asked: Asked) -> Found:
+    """Averages of columns without a value in half of the rows or more: these as 0."""
+    tree = asked.select
+    if tree is None:
+        return
+    for call in [node for item in tree.expressions for node in item.find_all(exp.Anonymous)]:
+        column = call.expressions[0] if len(call.expressions) == 1 else None
+        if call.name.lower() != "avg" or not isinstance(column, exp.Column) or not is_aggregate(call):
+            continue
+        block = without(tree, "group", "having", "order", "limit", "offset", "distinct")
+        counts = [exp.Anonymous(this="count", expressions=[what]) for what in (exp.Star(), column.copy())]
+        block.set("expressions", [exp.alias_(count, f"n_{place}") for place, count in enumerate(counts)])
+        numbers = asked.comparison.run(asked.sql(block), 1)
+        rows, known = (0, 0) if numbers is None else numbers.iloc[0].tolist()
+        if rows < 2 or known * 2 > rows:
+            continue
+        other = tree.copy()
+        for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
+            zero = [column.copy(), exp.Literal.number(0)]
+            node.set("expressions", [exp.Anonymous(this="coalesce", expressions=zero)])
+        words = f"{rows - known:,} of {rows:,} rows have no value in {column.name}; as 0, "
+        yield Alternative("null", words, asked.sql(other))
+
+
+def totals(asked: Asked) -> Found:
+    """Rows that are the total of the others, among those that are added up."""
+    tree = asked.select
+    if tree is None or tree.args.get("joins") or asked.statement is None:
+        return
+    tables = asked.statement.known_tables(tree)
+    summed = [
+        node
+        for item in tree.expressions
+        for node in item.find_all(exp.Anonymous)
+        if node.name.lower() in ("sum", "total", "avg")
+    ]
+    sources = [asked.statement.source(call.expressions[0], tree) for call in summed if call.expressions]
+    if len(tables) != 1 or not sources or sources[0] is None:
+        return
+    ((alias, table),) = tables
+    literals = cell_literals(asked.reader.corpus, asked.profile(table.id))
+    tested = {column.column for column, _ in asked.statement.compared_columns()}
+    for column, known in literals.items():
+        if (
+            not known.complete
+            or not 4 <= len(known.values) <= 150
+            or known.digits
+            or known.types != ("TEXT",)
+            or column in tested
+        ):
+            continue
+        cells = asked.comparison.run(asked.sql(_sums(alias, tree, column, sources[0])), 200)
+        total = None if cells is None else _total_of(cells)
+        if total is not None:
+            other = tree.copy().where(exp.NEQ(this=column_of(column, alias), expression=exp.Literal.string(total)))
+            words = f"{column} {total!r} is the total of the others, and is added to them; without it, "
+            yield Alternative("total", words, asked.sql(other))
+            return
+
+
+def _sums(alias: str, tree: exp.Select, column: str, source: SourceColumn) -> exp.Select:
+    block = without(tree, "group", "having", "order", "limit", "offset", "distinct")
+    total = exp.Anonymous(this="sum", expressions=[column_of(source.column, alias)])
+    block.set("expressions", [exp.alias_(column_of(column, alias), "cell"), exp.alias_(total, "total")])
+    return block.group_by(column_of(column, alias))
+
+
+def _total_of(cells: pd.DataFrame) -> str | None:
+    """The cell whose sum is that of all others."""
+    sums = pd.to_numeric(cells.iloc[:, 1], errors="coerce").fillna(0.0)
+    whole = float(sums.sum())
+    is_total = (sums - whole / 2).abs() <= abs(whole) * 1e-6
+    if len(cells) < 4 or whole == 0 or is_total.sum() != 1 or (sums == 0).sum() * 2 > len(sums):
+        return None
+    cell = cells.iloc[:, 0][is_total].iloc[0]
+    return cell if isinstance(cell, str) else None
+
+
+# --- the end of a list ------------------------------------------------------------------------------------------------
+
+
+def limits(asked: Asked) -> Found:
+    """Rows that LIMIT leaves out: all of them where it ranks nothing, else those that rank like the last one."""
+    tree = asked.select
+    limit = None if tree is None else tree.args.get("limit")
+    if tree is None or limit is None or tree.args.get("offset") is not None:
+        return
+    if (
+        not isinstance(limit.expression, exp.Literal)
+        or limit.expression.this != str(len(asked.rows))
+        or not len(asked.rows)
+    ):
+        return
+    if len(asked.rows) > _LARGE_LIMIT and limit.expression.this not in asked.question.replace(",", ""):
+        whole = without(tree, "limit")
+        count = asked.comparison.run(f"SELECT count(*) AS n FROM ({asked.sql(without(whole, 'order'))}) AS counted", 1)
+        if count is not None and (n := int(count["n"].iloc[0])) > len(asked.rows):
+            words = f"LIMIT {len(asked.rows):,} leaves {n - len(asked.rows):,} of {n:,} rows out; without it, "
+            yield Alternative("limit", words, asked.sql(whole), n)
+        return
+    if tree.args.get("order") is not None and tree.args.get("distinct") is None:
+        yield from _ties(asked, tree)
+
+
+def _ties(asked: Asked, tree: exp.Select) -> Found:
+    rows, other, size = asked.rows, tree.copy(), len(asked.rows)
+    by_alias = named_items(tree)
+    for position, key in enumerate(tree.args["order"].expressions):
+        known = _ordered_by(key.this, tree.expressions, by_alias)
+        if known is None:
+            return
+        other.append("expressions", exp.alias_(known.copy(), f"order_{position}"))
+    further = size + 1000
+    other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
+    more = asked.comparison.run(asked.sql(other), further)
+    if more is None or len(more) <= size:
+        return
+    keys, cells = plain_rows(more.iloc[:, rows.shape[1] :]), plain_rows(more.iloc[:, : rows.shape[1]])
+    if _is_scored(asked) and len(keys[0]) == 1:
+        (here,), (there,) = keys[size - 1], keys[size]
+        if all(isinstance(score, float | int) for score in (here, there)) and 0 < abs(here - there) <= CLOSE:
+            yield Doubt("tie", f"the scores of rows {size:,} and {size + 1:,} are close: {here:.2f} and {there:.2f}")
+    behind = sum(key == keys[size - 1] for key in keys[size:])
+    equal = {row for row, key in zip(cells[size - 1 :], keys[size - 1 :], strict=True) if key == keys[size - 1]}
+    if len(equal) > 1:
+        whole = tree.copy()
+        whole.set("limit", exp.Limit(expression=exp.Literal.number(size + behind)))
+        more_than = "" if behind + size < further else "at least "
+        ties = counted(behind, "further row ties", "further rows tie")
+        with_ties = more.iloc[: size + behind, : rows.shape[1]]
+        yield Doubt("tie", f"{more_than}{ties} with row {size:,} in ORDER BY", asked.sql(whole), with_ties)
+
+
+def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str, exp.Expr]) -> exp.Expr | None:
+    """The expression of an entry of ORDER BY: itself, or the item of SELECT with its position or name."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        return item_at(key, items)
+    if isinstance(key, exp.Column) and not key.table:
+        return by_alias.get(key.name.casefold(), key)
+    has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
+    return None if has_alias else key
+
+
+def _is_scored(asked: Asked) -> bool:
+    """Whether a model's scores decide the order of the rows."""
+    sql = asked.execution.query.sql
+    statement = asked.reader.read(sql) if "sem_score" in sql else None
+    if statement is None or not isinstance(statement.tree, exp.Select):
+        return False
+    order, names = statement.tree.args.get("order"), named_items(statement.tree)
+    keys = [] if order is None else [names.get(key.this.name.casefold(), key.this) for key in order.expressions]
+    return any(node.name.lower() == "sem_score" for key in keys for node in key.find_all(exp.Anonymous))

@@ -1,0 +1,442 @@
+"""Rows that a join repeats and a statement adds up: the same statement in which each of them counts once.
+
+A block that joins a table to several rows of another one repeats the first table's rows ("fan-out"; two such joins are
+a "chasm trap"). Its sums, averages and counts of that table's columns are then too large, without a word. The rewritten
+block numbers the copies of each row within its group, and aggregates the first copy alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tagframe.answer.guard import Reader
+from tagframe.answer.sql_tree import (
+    column_of,
+    conjuncts,
+    group_keys,
+    is_aggregate,
+    is_grouped,
+    named_items,
+    own_nodes,
+    with_tables,
+    written,
+)
+from tagframe.corpus import TableProfile
+from tagframe.engines.sql_reader import ReadStatement, bare, first_tree
+from tagframe.keys import KeyPair
+from tagframe.keys.inference import ACCEPTED
+
+_ADD_UP = frozenset(
+    "avg corr count favg fsum mean median mode product quantile_cont quantile_disc stddev stddev_pop stddev_samp sum "
+    "total var_pop var_samp variance".split()
+)
+"""Aggregates whose result changes where rows are repeated."""
+_DEEP = 8
+"""Through how many nested queries a row is followed."""
+
+Column = tuple[str, str]
+"""A column of a block: the alias of its source, and its name, as the engine compares names."""
+Aliases = tuple[str, ...]
+
+
+def adding_blocks(statement: ReadStatement) -> list[int]:
+    """The positions, among the blocks of a statement, of those that add up rows of a join, also of one inside."""
+    blocks = enumerate(statement.tree.find_all(exp.Select))
+    return [position for position, block in blocks if any(map(adds_up, own_nodes(block)))]
+
+
+def adds_up(node: exp.Expr) -> bool:
+    """Whether it is an aggregate that repeated rows change."""
+    if not is_aggregate(node) or node.name.lower() not in _ADD_UP or isinstance(node.parent, exp.WithinGroup):
+        return False
+    return bool(node.expressions) and not isinstance(node.expressions[0], exp.Distinct)
+
+
+def with_views(sql: str, statement: ReadStatement, reader: Reader) -> str:
+    """A statement with the views that it reads as entries of its WITH, where the source knows what they are made of."""
+    if not adding_blocks(statement):
+        return sql
+    dialect, entries = reader.engine.dialect, list[exp.CTE]()
+    for name, id in reader.named(sql).items():
+        if unique_keys(reader.corpus.profile(id)):
+            continue
+        definition = reader.engine.definitions().get((reader.corpus.source_table(id), ""), "")
+        query = first_tree(reader.resolved(definition.strip().rstrip(";")), dialect.tree) if definition else None
+        if isinstance(query, exp.Select):
+            entries.append(exp.CTE(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))))
+    if not entries:
+        return sql
+    tree = statement.tree.copy()
+    tree.set("with_", exp.With(expressions=[*entries, *with_tables(tree)]))
+    return written(tree, dialect.name)
+
+
+@dataclass
+class Block:
+    """One block of a statement; its methods may change the tree, so that each change takes a statement read anew.
+
+    Attributes:
+        statement: of which it is a block.
+        select: the block.
+        reader: that runs the statement.
+        tables: the names of the tables whose rows were told apart.
+        added: the number of items that were added to queries inside.
+    """
+
+    statement: ReadStatement
+    select: exp.Select
+    reader: Reader
+    tables: set[str] = field(default_factory=set)
+    added: int = 0
+
+    @property
+    def sources(self) -> Mapping[str, exp.Expr]:
+        """The tables and queries that it reads, by alias."""
+        return self.statement.sources(self.select)
+
+    def count_once(self, branch: str = "") -> set[str]:
+        """Rewrite the block so that each row counts once in its aggregates.
+
+        Args:
+            branch: a source whose rows count where the block counts all rows; "" leaves such counts.
+
+        Returns:
+            The tables whose rows count once; none if there is nothing to rewrite, or it cannot be rewritten.
+        """
+        keys = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name))))
+        if keys is None or not self._stands_alone():
+            return set()
+        chosen = []
+        for call in [node for node in own_nodes(self.select) if adds_up(node)]:
+            aliases = self._added_up(call) or ((branch,) if branch and call.name.lower() == "count" else ())
+            if not aliases or not self._may_repeat(call, aliases, keys):
+                continue
+            rows = self._rows_of(call, aliases)
+            if rows is not None:
+                chosen.append((call, rows))
+        if chosen:
+            self._number_copies(keys, chosen)
+        return self.tables if chosen else set()
+
+    def branches(self) -> list[str]:
+        """The sources that are joined side by side, so that rows of each are repeated for those of another."""
+        if len(self.sources) < 3 or len(self._base()) < len(self.sources):
+            return []
+        reach = {alias: self.determined([], [alias]) for alias in self.sources}
+        if any(len(others) == len(self.sources) for others in reach.values()):
+            return []
+        return [alias for alias in reach if not any(alias in others for of, others in reach.items() if of != alias)]
+
+    def join_whole(self, keys: Sequence[KeyPair]) -> str:
+        """Complete the first join by a part of a key of several columns, where that part repeats rows of both sides.
+
+        Args:
+            keys: between the tables of the block.
+
+        Returns:
+            The whole key in words; "" if all joins are by whole keys.
+        """
+        tables, equal = self._base(), [*self.equal_columns()]
+        for (one, other), pairs in _by_sources(equal).items():
+            if (
+                one not in tables
+                or other not in tables
+                or self._is_unique(one, pairs, 0)
+                or self._is_unique(other, pairs, 1)
+            ):
+                continue
+            missing = _missing(tables[one], tables[other], pairs, keys, self.statement.fold)
+            missing = [
+                pair for pair in missing if not self._is_fixed(one, pair[0]) and not self._is_fixed(other, pair[1])
+            ]
+            if missing:
+                self._require(one, other, missing)
+                whole = [*pairs, *missing]
+                return " AND ".join(
+                    f"{tables[one].name}.{mine} = {tables[other].name}.{theirs}" for mine, theirs in whole
+                )
+        return ""
+
+    def _is_unique(self, alias: str, pairs: Sequence[tuple[str, str]], side: int) -> bool:
+        names = {pair[side] for pair in pairs}
+        return any({*map(self.statement.fold, key)} <= names for key in unique_keys(self._base()[alias]))
+
+    def _is_fixed(self, alias: str, name: str) -> bool:
+        """Whether a column has one value only, by WHERE."""
+        for part in conjuncts(self.select.args.get("where")):
+            is_one = isinstance(part, exp.EQ) and isinstance(part.expression, exp.Literal)
+            if is_one and self._column(part.this) == (alias, self.statement.fold(name)):
+                return True
+        return False
+
+    def _require(self, one: str, other: str, pairs: Sequence[tuple[str, str]]) -> None:
+        """Require further columns of two sources to be equal, where these are joined."""
+        later = max(one, other, key=[*self.sources].index)
+        join = next((join for join in self.select.args.get("joins") or [] if join.this is self.sources[later]), None)
+        names = {alias: source.alias_or_name for alias, source in self.sources.items()}
+        tests = [exp.EQ(this=column_of(a, names[one]), expression=column_of(b, names[other])) for a, b in pairs]
+        if join is not None and join.args.get("on") is not None:
+            join.set("on", exp.and_(join.args["on"], *tests, copy=False))
+        elif join is not None and join.args.get("using") and all(a == b for a, b in pairs):
+            join.set("using", [*join.args["using"], *(exp.to_identifier(a, quoted=True) for a, _ in pairs)])
+        else:
+            self.select.where(*tests, copy=False)
+
+    # --- columns ---
+
+    def alias_of(self, column: exp.Column) -> str:
+        """The source of the block that has a column; "" if that is not known."""
+        fold, sources = self.statement.fold, self.sources
+        if column.table:
+            return fold(column.table) if fold(column.table) in sources else ""
+        if len(sources) == 1:
+            return next(iter(sources))
+        columns = {alias: self.statement.columns_in(source) for alias, source in sources.items()}
+        if any(names is None for names in columns.values()):
+            return ""
+        has = [alias for alias, names in columns.items() if fold(column.name) in (names or ())]
+        return has[0] if has and (len(has) == 1 or self._is_shared(column.name)) else ""
+
+    def _is_shared(self, name: str) -> bool:
+        return any(name.casefold() in map(str.casefold, self._using(join)) for join in self.select.args["joins"])
+
+    def _using(self, join: exp.Join) -> list[str]:
+        """The names of the columns that USING, or a natural join, makes equal."""
+        names = [name.name for name in join.args.get("using") or []]
+        return names if join.method != "NATURAL" else [*(self.statement.columns_in(join.this) or ())]
+
+    def _column(self, node: exp.Expr | None) -> Column | None:
+        column = bare(node)
+        if not isinstance(column, exp.Column) or not (alias := self.alias_of(column)):
+            return None
+        return alias, self.statement.fold(column.name)
+
+    def equal_columns(self) -> Iterator[tuple[Column, Column]]:
+        """The pairs of columns that are equal in every row of the block."""
+        for one in self.statement.equalities:
+            if one.is_required and one.blocks[0] is self.select and one.blocks[1] is self.select:
+                left, right = map(self._column, one.sides)
+                if left and right:
+                    yield left, right
+        fold, before = self.statement.fold, list[str]()
+        joins = {id(join.this): join for join in self.select.args.get("joins") or []}
+        for alias, source in self.sources.items():
+            for name in self._using(joins[id(source)]) if id(source) in joins else []:
+                for other in before:
+                    if fold(name) in (self.statement.columns_in(self.sources[other]) or ()):
+                        yield (other, fold(name)), (alias, fold(name))
+                        break
+            before.append(alias)
+
+    def _base(self) -> dict[str, TableProfile]:
+        """The tables of the corpus that it reads directly, by alias."""
+        known = self.statement.known_tables(self.select)
+        return {self.statement.fold(alias): self.reader.corpus.profile(table.id) for alias, table in known}
+
+    def determined(self, columns: Collection[Column], whole: Collection[str] = ()) -> set[str]:
+        """The sources that have one row, at most, for given values of columns and rows of whole sources."""
+        fold, fixed, known = self.statement.fold, {*columns}, {*whole}
+        pairs, tables, size = [*self.equal_columns()], self._base(), -1
+        while size < len(fixed) + len(known):
+            size = len(fixed) + len(known)
+            for one, other in [*pairs, *(pair[::-1] for pair in pairs)]:
+                fixed |= {other} if one in fixed or one[0] in known else set()
+            for alias, table in tables.items():
+                mine = {name for of, name in fixed if of == alias}
+                known |= {alias} if any({*map(fold, key)} <= mine for key in unique_keys(table)) else set()
+        return known
+
+    # --- rows ---
+
+    def _stands_alone(self) -> bool:
+        """Whether the block can be put into another one: it names nothing of a block around it, and has no star."""
+        columns = [node for node in own_nodes(self.select) if isinstance(node, exp.Column)]
+        is_inside = self.select.parent_select is not None
+        if is_inside and any(column.table and not self.alias_of(column) for column in columns):
+            return False
+        if any(item.is_star for item in self.select.expressions) or self.select.args.get("from_") is None:
+            return False
+        parts = [*self.select.expressions, *map(self.select.args.get, ("group", "having", "order", "qualify"))]
+        return not any(part.find(exp.Query, exp.Window) for part in parts if isinstance(part, exp.Expr))
+
+    def _added_up(self, call: exp.Expr) -> Aliases:
+        """The sources whose values a call adds up; none for a count of rows, or if they are not known."""
+        aliases = [self.alias_of(column) for column in _values(call.expressions[0])]
+        return tuple(sorted({*aliases})) if all(aliases) else ()
+
+    def _may_repeat(self, call: exp.Expr, aliases: Aliases, keys: Sequence[exp.Expr]) -> bool:
+        """Whether rows of the sources may be repeated in a group, and are not all that a group has."""
+        is_nested = any(self.statement.query_of(self.sources[alias]) is not None for alias in aliases)
+        if not is_nested and self.determined([], aliases) >= {*self.sources}:
+            return False
+        columns = [column for column in map(self._column, keys) if column]
+        for part in conjuncts(self.select.args.get("where")):
+            if (
+                isinstance(part, exp.EQ)
+                and isinstance(part.expression, exp.Literal)
+                and (one := self._column(part.this))
+            ):
+                columns.append(one)
+        # One row in each group: then those that are joined to it are counted.
+        return call.name.lower() != "count" or not {*aliases} <= self.determined(columns)
+
+    def _rows_of(self, call: exp.Expr, aliases: Aliases) -> list[exp.Expr] | None:
+        """Expressions that tell the rows apart that a call adds up."""
+        found: list[exp.Expr] = []
+        for alias in aliases:
+            values = [column for column in _values(call.expressions[0]) if self.alias_of(column) == alias]
+            rows = self._rows(alias, {self.statement.fold(column.name) for column in values}, _DEEP)
+            if rows is None:
+                return None
+            found += rows
+        return found
+
+    def _rows(self, alias: str, names: Collection[str], deep: int) -> list[exp.Expr] | None:
+        """Columns that tell the rows of a source apart, as far as its columns of these names depend on them."""
+        source = self.sources[alias]
+        query = self.statement.query_of(source)
+        if query is None:
+            table = self._base().get(alias)
+            columns = () if table is None else (*unique_keys(table), _all_columns(table))[0]
+            if table is not None:
+                self.tables.add(table.name)
+            return [column_of(name, source.alias_or_name) for name in columns] or None
+        if not isinstance(query, exp.Select) or any(item.is_star for item in query.expressions) or deep == 0:
+            return None
+        inner = Block(self.statement, query, self.reader, self.tables, self.added)
+        rows = inner._rows_behind(names, deep - 1)
+        self.added = inner.added
+        return None if rows is None else [column_of(name, source.alias_or_name) for name in rows]
+
+    def _rows_behind(self, names: Collection[str], deep: int) -> list[str] | None:
+        """The names of items of this block that tell the rows behind its items of these names apart."""
+        fold, items = self.statement.fold, self.select.expressions
+        if self.select.args.get("distinct") is not None:
+            return [item.alias_or_name for item in items]
+        if is_grouped(self.select):
+            self.tables |= {table.name for table in self._base().values()}
+            rows = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name))))
+            return None if rows is None else [self._add_item(row) for row in rows]
+        behind: dict[str, set[str]] = {}
+        for item in items:
+            for column in item.find_all(exp.Column) if fold(item.alias_or_name) in names else ():
+                behind.setdefault(self.alias_of(column), set()).add(fold(column.name))
+        found = [self._rows(alias, columns, deep) if alias else None for alias, columns in behind.items()]
+        if any(rows is None for rows in found):
+            return None
+        return [self._add_item(row) for rows in found for row in rows or ()]
+
+    def _add_item(self, row: exp.Expr) -> str:
+        self.added += 1
+        self.select.append("expressions", exp.alias_(row.copy(), f"row_{self.added}"))
+        return f"row_{self.added}"
+
+    # --- the new block ---
+
+    def _number_copies(self, keys: Sequence[exp.Expr], chosen: Sequence[tuple[exp.Expr, Sequence[exp.Expr]]]) -> None:
+        """Put the rows of the block into a query of their own, which numbers the copies of each."""
+        block, inner = self.select, exp.Select()
+        for place, (call, rows) in enumerate(chosen):
+            value = call.expressions[0]
+            value = exp.Literal.number(1) if isinstance(value, exp.Star) else value
+            window = exp.Window(
+                this=exp.Anonymous(this="row_number"),
+                partition_by=[one.copy() for one in (*keys, *rows, value)],
+            )
+            inner.append("expressions", exp.alias_(window, f"copy_{place}"))
+            first = exp.EQ(this=column_of(f"copy_{place}", "once"), expression=exp.Literal.number(1))
+            only = exp.Case(ifs=[exp.If(this=first, true=value.copy())])
+            call.set("expressions", [only, *call.expressions[1:]])
+        self._rename_columns(inner)
+        for clause in ("from_", "joins", "where"):
+            inner.set(clause, block.args.get(clause))
+            block.set(clause, None)
+        block.set("from_", exp.From(this=inner.subquery("once")))
+
+    def _rename_columns(self, inner: exp.Select) -> None:
+        """Let the clauses that remain read the items of the inner query."""
+        block, names = self.select, dict[str, str]()
+        items = named_items(block)
+        clauses = [*block.expressions, *filter(None, map(block.args.get, ("group", "having", "order")))]
+        for column in [node for clause in clauses for node in [clause, *own_nodes(clause)]]:
+            if not isinstance(column, exp.Column) or column.table == "once":
+                continue
+            is_key = column.find_ancestor(exp.Group) is not None and self.alias_of(column)
+            if (
+                not column.table
+                and column.name.casefold() in items
+                and not is_key
+                and column.find_ancestor(exp.Group, exp.Having, exp.Order)
+            ):
+                continue
+            if (name := names.get(column.sql())) is None:
+                name = names[column.sql()] = f"value_{len(names)}"
+                inner.append("expressions", exp.alias_(column.copy(), name))
+            new: exp.Expr = column_of(name, "once")
+            column.replace(
+                exp.alias_(new, column.name, quoted=True)
+                if column.parent is block and column.arg_key == "expressions"
+                else new
+            )
+
+
+def _by_sources(equal: Sequence[tuple[Column, Column]]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """The pairs of equal columns by their two sources."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for one, other in equal:
+        (a, mine), (b, theirs) = sorted([one, other])
+        if a != b:
+            found.setdefault((a, b), []).append((mine, theirs))
+    return found
+
+
+def _missing(
+    one: TableProfile,
+    other: TableProfile,
+    pairs: Sequence[tuple[str, str]],
+    keys: Sequence[KeyPair],
+    fold: Callable[[str], str],
+) -> list[tuple[str, str]]:
+    """The pairs of columns that a key of several columns has beside these; none if they are no part of one."""
+    for key in keys:
+        if key.signs or key.tables != {one.id, other.id} or len(key.left_columns) < 2 or key.score < ACCEPTED:
+            continue
+        sides = list(zip(key.columns_of(one.id), key.columns_of(other.id), strict=True))
+        if {*pairs} < {(fold(mine), fold(theirs)) for mine, theirs in sides}:
+            return [(mine, theirs) for mine, theirs in sides if (fold(mine), fold(theirs)) not in pairs]
+    for table, rest, side in ((other, one, 1), (one, other, 0)):
+        names, own = {pair[side] for pair in pairs}, {fold(column.name): column.name for column in rest.for_prompts}
+        lacks = [name for name in table.primary_key if fold(name) not in names]
+        if names < {*map(fold, table.primary_key)} and lacks and all(fold(name) in own for name in lacks):
+            return [(own[fold(name)], name) if side else (name, own[fold(name)]) for name in lacks]
+    return []
+
+
+def _values(value: exp.Expr) -> Iterator[exp.Column]:
+    """The columns whose values an expression may give: not those that only decide which one."""
+    if isinstance(value, exp.Column):
+        yield value
+    elif isinstance(value, exp.Case):
+        results = [one.args.get("true") for one in value.args.get("ifs") or []] + [value.args.get("default")]
+        yield from (column for one in results if one is not None for column in _values(one))
+    elif isinstance(value, exp.Anonymous) and value.name.lower() in ("iif", "if") and len(value.expressions) == 3:
+        yield from (column for one in value.expressions[1:] for column in _values(one))
+    else:
+        yield from (column for one in value.iter_expressions() for column in _values(one))
+
+
+def unique_keys(table: TableProfile) -> list[tuple[str, ...]]:
+    """Sets of columns of which each row has other values, as declared or counted, the smallest first."""
+    shown = table.for_prompts
+    keys = [table.primary_key] if table.primary_key and {*table.primary_key} <= {one.name for one in shown} else []
+    if not table.estimated:
+        keys += [(one.name,) for one in shown if one.rows and one.rows > 1 and one.distinct == one.rows]
+    return sorted(dict.fromkeys(keys), key=len)
+
+
+def _all_columns(table: TableProfile) -> tuple[str, ...]:
+    """All columns, for tables without a known key; none if some of them may not be read."""
+    return () if len(table.for_prompts) < len(table.columns) else tuple(column.name for column in table.columns)

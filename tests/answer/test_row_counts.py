@@ -1,0 +1,144 @@
+"""Rows that a join repeats: statements that count them twice are doubted, with the right number beside."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.answer.alternatives import same_rows
+from tagframe.answer.doubts import repeats_of
+from tagframe.answer.steps import driver
+from tagframe.operators import run
+
+SHOP = """
+CREATE TABLE client (client_id integer PRIMARY KEY, name text, credit integer);
+CREATE TABLE sale (sale_id integer PRIMARY KEY, client_id integer REFERENCES client, region text, amount integer);
+CREATE TABLE line (line_id integer PRIMARY KEY, sale_id integer REFERENCES sale, item text, price integer);
+CREATE TABLE visit (visit_id integer PRIMARY KEY, client_id integer REFERENCES client, minutes integer);
+CREATE TABLE roster (team text, year integer, wins integer, PRIMARY KEY (team, year));
+CREATE TABLE pay (player text, team text, year integer, salary integer, PRIMARY KEY (player, year));
+INSERT INTO client VALUES (1, 'Ann', 50), (2, 'Bo', 70), (3, 'Cy', 10);
+INSERT INTO sale VALUES (1, 1, 'north', 100), (2, 1, 'north', 200), (3, 2, 'south', 400), (4, 3, 'south', 40);
+INSERT INTO line VALUES (1, 1, 'pen', 50), (2, 1, 'ink', 30), (3, 1, 'cap', 20), (4, 2, 'pen', 150), (5, 2, 'ink', 50),
+  (6, 3, 'pen', 400), (7, 4, 'cap', 15), (8, 4, 'ink', 25);
+INSERT INTO visit VALUES (1, 1, 5), (2, 1, 15), (3, 1, 10), (4, 2, 60), (5, 3, 20), (6, 3, 30);
+INSERT INTO roster VALUES ('A', 2001, 9), ('A', 2002, 7), ('A', 2003, 3), ('B', 2001, 4), ('B', 2002, 6);
+INSERT INTO roster VALUES ('B', 2003, 1);
+INSERT INTO pay VALUES ('x', 'A', 2001, 10), ('x', 'A', 2002, 20), ('y', 'B', 2002, 30), ('z', 'A', 2003, 40);
+"""
+VIEWS = """
+CREATE VIEW sold AS SELECT s.sale_id, s.region, s.amount, l.price FROM sale s JOIN line l ON l.sale_id = s.sale_id;
+CREATE VIEW sales_of AS SELECT sale_id, client_id, region, amount FROM sale;
+"""
+TWICE = [
+    (
+        "SELECT region, sum(amount) AS t FROM sale JOIN line USING (sale_id) GROUP BY region ORDER BY region",
+        [["north", 300], ["south", 440]],
+    ),
+    (
+        "SELECT s.region, avg(s.amount) AS t FROM sale s JOIN line l ON l.sale_id = s.sale_id "
+        "GROUP BY s.region ORDER BY 1",
+        [["north", 150], ["south", 220]],
+    ),
+    ("SELECT count(s.sale_id) AS n FROM sale s, line l WHERE l.sale_id = s.sale_id", [[4]]),
+    ("SELECT sum(s.amount) AS t FROM line l JOIN sale s ON l.sale_id = s.sale_id WHERE l.price >= 30", [[700]]),
+    (
+        "SELECT sum(s.amount) AS t, sum(l.price) AS p FROM sale s LEFT JOIN line l ON l.sale_id = s.sale_id",
+        [[740, 740]],
+    ),
+    (
+        "SELECT c.name, sum(s.amount) AS t, sum(v.minutes) AS m FROM client c JOIN sale s ON s.client_id = c.client_id "
+        "JOIN visit v ON v.client_id = c.client_id GROUP BY c.name ORDER BY c.name",
+        [["Ann", 300, 30], ["Bo", 400, 60], ["Cy", 40, 50]],
+    ),
+    (
+        "SELECT c.name, count(s.sale_id) AS sales, count(v.visit_id) AS visits FROM client c JOIN "
+        "sale s USING (client_id) "
+        "JOIN visit v USING (client_id) GROUP BY c.name ORDER BY c.name",
+        [["Ann", 2, 3], ["Bo", 1, 1], ["Cy", 1, 2]],
+    ),
+    (
+        "SELECT sum(c.credit) AS t FROM client c JOIN sale s ON s.client_id = c.client_id JOIN "
+        "line l ON l.sale_id = s.sale_id",
+        [[130]],
+    ),
+    (
+        "WITH j AS (SELECT s.region, s.amount FROM sale s JOIN line l ON l.sale_id = s.sale_id) "
+        "SELECT region, sum(amount) AS t FROM j GROUP BY region ORDER BY region",
+        [["north", 300], ["south", 440]],
+    ),
+    ("SELECT avg(j.a) AS t FROM (SELECT s.amount AS a FROM sale s JOIN line l ON l.sale_id = s.sale_id) AS j", [[185]]),
+    (
+        "WITH t AS (SELECT client_id, sum(amount) AS total FROM sale GROUP BY client_id) "
+        "SELECT sum(t.total) AS t FROM t JOIN visit v ON v.client_id = t.client_id",
+        [[740]],
+    ),
+    (
+        "SELECT s.region, sum(s.amount) AS t FROM sale s JOIN line l ON l.sale_id = s.sale_id GROUP BY s.region "
+        "HAVING sum(s.amount) > 400 ORDER BY t DESC",
+        [["south", 440]],
+    ),
+    (
+        "SELECT sum(CASE WHEN l.item <> 'cap' THEN s.amount END) AS t FROM sale s JOIN line l ON l.sale_id = s.sale_id",
+        [[740]],
+    ),
+    ("SELECT sum(p.salary) AS t FROM pay p JOIN roster r ON r.team = p.team", [[100]]),
+    (
+        "SELECT r.year, sum(p.salary) AS t FROM pay p JOIN roster r ON p.team = r.team GROUP BY r.year ORDER BY r.year",
+        [[2001, 10], [2002, 50], [2003, 40]],
+    ),
+    ("SELECT sum(amount) AS t FROM sold", [[740]]),
+    ("SELECT region, avg(amount) AS t FROM sold GROUP BY region ORDER BY region", [["north", 150], ["south", 220]]),
+    ("SELECT sum(v.amount) AS t FROM sales_of v JOIN line l ON l.sale_id = v.sale_id", [[740]]),
+]
+ONCE = [
+    "SELECT region, sum(amount) AS t FROM sale GROUP BY region",
+    "SELECT s.region, sum(l.price) AS t, count(*) AS n FROM sale s JOIN line l ON l.sale_id = "
+    "s.sale_id GROUP BY s.region",
+    "SELECT c.name, count(*) AS n FROM client c JOIN sale s USING (client_id) GROUP BY c.name",
+    "SELECT c.name, count(c.client_id) AS n FROM client c JOIN sale s USING (client_id) GROUP BY c.client_id, c.name",
+    "SELECT count(DISTINCT s.sale_id) AS n FROM sale s JOIN line l ON l.sale_id = s.sale_id",
+    "SELECT max(s.amount) AS n FROM sale s JOIN line l ON l.sale_id = s.sale_id",
+    "SELECT sum(l.price * s.amount) AS n FROM sale s JOIN line l ON l.sale_id = s.sale_id",
+    "SELECT sum(p.salary) AS t FROM pay p JOIN roster r ON r.team = p.team AND r.year = p.year",
+    "SELECT sum(p.salary) AS t FROM pay p JOIN roster r ON r.team = p.team WHERE r.year = 2002 AND p.year = 2002",
+    "SELECT avg(n) AS n FROM (SELECT sale_id, count(*) AS n FROM line GROUP BY sale_id) AS counts",
+]
+FRAMES = ["client", "sale", "line", "visit", "roster", "pay"]
+
+
+@pytest.fixture(params=["sqlite", "frames", "duckdb", "postgres"])
+def shop(request, tmp_path):
+    """The same tables in four engines; views where a source has them."""
+    path = tmp_path / "shop.sqlite"
+    with sqlite3.connect(path) as file:
+        file.executescript(SHOP + VIEWS)
+        frames = {name: pd.read_sql(f"SELECT * FROM {name}", file) for name in FRAMES}
+    file.close()
+    if request.param == "sqlite":
+        return tf.open_corpus(path)
+    if request.param == "postgres":
+        return tf.open_corpus(request.getfixturevalue("database")(SHOP + VIEWS))
+    return tf.open_corpus(frames, engine="duckdb") if request.param == "duckdb" else tf.open_corpus(frames)
+
+
+def doubts(corpus, sql):
+    return repeats_of(run(tf.exec_sql(corpus).steps(sql), driver(), "test"))
+
+
+def test_rows_that_are_counted_twice_are_doubted_with_the_right_number(shop):
+    names = {profile.name for profile in shop.profiles}
+    for sql, right in TWICE:
+        if ("sold" in sql and "sold" not in names) or ("sales_of" in sql and "sales_of" not in names):
+            continue
+        told = doubts(shop, sql)
+        wanted = pd.DataFrame(right)
+        assert any(same_rows(one.rows.set_axis(wanted.columns, axis=1), wanted) for one in told), (sql, told)
+
+
+def test_rows_that_are_counted_once_are_not_doubted(shop):
+    for sql in ONCE:
+        assert doubts(shop, sql) == (), sql
