@@ -147,7 +147,7 @@ class ComputedStore:
     Shared by a corpus and its subsets; safe to use from several threads.
 
     Args:
-        catalogue: keeps the facts; None to keep them in memory only.
+        catalogue: keeps the facts; None to keep the last one of each kind and name in memory only.
         whole: the number of tables in the catalogue's corpus.
     """
 
@@ -170,7 +170,9 @@ class ComputedStore:
             kind, name, state: as for :meth:`put`.
             read: makes the fact from its text.
         """
-        found = self.get_all(kind, [state]).get(state)
+        with self._lock:
+            last, found = self._known.get((kind, name), ("", None))
+        found = found if last == state else self.get_all(kind, [state]).get(state)
         if found is None:
             return None
         try:
@@ -222,11 +224,6 @@ class ComputedStore:
             warn(f"{message}: {error}", CatalogueWarning)
             self._catalogue = None if is_last else self._catalogue
             return otherwise
-
-    @property
-    def are_kept(self) -> bool:
-        """Whether facts are kept after this process ends."""
-        return self._catalogue is not None
 
     def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
         """Whether arrays of these tables are kept: only for all tables of the catalogue, not for a selection."""

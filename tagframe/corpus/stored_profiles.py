@@ -279,8 +279,9 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         profile: of the table.
         text: its :func:`columns_text`, if known.
     """
-    if profile.stored is not None:
-        return str(profile.stored.digest)
+    known: str | None = profile.__dict__.get("_digest")
+    if profile.stored is not None or known is not None:
+        return str(known if profile.stored is None else profile.stored.digest)
     keys = [
         [*map(str, vars(key).values())]
         for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)
@@ -289,7 +290,8 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         profile.database, profile.name, profile.rows, profile.description, profile.primary_key, keys
     ]  # fmt: skip
     text = columns_text(profile) if text is None else text
-    return _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
+    profile.__dict__["_digest"] = digest = _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
+    return digest
 
 
 def _md5(data: bytes) -> str:
