@@ -171,19 +171,19 @@ class ComputedStore:
             read: makes the fact from its text.
         """
         with self._lock:
-            last, found = self._known.get((kind, name), ("", None))
-        found = found if last == state else self.get_all(kind, [state]).get(state)
-        if found is None:
+            last, text = self._known.get((kind, name), ("", None))
+        text = text if last == state else self.get_all(kind, [state]).get(state)
+        if text is None:
             return None
         try:
-            fact = read(found)
+            fact = read(text)
         except BROKEN as error:
             warn(
                 f"{kind} of {name} are computed again: they are damaged in the catalogue ({error})",
                 CatalogueWarning,
             )
             return None
-        self._remember(kind, name, state, found)
+        self._remember(kind, name, state, text)
         return fact
 
     def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:

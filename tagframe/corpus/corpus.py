@@ -104,8 +104,8 @@ class Corpus(Displayable):
         Raises:
             InvalidArgument: two profiles have the same id.
         """
-        self._found = tuple(sorted(profiles, key=lambda profile: profile.id))
-        ids = [profile.id for profile in self._found]
+        self._unannotated = tuple(sorted(profiles, key=lambda profile: profile.id))
+        ids = [profile.id for profile in self._unannotated]
         if len(set(ids)) < len(ids):
             twice = sorted({one for one, other in pairwise(ids) if one == other})
             raise InvalidArgument(f"table ids must be unique; several profiles have {', '.join(map(repr, twice))}")
@@ -149,7 +149,7 @@ class Corpus(Displayable):
             "followed": self._followed,
             "changes": self._changes,
         }
-        return self._of(self._found, self._origins, **{**same, **changed})
+        return self._of(self._unannotated, self._origins, **{**same, **changed})
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -163,7 +163,7 @@ class Corpus(Displayable):
     def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         facts, known = self._facts.facts, self._applied
         if known is None or known[0] is not facts:
-            profiles = with_private(facts.applied(self._found), facts.private)
+            profiles = with_private(facts.applied(self._unannotated), facts.private)
             known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
         return known[1], known[2]
 
@@ -204,12 +204,12 @@ class Corpus(Displayable):
         view = lists.view_of(self.profiles)
         if view is None:
             return self
-        origins = view.origins(self._found, self._origins)
+        origins = view.origins(self._unannotated, self._origins)
         before = {id(origin.engine) for origin in self._origins.values()}
         shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
         warn_of_computed(*filter(None, shrunk.values()))
         return self._of(
-            view.profiles(self._found),
+            view.profiles(self._unannotated),
             origins,
             problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
             vectors=VectorStore(),
@@ -696,12 +696,12 @@ class Corpus(Displayable):
             return known
         wanted = str(id).casefold()
         for nameable in ("id", "name"):
-            found = [profile for profile in self.profiles if getattr(profile, nameable).casefold() == wanted]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                ids = ", ".join(repr(profile.id) for profile in found)
-                raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
+            matches = [profile for profile in self.profiles if getattr(profile, nameable).casefold() == wanted]
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                ids = ", ".join(repr(profile.id) for profile in matches)
+                raise TableNotFound(f"{id!r} is the name of {len(matches)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
         raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
@@ -772,8 +772,8 @@ class Corpus(Displayable):
         Raises:
             TableNotFound: an id that is not here.
         """
-        found = {profile.id: profile for profile in self._found}
-        chosen = {id: found[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
+        profiles = {profile.id: profile for profile in self._unannotated}
+        chosen = {id: profiles[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
         origins = {id: self._origins[id] for id in chosen if id in self._origins}
         return self._of(chosen.values(), origins, is_whole=self._is_whole and len(chosen) == len(self))
 
@@ -784,10 +784,10 @@ class Corpus(Displayable):
             InvalidArgument: both have a table with the same id.
         """
         return self._of(
-            [*self._found, *other._found],
+            [*self._unannotated, *other._unannotated],
             {**self._origins, **other._origins},
             problems=(*self._problems, *other._problems),
-            facts=self._facts.union(other._facts, (profile.id for profile in other._found)),
+            facts=self._facts.union(other._facts, (profile.id for profile in other._unannotated)),
             part=self._part or other._part,
         )
 
@@ -808,7 +808,7 @@ class Corpus(Displayable):
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._found:
+        for profile in self._unannotated:
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
@@ -827,9 +827,9 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
         corpus: with the tables.
         tables: id in the plan → id of the table.
     """
-    found = corpus.subset(tables.values())
+    subset = corpus.subset(tables.values())
     profiles = [corpus.profile(table) for table in tables.values()]
-    origins = {id: found._origins[table] for id, table in tables.items() if table in found._origins}
+    origins = {id: subset._origins[table] for id, table in tables.items() if table in subset._origins}
     renamed = [replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)]
     return corpus._of(renamed, origins, under=corpus._under)
 

@@ -181,8 +181,8 @@ def _primary(schema: exp.Schema) -> tuple[str, ...]:
 def _foreign_keys(node: exp.Expression) -> Iterator[ForeignKey]:
     from sqlglot import exp
 
-    for found in node.find_all(exp.ForeignKey):
-        yield _reference(tuple(part.name for part in found.expressions), found.args["reference"])
+    for key in node.find_all(exp.ForeignKey):
+        yield _reference(tuple(part.name for part in key.expressions), key.args["reference"])
     for column in node.find_all(exp.ColumnDef):
         for reference in column.find_all(exp.Reference):
             yield _reference((column.name,), reference)
