@@ -43,7 +43,6 @@ from tagframe.version import __version__
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tagframe.agents.schemas import Format
     from tagframe.agents.tools import Tools
     from tagframe.answer.annotating import Annotated
     from tagframe.answer.checked_keys import CheckedKeys
@@ -551,40 +550,20 @@ class Corpus(Displayable):
             model = get_lm()
             return quoted(self, model) if quote else checked(self, model)
 
-    @overload
     def tools(
         self,
         *,
-        format: None = ...,
-        ask: bool = ...,
-        learn: bool = ...,
-        budget: Budget | float | None = ...,
-        to: str | PathLike[str] | None = ...,
-    ) -> Tools: ...
-    @overload
-    def tools(
-        self,
-        *,
-        format: Format,
-        ask: bool = ...,
-        learn: bool = ...,
-        budget: Budget | float | None = ...,
-        to: str | PathLike[str] | None = ...,
-    ) -> list[dict[str, Any]]: ...
-    def tools(
-        self,
-        *,
-        format: Format | None = None,
         ask: bool = False,
         learn: bool = False,
         budget: Budget | float | None = None,
         to: str | PathLike[str] | None = None,
-    ) -> Tools | list[dict[str, Any]]:
+    ) -> Tools:
         """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
 
         Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
-        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it.
-        Tools never write to a source, and never show cells of private columns.
+        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it;
+        ``tools.schemas("openai")`` describes them in the format of a provider's API. Tools never write to a source, and
+        never show cells of private columns.
 
         >>> import pandas as pd, tagframe as tf
         >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
@@ -594,7 +573,6 @@ class Corpus(Displayable):
         [[2]]
 
         Args:
-            format: "openai" or "anthropic" returns a list of dictionaries in the format of that provider's API instead.
             ask: add a tool that has the configured model answer a question; it needs a budget.
             learn: add a tool that keeps a statement as the answer to a question.
             budget: the limit on the model's cost, for all calls of all tools together; a number is in dollars. Without
@@ -602,14 +580,13 @@ class Corpus(Displayable):
             to: a folder in which tools may write new Parquet files; without it, they write none.
 
         Raises:
-            InvalidArgument: an unknown format, ``ask`` without a budget, or ``to`` is not a folder.
+            InvalidArgument: ``ask`` without a budget, or ``to`` is not a folder.
         """
         from tagframe.agents.tools import Tools
         from tagframe.lm import Budget
 
         account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)
-        made = Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
-        return made if format is None else made.schemas(format)
+        return Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
 
     if not TYPE_CHECKING:
         __getattr__ = suggesting_names("Corpus")

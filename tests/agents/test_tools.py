@@ -423,15 +423,15 @@ def test_a_model_is_told_when_to_use_a_tool_and_what_it_takes():
             assert argument["description"].endswith(".")
         jsonschema.Draft202012Validator.check_schema(schema["input_schema"])
     assert definitions(may_ask=True, may_learn=True) == [schema_of(tool) for tool in tools]
-    assert len(json.dumps(corpus.tools(format="anthropic"))) < 5_000
-    openai, anthropic = corpus.tools(format="openai"), corpus.tools(format="anthropic")
+    assert len(json.dumps(corpus.tools().schemas("anthropic"))) < 5_000
+    openai, anthropic = corpus.tools().schemas("openai"), corpus.tools().schemas("anthropic")
     assert openai[3]["function"]["name"] == anthropic[3]["name"] == "run_sql"
     assert openai[3]["function"]["parameters"] == anthropic[3]["input_schema"]
     assert TypeAdapter(list[dict[str, Any]]).validate_python(openai)
     with pytest.raises(InvalidArgument, match="budget"):
         corpus.tools(ask=True)
     with pytest.raises(InvalidArgument, match="openai"):
-        corpus.tools(format="gemini")  # type: ignore[call-overload]
+        corpus.tools().schemas("gemini")  # type: ignore[arg-type]
 
 
 def test_a_file_name_that_is_too_long_is_refused_without_the_folder(tmp_path):
