@@ -27,7 +27,6 @@ from tagframe.errors import (
     InvalidArgument,
     NotConfigured,
     SourceNotFound,
-    SQLFailed,
     TableNotFound,
     UnsafeSQL,
 )
@@ -277,40 +276,6 @@ def test_files_are_new_and_in_the_allowed_folder(tmp_path: Path):
         "link.parquet", "out", "reviews.parquet", "secret.parquet", "there.parquet"
     ]  # fmt: skip
     assert (tmp_path / "out" / "there.parquet").read_text() == "a source, maybe"
-
-
-@pytest.mark.parametrize("kind", ["hidden", "private"])
-def test_what_is_hidden_or_private_does_not_exist_for_an_agent(kind):
-    people = pd.DataFrame({"id": range(30), "ssn": [f"ZQS-{n:05}" for n in range(30)], "town": ["Porto", "Faro"] * 15})
-    orders = pd.DataFrame({"nr": range(30), "buyer": [f"zqs-{n:05}" for n in range(30)], "item": ["lamp"] * 30})
-    corpus = tf.open_corpus({"people": people, "orders": orders})
-    if kind == "hidden":
-        corpus = corpus.hide("people.ssn", "orders.buyer")
-    else:
-        corpus.private("people.ssn", "orders.buyer")
-    tools = corpus.tools()
-    asked: dict[str, Any] = {"tables": ["people", "orders"], "on": ["orders.buyer = people.ssn"]}
-    for name, arguments in (
-        ("describe_tables", {"tables": ["people"]}),
-        ("find_tables", {"question": "What do people in Faro have?"}),
-        ("merge_tables", {"tables": ["people"]}),
-        ("run_sql", {"sql": "SELECT * FROM people"}),
-        ("describe_tables", {"value": "ZQS", "tables": ["people"]}),
-    ):
-        text = json.dumps(fits(tools, name, arguments))
-        assert "ZQS" not in text, name
-        assert "ssn" not in text, name
-    for name, arguments in (
-        ("merge_tables", {"tables": ["people"], "columns": ["ssn"]}),
-        ("merge_tables", {"tables": ["people"], "where": {"ssn": "ZQS-00003"}}),
-        ("merge_tables", {"tables": ["people"], "where": "ssn > 'ZQS-00003'"}),
-        ("describe_tables", {"tables": ["people"], "column": "ssn"}),
-        ("run_sql", {"sql": "SELECT ssn FROM people"}),
-        ("plan_joins", asked),
-        ("merge_tables", {**asked, "columns": ["nr", "town"]}),
-    ):
-        with pytest.raises((ColumnNotFound, InvalidArgument, SQLFailed)):
-            tools.call(name, arguments)
 
 
 def test_a_schema_without_rows_is_found_and_says_that_there_are_none():
