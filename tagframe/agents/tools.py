@@ -221,7 +221,7 @@ class Tools:
             result = gives.Found(
                 about=ABOUT_CELLS,
                 dialect=self._dialect,
-                tables=[self._found(hit.id, retrieved, near(hit.id, most)) for hit in likely],
+                tables=[self._listed(hit.id, retrieved, near(hit.id, most)) for hit in likely],
                 joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
                 confidence=rounded(retrieved.confidence),
@@ -249,7 +249,7 @@ class Tools:
             for one in plan.named
         ]
 
-    def _found(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
+    def _listed(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
         hit, profile = retrieved[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile, brief=True)
         described: gives.FoundTable = {

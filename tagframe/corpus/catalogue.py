@@ -229,8 +229,8 @@ class Catalogue:
                     listed, after = json.loads(names), number
                     documents += listed
                     parts.append(np.frombuffer(data, dtype="<f4").reshape(len(listed), -1))
-        found = np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, 0), dtype=np.float32)
-        return documents, found, after
+        vectors = np.concatenate(parts).astype(np.float32) if parts else np.zeros((0, 0), dtype=np.float32)
+        return documents, vectors, after
 
     def add_vectors(self, embedder: str, documents: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
         """Store the vectors of documents, shape (n, d).
@@ -282,9 +282,9 @@ class Catalogue:
         """The arrays of all kept states, the newest first; damaged ones are left out."""
         for file in self._array_files():
             with suppress(DamagedArrays, OSError):
-                found = read_arrays(file)
-                if found is not None:
-                    yield found
+                arrays = read_arrays(file)
+                if arrays is not None:
+                    yield arrays
 
     def add_arrays(self, digest: str, arrays: Arrays) -> None:
         """Keep arrays in a file beside the catalogue, together with those of the previous state.

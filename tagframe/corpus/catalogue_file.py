@@ -147,7 +147,7 @@ class ComputedStore:
     Shared by a corpus and its subsets; safe to use from several threads.
 
     Args:
-        catalogue: keeps the facts; None to keep them in memory only.
+        catalogue: keeps the facts; None to keep the last one of each kind and name in memory only.
         whole: the number of tables in the catalogue's corpus.
     """
 
@@ -170,18 +170,20 @@ class ComputedStore:
             kind, name, state: as for :meth:`put`.
             read: makes the fact from its text.
         """
-        found = self.get_all(kind, [state]).get(state)
-        if found is None:
+        with self._lock:
+            last, text = self._known.get((kind, name), ("", None))
+        text = text if last == state else self.get_all(kind, [state]).get(state)
+        if text is None:
             return None
         try:
-            fact = read(found)
+            fact = read(text)
         except BROKEN as error:
             warn(
                 f"{kind} of {name} are computed again: they are damaged in the catalogue ({error})",
                 CatalogueWarning,
             )
             return None
-        self._remember(kind, name, state, found)
+        self._remember(kind, name, state, text)
         return fact
 
     def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
@@ -222,11 +224,6 @@ class ComputedStore:
             warn(f"{message}: {error}", CatalogueWarning)
             self._catalogue = None if is_last else self._catalogue
             return otherwise
-
-    @property
-    def are_kept(self) -> bool:
-        """Whether facts are kept after this process ends."""
-        return self._catalogue is not None
 
     def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
         """Whether arrays of these tables are kept: only for all tables of the catalogue, not for a selection."""

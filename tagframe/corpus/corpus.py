@@ -43,7 +43,6 @@ from tagframe.version import __version__
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tagframe.agents.schemas import Format
     from tagframe.agents.tools import Tools
     from tagframe.answer.annotating import Annotated
     from tagframe.answer.checked_keys import CheckedKeys
@@ -104,8 +103,8 @@ class Corpus(Displayable):
         Raises:
             InvalidArgument: two profiles have the same id.
         """
-        self._found = tuple(sorted(profiles, key=lambda profile: profile.id))
-        ids = [profile.id for profile in self._found]
+        self._unannotated = tuple(sorted(profiles, key=lambda profile: profile.id))
+        ids = [profile.id for profile in self._unannotated]
         if len(set(ids)) < len(ids):
             twice = sorted({one for one, other in pairwise(ids) if one == other})
             raise InvalidArgument(f"table ids must be unique; several profiles have {', '.join(map(repr, twice))}")
@@ -149,7 +148,7 @@ class Corpus(Displayable):
             "followed": self._followed,
             "changes": self._changes,
         }
-        return self._of(self._found, self._origins, **{**same, **changed})
+        return self._of(self._unannotated, self._origins, **{**same, **changed})
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -163,7 +162,7 @@ class Corpus(Displayable):
     def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         facts, known = self._facts.facts, self._applied
         if known is None or known[0] is not facts:
-            profiles = with_private(facts.applied(self._found), facts.private)
+            profiles = with_private(facts.applied(self._unannotated), facts.private)
             known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
         return known[1], known[2]
 
@@ -204,12 +203,12 @@ class Corpus(Displayable):
         view = lists.view_of(self.profiles)
         if view is None:
             return self
-        origins = view.origins(self._found, self._origins)
+        origins = view.origins(self._unannotated, self._origins)
         before = {id(origin.engine) for origin in self._origins.values()}
         shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
         warn_of_computed(*filter(None, shrunk.values()))
         return self._of(
-            view.profiles(self._found),
+            view.profiles(self._unannotated),
             origins,
             problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
             vectors=VectorStore(),
@@ -551,40 +550,20 @@ class Corpus(Displayable):
             model = get_lm()
             return quoted(self, model) if quote else checked(self, model)
 
-    @overload
     def tools(
         self,
         *,
-        format: None = ...,
-        ask: bool = ...,
-        learn: bool = ...,
-        budget: Budget | float | None = ...,
-        to: str | PathLike[str] | None = ...,
-    ) -> Tools: ...
-    @overload
-    def tools(
-        self,
-        *,
-        format: Format,
-        ask: bool = ...,
-        learn: bool = ...,
-        budget: Budget | float | None = ...,
-        to: str | PathLike[str] | None = ...,
-    ) -> list[dict[str, Any]]: ...
-    def tools(
-        self,
-        *,
-        format: Format | None = None,
         ask: bool = False,
         learn: bool = False,
         budget: Budget | float | None = None,
         to: str | PathLike[str] | None = None,
-    ) -> Tools | list[dict[str, Any]]:
+    ) -> Tools:
         """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
 
         Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
-        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it.
-        Tools never write to a source, and never show cells of private columns.
+        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it;
+        ``tools.schemas("openai")`` describes them in the format of a provider's API. Tools never write to a source, and
+        never show cells of private columns.
 
         >>> import pandas as pd, tagframe as tf
         >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
@@ -594,7 +573,6 @@ class Corpus(Displayable):
         [[2]]
 
         Args:
-            format: "openai" or "anthropic" returns a list of dictionaries in the format of that provider's API instead.
             ask: add a tool that has the configured model answer a question; it needs a budget.
             learn: add a tool that keeps a statement as the answer to a question.
             budget: the limit on the model's cost, for all calls of all tools together; a number is in dollars. Without
@@ -602,14 +580,13 @@ class Corpus(Displayable):
             to: a folder in which tools may write new Parquet files; without it, they write none.
 
         Raises:
-            InvalidArgument: an unknown format, ``ask`` without a budget, or ``to`` is not a folder.
+            InvalidArgument: ``ask`` without a budget, or ``to`` is not a folder.
         """
         from tagframe.agents.tools import Tools
         from tagframe.lm import Budget
 
         account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)
-        made = Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
-        return made if format is None else made.schemas(format)
+        return Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
 
     if not TYPE_CHECKING:
         __getattr__ = suggesting_names("Corpus")
@@ -696,12 +673,12 @@ class Corpus(Displayable):
             return known
         wanted = str(id).casefold()
         for nameable in ("id", "name"):
-            found = [profile for profile in self.profiles if getattr(profile, nameable).casefold() == wanted]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                ids = ", ".join(repr(profile.id) for profile in found)
-                raise TableNotFound(f"{id!r} is the name of {len(found)} tables; choose one: {ids}")
+            matches = [profile for profile in self.profiles if getattr(profile, nameable).casefold() == wanted]
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                ids = ", ".join(repr(profile.id) for profile in matches)
+                raise TableNotFound(f"{id!r} is the name of {len(matches)} tables; choose one: {ids}")
         names = [profile.id if "." in wanted else profile.name for profile in self.profiles]
         raise TableNotFound(f"no table {id!r} in {did_you_mean(str(id), names)}")
 
@@ -772,8 +749,8 @@ class Corpus(Displayable):
         Raises:
             TableNotFound: an id that is not here.
         """
-        found = {profile.id: profile for profile in self._found}
-        chosen = {id: found[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
+        profiles = {profile.id: profile for profile in self._unannotated}
+        chosen = {id: profiles[id] for id in dict.fromkeys(self.profile(id).id for id in ids)}
         origins = {id: self._origins[id] for id in chosen if id in self._origins}
         return self._of(chosen.values(), origins, is_whole=self._is_whole and len(chosen) == len(self))
 
@@ -784,10 +761,10 @@ class Corpus(Displayable):
             InvalidArgument: both have a table with the same id.
         """
         return self._of(
-            [*self._found, *other._found],
+            [*self._unannotated, *other._unannotated],
             {**self._origins, **other._origins},
             problems=(*self._problems, *other._problems),
-            facts=self._facts.union(other._facts, (profile.id for profile in other._found)),
+            facts=self._facts.union(other._facts, (profile.id for profile in other._unannotated)),
             part=self._part or other._part,
         )
 
@@ -808,7 +785,7 @@ class Corpus(Displayable):
     def _contents(self) -> Contents:
         sources: dict[str, IndexedSource] = {}
         tables: dict[str, dict[str, TableProfile]] = defaultdict(dict)
-        for profile in self._found:
+        for profile in self._unannotated:
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
@@ -827,9 +804,9 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
         corpus: with the tables.
         tables: id in the plan → id of the table.
     """
-    found = corpus.subset(tables.values())
+    subset = corpus.subset(tables.values())
     profiles = [corpus.profile(table) for table in tables.values()]
-    origins = {id: found._origins[table] for id, table in tables.items() if table in found._origins}
+    origins = {id: subset._origins[table] for id, table in tables.items() if table in subset._origins}
     renamed = [replace(profile, id=id) for id, profile in zip(tables, profiles, strict=True)]
     return corpus._of(renamed, origins, under=corpus._under)
 

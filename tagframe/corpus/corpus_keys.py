@@ -96,19 +96,19 @@ class CorpusKeys(Displayable):
         return "\n".join([declared, *self._inferred_lines()])
 
     def _inferred_lines(self) -> list[str]:
-        found = self.frame()
-        found = found[found["origin"] != "given"]
-        more = [f"  and {len(found) - _LISTED} more: corpus.keys.frame()"] * (len(found) > _LISTED)
-        lines = [f"  {key} ({chance:.2f})" for key, chance in zip(found["key"], found["chance"], strict=True)]
+        keys = self.frame()
+        keys = keys[keys["origin"] != "given"]
+        more = [f"  and {len(keys) - _LISTED} more: corpus.keys.frame()"] * (len(keys) > _LISTED)
+        lines = [f"  {key} ({chance:.2f})" for key, chance in zip(keys["key"], keys["chance"], strict=True)]
         return ["keys of the sources, with their chance:", *lines[:_LISTED], *more] if lines else []
 
     def _repr_html_(self) -> str:
         known = self._store.facts
         declared = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
         rows = [(str(key), word, "") for keys, word in declared for key in keys]
-        found = self.frame()
-        found = found[found["origin"] != "given"]
-        listed = found.head(_LISTED)
+        keys = self.frame()
+        keys = keys[keys["origin"] != "given"]
+        listed = keys.head(_LISTED)
         chances = (f"{chance:.2f}" for chance in listed["chance"])
         rows += zip(listed["key"].astype(str), listed["origin"].astype(str), chances, strict=True)
         return rows_html(
@@ -116,5 +116,5 @@ class CorpusKeys(Displayable):
             ["columns", "as", "chance"],
             rows,
             {"columns", "as"},
-            max(0, len(found) - _LISTED),
+            max(0, len(keys) - _LISTED),
         )

@@ -176,8 +176,8 @@ class Facts:
         Args:
             ids: from a table's id here to that there; facts of other tables are left out.
         """
-        found = (_moved(*key, value, ids) for key, value in self.values.items() if tables_of(key, value) <= ids.keys())
-        return Facts(dict(found))
+        facts = (_moved(*key, value, ids) for key, value in self.values.items() if tables_of(key, value) <= ids.keys())
+        return Facts(dict(facts))
 
     def without_cells(self, columns: Collection[Column]) -> Facts:
         """The facts without cells of these columns: in statements, and in texts of models that read them."""
@@ -287,32 +287,32 @@ def same_tables(theirs: Iterable[str], here: Iterable[str]) -> dict[str, str]:
     >>> same_tables(["old.loan", "old.client", "card"], ["bank.loan", "a.client", "b.client", "bank.card"])
     {'old.loan': 'bank.loan', 'card': 'bank.card'}
     """
-    here, found = _by_name(here), dict[str, str]()
+    here, matches = _by_name(here), dict[str, str]()
     for name, ids in _by_name(theirs).items():
         own = here.get(name, [])
-        found.update({id: id for id in ids if id in own})
+        matches.update({id: id for id in ids if id in own})
         several = len([id for id in ids if id != name]) > 1  # a bare name is of whichever database
         if len(own) == 1 and not several:
-            found.update(dict.fromkeys(ids, own[0]))
-    return found
+            matches.update(dict.fromkeys(ids, own[0]))
+    return matches
 
 
 def _by_name(ids: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    by_name: dict[str, list[str]] = defaultdict(list)
     for id in ids:
-        found[id.rpartition(".")[2]].append(id)
-    return found
+        by_name[id.rpartition(".")[2]].append(id)
+    return by_name
 
 
 def _by_table(keys: Iterable[JoinColumns], profiles: Mapping[str, TableProfile]) -> dict[str, list[ForeignKey]]:
     """The keys between tables that are there, by the id of the referencing table."""
-    found: dict[str, list[ForeignKey]] = defaultdict(list)
+    by_table: dict[str, list[ForeignKey]] = defaultdict(list)
     for key in keys:
         left, right = profiles.get(key.left_table), profiles.get(key.right_table)
         if left is not None and right is not None:
             database = "" if left.database == right.database else right.database
-            found[left.id].append(ForeignKey(key.left_columns, right.name, key.right_columns, database, given=True))
-    return found
+            by_table[left.id].append(ForeignKey(key.left_columns, right.name, key.right_columns, database, given=True))
+    return by_table
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------
@@ -355,10 +355,10 @@ class FactsFile:
     def mark(self) -> Mark | None:
         """A mark that changes when the file is written; None if there is no file."""
         try:
-            found = os.stat(self.path)
+            state = os.stat(self.path)
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return state.st_mtime_ns, state.st_size, state.st_ino
 
     def read(self) -> Facts | None:
         """The facts; None if there is no file.

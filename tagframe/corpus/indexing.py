@@ -102,9 +102,11 @@ def _warn_of_date_orders(files: Sequence[SourceFile], new: set[str]) -> None:
     for file in files:
         for name, order in _date_orders(file).items():
             orders.setdefault(name.casefold(), {}).setdefault(order, []).append(file.key)
-    for name, found in orders.items():
-        if len(found) > 1 and any(key in new for keys in found.values() for key in keys):
-            differing = " and ".join(f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(found.items()))
+    for name, orders_in in orders.items():
+        if len(orders_in) > 1 and any(key in new for keys in orders_in.values() for key in keys):
+            differing = " and ".join(
+                f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(orders_in.items())
+            )
             warn(
                 f"dates of column {name!r} have {differing}: the same text is another day there. "
                 "csv={'FILE': {'dayfirst': True}} reads those of a file as dates",
@@ -121,9 +123,9 @@ def _date_orders(file: SourceFile) -> Mapping[str, str]:
 
 def _unread(what: str, error: Exception) -> UnreadableTable:
     kind = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
-    found = UnreadableTable(f"{what} cannot be read: {kind}{error}")
-    found.__cause__ = error
-    return found
+    problem = UnreadableTable(f"{what} cannot be read: {kind}{error}")
+    problem.__cause__ = error
+    return problem
 
 
 Known = TableStatistics | UnreadableTable | None

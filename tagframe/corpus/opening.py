@@ -258,10 +258,10 @@ def open_frames(
     for database, tables, holder in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
         shapes = {shape.name: shape for shape in holder.shapes()}
         for table, name in tables.items():
-            found = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)
-            profiles.append(found)
-            origins[found.id] = Origin(key=holder.kind, table=name, kind=holder.kind, engine=holder)
-            facts.update(_remembered(found.id, holder.frames[name]))
+            made = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)
+            profiles.append(made)
+            origins[made.id] = Origin(key=holder.kind, table=name, kind=holder.kind, engine=holder)
+            facts.update(_remembered(made.id, holder.frames[name]))
     return Corpus(profiles, origins, facts=FactStore(Facts(facts)))
 
 

@@ -220,6 +220,7 @@ class TableProfile:
         """Like :func:`dataclasses.replace`, but without reading the columns of a stored profile."""
         profile = type(self).__new__(type(self))
         profile.__dict__.update(self.__dict__, **fields)
+        profile.__dict__.pop("_digest", None)
         return profile
 
     def column(self, name: str) -> ColumnProfile:

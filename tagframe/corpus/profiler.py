@@ -227,8 +227,8 @@ def _sorted_once(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     hashes.sort()
     is_first = np.ones(len(hashes), dtype=bool)
     np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
-    found: npt.NDArray[np.uint64] = hashes[is_first]
-    return found
+    distinct: npt.NDArray[np.uint64] = hashes[is_first]
+    return distinct
 
 
 def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
@@ -239,8 +239,8 @@ def _most_frequent(counts: npt.NDArray[Any], number: int) -> list[int]:
         positions = np.sort(np.concatenate([above, np.flatnonzero(counts == least)[: number - len(above)]]))
     else:
         positions = np.arange(len(counts))
-    found: list[int] = positions[np.argsort(-counts[positions], kind="stable")].tolist()
-    return found
+    best: list[int] = positions[np.argsort(-counts[positions], kind="stable")].tolist()
+    return best
 
 
 def _count_values(values: Values) -> tuple[Distinct, npt.NDArray[Any], int]:
@@ -256,9 +256,9 @@ def _count_values(values: Values) -> tuple[Distinct, npt.NDArray[Any], int]:
             counted = values.cat.codes[values.notna()] if is_category else values
             counts = counted.value_counts(sort=False, dropna=True)
             numbers = counts.to_numpy(dtype=np.int64)
-            found = values.cat.categories[counts.index] if is_category else counts.index
+            counted_values = values.cat.categories[counts.index] if is_category else counts.index
             # Numbers and times stay numpy's own types, which are read faster than Python's objects.
-            distinct = found.to_numpy() if isinstance(dtype, np.dtype) else found.tolist()
+            distinct = counted_values.to_numpy() if isinstance(dtype, np.dtype) else counted_values.tolist()
             return distinct, numbers, rows - int(numbers.sum())
     cells = values.tolist() if isinstance(values, pd.Series) else values
     try:

@@ -139,11 +139,11 @@ def find_column(text: str, tables: Sequence[NamedTable]) -> Column:
         TableNotFound, ColumnNotFound: there is no such table or column.
         InvalidArgument: several tables have such a column.
     """
-    found = columns_called(text, tables)
-    if len(found) > 1:
-        possible_names = " or ".join(f"{table}.{column}" for table, column in found)
+    matches = columns_called(text, tables)
+    if len(matches) > 1:
+        possible_names = " or ".join(f"{table}.{column}" for table, column in matches)
         raise InvalidArgument(f"{text!r} may mean {possible_names}: write the table too")
-    return found[0]
+    return matches[0]
 
 
 def columns_called(text: str, tables: Sequence[NamedTable]) -> list[Column]:

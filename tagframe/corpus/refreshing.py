@@ -70,45 +70,45 @@ def seconds_of(interval: Interval) -> float:
     try:
         if isinstance(interval, bool):
             raise TypeError
-        found = pd.Timedelta(interval).total_seconds() if isinstance(interval, timedelta) else float(interval)
+        seconds = pd.Timedelta(interval).total_seconds() if isinstance(interval, timedelta) else float(interval)
     except (TypeError, ValueError):
         try:
-            found = pd.Timedelta(str(interval)).total_seconds()
+            seconds = pd.Timedelta(str(interval)).total_seconds()
         except ValueError:
-            found = 0.0
-    if not 0 < found < float("inf"):
+            seconds = 0.0
+    if not 0 < seconds < float("inf"):
         raise InvalidArgument(f'refresh must be a time such as "30s", "5m" or "1h", or seconds; got {interval!r}')
-    return found
+    return seconds
 
 
 def changes(before: Mapping[str, TableProfile], now: Mapping[str, TableProfile]) -> tuple[str, ...]:
     """A sentence for each table that is new, gone or different, sorted by its id."""
-    found = []
+    sentences = []
     for id in sorted({*before, *now}):
         if id not in now:
-            found.append(f"{id} is gone")
+            sentences.append(f"{id} is gone")
         elif id not in before:
-            found.append(f"{id} is new")
+            sentences.append(f"{id} is new")
         elif parts := _differences(before[id], now[id]):
-            found.append(f"{id}: {'; '.join(parts)}")
-    return tuple(found)
+            sentences.append(f"{id}: {'; '.join(parts)}")
+    return tuple(sentences)
 
 
 def _differences(before: TableProfile, now: TableProfile) -> list[str]:
     old = {column.name: column for column in before.columns}
     new = {column.name: column for column in now.columns}
-    found = [f"new column {name}" for name in new if name not in old]
-    found += [f"column {name} is gone" for name in old if name not in new]
+    parts = [f"new column {name}" for name in new if name not in old]
+    parts += [f"column {name} is gone" for name in old if name not in new]
     for name in (name for name in new if name in old):
         was, is_now = ((one.declared_type or one.family) for one in (old[name], new[name]))
         if was != is_now:
-            found.append(f"column {name} is {is_now}, it was {was}")
+            parts.append(f"column {name} is {is_now}, it was {was}")
     if before.rows != now.rows:
-        found.append(f"{_rows(now)}, it had {_rows(before)}")
+        parts.append(f"{_rows(now)}, it had {_rows(before)}")
     for what in ("primary_key", "foreign_keys"):
         if getattr(before, what) != getattr(now, what):
-            found.append(f"another {what.replace('_', ' ').removesuffix('s')}")
-    return found or (["other cells"] if before != now else [])
+            parts.append(f"another {what.replace('_', ' ').removesuffix('s')}")
+    return parts or (["other cells"] if before != now else [])
 
 
 def _rows(profile: TableProfile) -> str:

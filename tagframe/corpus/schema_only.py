@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, shown_path
+from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, UnsafeSQL, shown_path
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -109,11 +109,13 @@ def declared_profile(
 
 
 def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[TableProfile]:
-    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    from tagframe.engines.sql_reader import parse
 
     try:
-        yield from _from_parsed(sqlglot.parse(text, dialect=dialect), database)
-    except sqlglot.errors.SqlglotError as error:
+        yield from _from_parsed(parse(text, dialect), database)
+    except (SqlglotError, UnsafeSQL) as error:
         raise InvalidArgument(f"the schema does not parse: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise InvalidArgument("the schema does not parse: a part of it is nested too deep") from error
@@ -181,8 +183,8 @@ def _primary(schema: exp.Schema) -> tuple[str, ...]:
 def _foreign_keys(node: exp.Expression) -> Iterator[ForeignKey]:
     from sqlglot import exp
 
-    for found in node.find_all(exp.ForeignKey):
-        yield _reference(tuple(part.name for part in found.expressions), found.args["reference"])
+    for key in node.find_all(exp.ForeignKey):
+        yield _reference(tuple(part.name for part in key.expressions), key.args["reference"])
     for column in node.find_all(exp.ColumnDef):
         for reference in column.find_all(exp.Reference):
             yield _reference((column.name,), reference)

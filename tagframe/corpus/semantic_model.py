@@ -62,8 +62,8 @@ class SemanticModel:
     @property
     def tables(self) -> Mapping[str, Mapping[str, Any]]:
         """What it says of tables, by their ids."""
-        found: Mapping[str, Mapping[str, Any]] = self.value["tables"]
-        return found
+        tables: Mapping[str, Mapping[str, Any]] = self.value["tables"]
+        return tables
 
     @property
     def metrics(self) -> list[Metric]:

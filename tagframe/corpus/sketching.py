@@ -63,8 +63,8 @@ def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[Colu
     known = _known.setdefault(corpus, {})
     missing = [column.name for column in lacking if (profile.id, column.name) not in known]
     if missing:
-        found = _hashed(corpus, profile.id, missing)
-        known.update({(profile.id, name): found.get(name) for name in missing})
+        hashed = _hashed(corpus, profile.id, missing)
+        known.update({(profile.id, name): hashed.get(name) for name in missing})
     sketches = {column.name: known[profile.id, column.name] for column in lacking}
     columns = tuple(
         column if (sketch := sketches.get(column.name)) is None else replace(column, sketch=sketch)
@@ -74,7 +74,7 @@ def _with_sketches(corpus: Corpus, profile: TableProfile, wanted: Callable[[Colu
 
 
 def _hashed(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Sketch]:
-    found: dict[str, Sketch] = {}
+    sketches: dict[str, Sketch] = {}
     name = corpus.source_table(table)
     # If a source cannot answer, the sketches of samples stay.
     with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
@@ -82,8 +82,8 @@ def _hashed(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Ske
         for column in columns:
             hashes = None if session is None else session.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
             if hashes is not None:
-                found[column] = sketch_of(hashes)
-    return found
+                sketches[column] = sketch_of(hashes)
+    return sketches
 
 
 def session_of(engine: Engine | None, tables: list[str], opened: ExitStack) -> SampledValues | None:
@@ -99,8 +99,8 @@ def session_of(engine: Engine | None, tables: list[str], opened: ExitStack) -> S
     return session
 
 
-def sketch_of(found: Hashes) -> Sketch:
+def sketch_of(hashed: Hashes) -> Sketch:
     """The sketch of all values, from the smallest hashes of most values and from the other values themselves."""
-    odd = [text for text in canonical_all(found.odd)[0] if text is not None] if found.odd else []
-    hashes = np.union1d(found.hashes, hash_texts(odd)) if odd else found.hashes
+    odd = [text for text in canonical_all(hashed.odd)[0] if text is not None] if hashed.odd else []
+    hashes = np.union1d(hashed.hashes, hash_texts(odd)) if odd else hashed.hashes
     return Sketch(hashes[:SKETCH_SIZE].copy(), complete=len(hashes) <= SKETCH_SIZE)

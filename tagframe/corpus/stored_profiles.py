@@ -50,8 +50,8 @@ class AtHand:
                 self._size -= self._entries.pop(owner, (None, 0))[1]
             if owner in self._entries:
                 self._entries.move_to_end(owner)
-                found: T = self._entries[owner][0]
-                return found
+                known: T = self._entries[owner][0]
+                return known
         made = make()
         with self._lock:
             if owner not in self._entries:
@@ -91,7 +91,7 @@ def columns_at_hand() -> AbstractContextManager[None]:
 
 def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
     """The tables with their sketches in memory, to compare each with all others; only the first ones of very many."""
-    found, hashes = [], 0
+    read_tables, hashes = [], 0
     for table in tables:
         if table.stored is not None and hashes < HASHES.most:
             sketches = [column.sketch for column in table.columns]
@@ -99,8 +99,8 @@ def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]
             hashes += sum(len(one.hashes) for one in read if one is not None)
             columns = zip(table.columns, read, strict=True)
             table = replace(table, columns=tuple(replace(column, sketch=one) for column, one in columns))
-        found.append(table)
-    return tuple(found)
+        read_tables.append(table)
+    return tuple(read_tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +279,9 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         profile: of the table.
         text: its :func:`columns_text`, if known.
     """
-    if profile.stored is not None:
-        return str(profile.stored.digest)
+    known: str | None = profile.__dict__.get("_digest")
+    if profile.stored is not None or known is not None:
+        return str(known if profile.stored is None else profile.stored.digest)
     keys = [
         [*map(str, vars(key).values())]
         for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)
@@ -289,7 +290,8 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         profile.database, profile.name, profile.rows, profile.description, profile.primary_key, keys
     ]  # fmt: skip
     text = columns_text(profile) if text is None else text
-    return _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
+    profile.__dict__["_digest"] = digest = _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))
+    return digest
 
 
 def _md5(data: bytes) -> str:

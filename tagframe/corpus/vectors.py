@@ -144,7 +144,7 @@ class VectorStore:
 
     def known(self, tables: Iterable[str]) -> dict[str, tuple[list[str], npt.NDArray[np.float32]]]:
         """The documents of these tables in memory and their vectors, by embedder, for a catalogue."""
-        found = {}
+        by_embedder = {}
         with self._lock:
             while self._promised:
                 self._promised.pop()()
@@ -152,8 +152,8 @@ class VectorStore:
             for name, memory in self._memory.items():
                 rows = {document: row for document, row in memory.rows.items() if document in documents}
                 if rows and memory.vectors is not None and not _is_anonymous(name):
-                    found[name] = list(rows), memory.vectors[list(rows.values())]
-        return found
+                    by_embedder[name] = list(rows), memory.vectors[list(rows.values())]
+        return by_embedder
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_promised": [], "_lock": None}
@@ -198,10 +198,10 @@ def _encoded(
     # Asking an embedder for the length of its vectors may cost a call, so the length is taken from the first vectors.
     vectors = np.empty((0, 0 if documents else embedder.dimension), dtype=np.float32)
     ordered: list[str] = []
-    for chunk, found in encoded_in_chunks(embedder, documents, catalogue):
+    for chunk, rows in encoded_in_chunks(embedder, documents, catalogue):
         if not ordered:
-            vectors = np.empty((len(documents), found.shape[1]), dtype=np.float32)
-        vectors[len(ordered) : len(ordered) + len(chunk)] = found
+            vectors = np.empty((len(documents), rows.shape[1]), dtype=np.float32)
+        vectors[len(ordered) : len(ordered) + len(chunk)] = rows
         ordered += chunk
     return ordered, vectors
 
@@ -238,7 +238,7 @@ def encoded_in_chunks(
             if time.monotonic() - since >= STORED_EVERY or chunk is chunks[-1]:
                 names = [stored_as(document) for listed, _ in waiting for document in listed]
                 try:
-                    catalogue.add_vectors(embedder.name, names, np.concatenate([found for _, found in waiting]))
+                    catalogue.add_vectors(embedder.name, names, np.concatenate([rows for _, rows in waiting]))
                 except UnreadableCatalogue as error:
                     warn(f"{labels[2]} are kept in memory only: {error}", CatalogueWarning)
                     catalogue = None

@@ -170,10 +170,10 @@ def compared(pushdown: Pushdown, table: str, column: str, alias: str) -> exp.Exp
     """A column in the form in which keys and tests compare it, and keys are grouped."""
     from sqlglot import exp
 
-    found: exp.Expr = named_column(column, alias)
+    node: exp.Expr = named_column(column, alias)
     if pushdown.collation:
-        return exp.Collate(this=found, expression=exp.Var(this=pushdown.collation))
-    return exp.cast(found, cast) if (cast := pushdown.cells(table, column).cast) else found
+        return exp.Collate(this=node, expression=exp.Var(this=pushdown.collation))
+    return exp.cast(node, cast) if (cast := pushdown.cells(table, column).cast) else node
 
 
 def named_column(column: str, alias: str) -> exp.Column:
@@ -253,8 +253,8 @@ def condition(
         return missing if test.null else exp.false()
     known = [_written(cell, values) for cell in cells_of(test, kind)]
     if test.bound is not None:
-        found = within(column, test.bound, known)
-        return exp.and_(found, missing.not_()) if kind in ("real", "decimal") else found
+        inside = within(column, test.bound, known)
+        return exp.and_(inside, missing.not_()) if kind in ("real", "decimal") else inside
     return one_of(column, known, missing if test.null else None)
 
 
@@ -275,8 +275,8 @@ def within(column: exp.Expr, bound: Bound, ends: list[exp.Expr]) -> exp.Expr:
 
     if bound == "between":
         return exp.Between(this=column, low=ends[0], high=ends[1])
-    found: exp.Expr = getattr(exp, _BOUNDS[bound])(this=column, expression=ends[0])
-    return found
+    node: exp.Expr = getattr(exp, _BOUNDS[bound])(this=column, expression=ends[0])
+    return node
 
 
 def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:

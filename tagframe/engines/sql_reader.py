@@ -411,7 +411,7 @@ class ReadStatement:
         """The sources of a block in the order of their joins, by their aliases in the block."""
         if (known := self._blocks.get(id(block))) is not None:
             return known
-        found = self._blocks[id(block)] = dict[str, exp.Expr]()
+        relations = self._blocks[id(block)] = dict[str, exp.Expr]()
         clauses = [block.args.get("from_"), *(block.args.get("joins") or [])]
         waiting = [clause.this for clause in clauses if clause is not None]
         while waiting:
@@ -420,9 +420,9 @@ class ReadStatement:
             if isinstance(source, exp.Subquery) and not source.alias and isinstance(source.this, _SOURCES):
                 inside.insert(0, source.this)  # joins in brackets, as PostgreSQL writes them
             elif isinstance(source, _SOURCES):
-                found[self.fold(source.alias_or_name)] = source
+                relations[self.fold(source.alias_or_name)] = source
             waiting[:0] = inside
-        return found
+        return relations
 
     def _in_source(self, source: exp.Expr, block: exp.Expr, alias: str, name: str, depth: int) -> SourceColumn | None:
         """The table column behind a name in a source of a block."""
@@ -506,12 +506,12 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
     """
     if (statement := first_tree(sql, dialect.name)) is None:
         return {}
-    found = {dialect.fold(use.node.name) for use in ReadStatement(statement, dialect).tables if use.entry is None}
+    names = {dialect.fold(use.node.name) for use in ReadStatement(statement, dialect).tables if use.entry is None}
     for node in statement.find_all(exp.In):
         # SQLite takes the name behind IN for a table.
         if isinstance(field := node.args.get("field"), exp.Column | exp.Identifier):
-            found.add(dialect.fold(field.name))
-    return {name: table for name, table in tables.items() if dialect.fold(name) in found}
+            names.add(dialect.fold(field.name))
+    return {name: table for name, table in tables.items() if dialect.fold(name) in names}
 
 
 def unknown_tables(sql: str, tables: Iterable[str], dialect: Dialect) -> list[tuple[str, str]]:

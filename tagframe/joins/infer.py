@@ -193,8 +193,6 @@ def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] =
     """
     members, around = ([corpus.profile(id) for id in ids] for ids in (tables, bridges))
     facts = computed_of(corpus)
-    if not facts.are_kept:
-        return _seen(corpus, members, around)
     name, known = " ".join(sorted(tables)), sorted([*members, *around], key=lambda table: table.id)
     state = facts.state(known, code_of_keys(), name)
     seen = facts.get("keys between", name, state, lambda text: _restored(text, members))

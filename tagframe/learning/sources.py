@@ -211,14 +211,14 @@ def _text(value: Any) -> str:
 def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
     """The statements that the sources of the tables know: the log of past ones, or the views."""
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
-    found = False
+    has_any = False
     for engine in engines.values():
         for name in ("ran", "views") if what == LOG else ("views",):
             read = getattr(engine, name, None)
             if read is not None:
-                found = found or name == "ran" or what == VIEWS
+                has_any = has_any or name == "ran" or what == VIEWS
                 yield from (Run(sql, times=times) for sql, times in read())
-    if not found:
+    if not has_any:
         needed = "a PostgreSQL server" if what == LOG else "a PostgreSQL server or a SQLite file"
         kinds = ", ".join(sorted({engine.kind for engine in engines.values()})) or "no source"
         raise SourceNotFound(f"{what!r} needs {needed}; these tables are in {kinds}")

@@ -150,10 +150,10 @@ def _plain(name: str) -> str:
 
 def _referred(text: str) -> str:
     """The dataset in ``ref('orders')`` or ``source('raw', 'orders')``; the bare name for anything else."""
-    found = _REF.search(text)
-    if found is None:
+    match = _REF.search(text)
+    if match is None:
         return text.strip().strip("'\"")
-    kind, one, other = found.groups()
+    kind, one, other = match.groups()
     return f"{one}.{other}" if kind == "source" else other or one
 
 
@@ -338,10 +338,10 @@ class _Project:
         """An aggregate of the rows for which conditions hold; "" if it cannot be written as SQL."""
         from sqlglot import exp
 
-        def column(found: re.Match[str]) -> str:
-            dataset, text = self._dimensions.get((found[1] or "", found[2]), ("", ""))
+        def column(match: re.Match[str]) -> str:
+            dataset, text = self._dimensions.get((match[1] or "", match[2]), ("", ""))
             if not dataset:
-                raise LookupError(f"no dimension {found[2]!r}")
+                raise LookupError(f"no dimension {match[2]!r}")
             tree = tree_of(text)
             for node in tree.find_all(exp.Column):
                 node.set("table", node.args.get("table") or exp.to_identifier(dataset))

@@ -329,7 +329,7 @@ def _blocks_put(root: Path, unread: list[str]) -> Callable[[str], str]:
             blocks.update(_blocks(_text(file)))
         except (InvalidArgument, OSError) as error:
             unread.append(str(error))
-    return lambda text: _DOC.sub(lambda found: blocks.get(found[1], ""), text[:_BEGUN])
+    return lambda text: _DOC.sub(lambda match: blocks.get(match[1], ""), text[:_BEGUN])
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -365,8 +365,8 @@ def _finder(named: Iterable[tuple[str, T]]) -> Callable[[str], T | None]:
 
     def find(name: str) -> T | None:
         keys = ((number, spelling(name)) for number, spelling in enumerate(_SPELLINGS))
-        found = next((known[key] for key in keys if key in known), [])
-        return found[0] if len(found) == 1 else None
+        things = next((known[key] for key in keys if key in known), [])
+        return things[0] if len(things) == 1 else None
 
     return find
 
@@ -384,13 +384,13 @@ class _Names:
     def _table(self, name: str, within: str = "") -> TableProfile | None:
         parts = name.split(".")  # of three or more parts, the first are catalogs
         called = [f"{within}.{name}"] * bool(within) + [".".join(parts[n:]) for n in range(max(len(parts) - 1, 1))]
-        return next((found for one in called if (found := self._of_id(one) or self._of_name(one)) is not None), None)
+        return next((table for one in called if (table := self._of_id(one) or self._of_name(one)) is not None), None)
 
     def source(self, source: str) -> TableProfile | None:
         """The table of a model's source, ``database.schema.table``: of all its parts, else of the last one alone."""
         parts = [part.strip('"`[] ') for part in source.split(".")]
         called = (".".join(parts), f"{parts[0]}.{parts[-1]}", parts[-1])
-        return next((found for one in called if one and (found := self.table(one)) is not None), None)
+        return next((table for one in called if one and (table := self.table(one)) is not None), None)
 
     def _column(self, profile: TableProfile, name: str) -> str | None:
         find = self._columns.get(profile.id)

@@ -77,8 +77,8 @@ Columns = Callable[[TableProfile, str], str | None]
 def models_in(plain: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The models of a document of Ossie: those in ``semantic_model``, or the document itself; none in another one."""
     inside = plain.get("semantic_model", {name: one for name, one in plain.items() if name != "version"})
-    found = [one for one in (inside if isinstance(inside, list) else [inside]) if isinstance(one, Mapping)]
-    return found if any(isinstance(one.get("datasets"), list) for one in found) else []
+    models = [one for one in (inside if isinstance(inside, list) else [inside]) if isinstance(one, Mapping)]
+    return models if any(isinstance(one.get("datasets"), list) for one in models) else []
 
 
 def ansi(expression: str) -> dict[str, Any]:
@@ -117,10 +117,10 @@ def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
 
 def expressions_of(one: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Dialect and expression of a field or a metric, SQL first."""
-    found = [(each["dialect"] or "ANSI_SQL", each["expression"]) for each in one["expression"]["dialects"]]
+    written = [(each["dialect"] or "ANSI_SQL", each["expression"]) for each in one["expression"]["dialects"]]
     order = list(SQL)
     return sorted(
-        (each for each in found if each[1].strip()),
+        (each for each in written if each[1].strip()),
         key=lambda each: order.index(each[0]) if each[0] in SQL else len(order),
     )
 
@@ -252,10 +252,10 @@ class _Reader:
 
     def _column(self, known: _Dataset, name: str) -> str | None:
         """The column that a key names, itself or by a field."""
-        found = self._column_of(known.profile, name) or known.columns.get(name.casefold())
-        if found is None:
+        column = self._column_of(known.profile, name) or known.columns.get(name.casefold())
+        if column is None:
             self._unknown[f"{known.profile.name}.{name}"] = None
-        return found
+        return column
 
     def _key(self, one: Mapping[str, Any]) -> list[dict[str, Any]]:
         if "relationship" in _inferred_of(one):
@@ -289,9 +289,9 @@ class _Reader:
             return []
         why = LookupError("it has no expression")
         for dialect, expression in expressions_of(one):
-            found = {"name": name, "dialect": dialect, "description": text, "synonyms": synonyms}
+            metric = {"name": name, "dialect": dialect, "description": text, "synonyms": synonyms}
             if dialect not in SQL:
-                return [{**found, "expression": as_description(expression), "sources": {}, "reads": []}]
+                return [{**metric, "expression": as_description(expression), "sources": {}, "reads": []}]
             owner, self._filled = _owner_of(one), 0
             try:
                 tree = self._over_columns(tree_of(expression, dialect), owner, (name.casefold(),))
@@ -303,7 +303,7 @@ class _Reader:
             except RecursionError:
                 why = LookupError("it is nested too deep with all that is filled in")
             else:
-                return [{**found, "expression": written, "sources": sources, "reads": reads}]
+                return [{**metric, "expression": written, "sources": sources, "reads": reads}]
         raise why
 
     def _sources(self, tree: exp.Expr, owner: str) -> tuple[dict[str, str], list[list[str]]]:

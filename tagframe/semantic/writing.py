@@ -43,9 +43,9 @@ def to_ossie(corpus: Corpus, path: str | Path) -> Path:
 
 def _with_persons_words(model: SemanticModel, known: Facts) -> dict[str, Any]:
     """A model as it was read, with the descriptions that a person gave, and without keys that a person forbade."""
-    found: dict[str, Any] = json.loads(json.dumps(model.value["model"]))
+    written: dict[str, Any] = json.loads(json.dumps(model.value["model"]))
     of_dataset: Mapping[str, Any] = model.value["datasets"]
-    for dataset in _named(found.get("datasets")):
+    for dataset in _named(written.get("datasets")):
         id, columns = of_dataset.get(dataset["name"], ("", {}))
         if text := known.descriptions.get((id,)):
             dataset["description"] = text
@@ -55,8 +55,8 @@ def _with_persons_words(model: SemanticModel, known: Facts) -> dict[str, Any]:
     forbidden = {key.sides for key in known.forbidden}
     gone = {one["name"] for one in model.value["keys"] if JoinColumns.of(one).sides in forbidden}
     if gone:
-        found["relationships"] = [one for one in _named(found["relationships"]) if one["name"] not in gone]
-    return found
+        written["relationships"] = [one for one in _named(written["relationships"]) if one["name"] not in gone]
+    return written
 
 
 def _named(given: Any) -> list[dict[str, Any]]:
@@ -106,20 +106,20 @@ def _dataset(
     referenced: Counter[tuple[str, ...]],
     synonyms: Sequence[str],
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": name, "source": profile.id}
+    dataset: dict[str, Any] = {"name": name, "source": profile.id}
     inferred: list[str] = []
     if is_described:  # it is here for its keys alone
-        return found
+        return dataset
     best = [columns for columns, count in referenced.most_common() if count]
     if key := profile.primary_key or (best[0] if best else ()):
-        found["primary_key"] = [*key]
+        dataset["primary_key"] = [*key]
         inferred += ["primary_key"] * (not profile.primary_key)
-    found |= _description(profile.description, inferred)
+    dataset |= _description(profile.description, inferred)
     if synonyms:
-        found["ai_context"] = {"synonyms": [*synonyms]}
+        dataset["ai_context"] = {"synonyms": [*synonyms]}
         inferred.append("synonyms")
-    found["fields"] = [_field(column) for column in profile.for_prompts]
-    return _with_inferred(found, inferred, {} if profile.rows is None else {"rows": profile.rows})
+    dataset["fields"] = [_field(column) for column in profile.for_prompts]
+    return _with_inferred(dataset, inferred, {} if profile.rows is None else {"rows": profile.rows})
 
 
 def _field(column: ColumnProfile) -> dict[str, Any]:
@@ -177,9 +177,9 @@ def learned_synonyms(corpus: Corpus) -> dict[str, list[str]]:
         words = {plain[0].lower(), *(word for word in plain[1:] if word.islower())} if plain else set()
         for term in {term for word in words if word.isalpha() and word not in literals for term in terms(word)} - named:
             having[term].append({*statement.tables})
-    found: dict[str, list[str]] = defaultdict(list)
+    synonyms: dict[str, list[str]] = defaultdict(list)
     for term, tables in sorted(having.items(), key=lambda one: (-len(one[1]), one[0])):
         shared = set.intersection(*tables)
-        if len(tables) >= _TWICE and len(shared) == 1 and len(found[(id := next(iter(shared)))]) < _MOST_SYNONYMS:
-            found[id].append(term)
-    return {id: words for id, words in found.items() if words}
+        if len(tables) >= _TWICE and len(shared) == 1 and len(synonyms[(id := next(iter(shared)))]) < _MOST_SYNONYMS:
+            synonyms[id].append(term)
+    return {id: words for id, words in synonyms.items() if words}

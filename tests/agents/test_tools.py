@@ -27,7 +27,6 @@ from tagframe.errors import (
     InvalidArgument,
     NotConfigured,
     SourceNotFound,
-    SQLFailed,
     TableNotFound,
     UnsafeSQL,
 )
@@ -279,40 +278,6 @@ def test_files_are_new_and_in_the_allowed_folder(tmp_path: Path):
     assert (tmp_path / "out" / "there.parquet").read_text() == "a source, maybe"
 
 
-@pytest.mark.parametrize("kind", ["hidden", "private"])
-def test_what_is_hidden_or_private_does_not_exist_for_an_agent(kind):
-    people = pd.DataFrame({"id": range(30), "ssn": [f"ZQS-{n:05}" for n in range(30)], "town": ["Porto", "Faro"] * 15})
-    orders = pd.DataFrame({"nr": range(30), "buyer": [f"zqs-{n:05}" for n in range(30)], "item": ["lamp"] * 30})
-    corpus = tf.open_corpus({"people": people, "orders": orders})
-    if kind == "hidden":
-        corpus = corpus.hide("people.ssn", "orders.buyer")
-    else:
-        corpus.private("people.ssn", "orders.buyer")
-    tools = corpus.tools()
-    asked: dict[str, Any] = {"tables": ["people", "orders"], "on": ["orders.buyer = people.ssn"]}
-    for name, arguments in (
-        ("describe_tables", {"tables": ["people"]}),
-        ("find_tables", {"question": "What do people in Faro have?"}),
-        ("merge_tables", {"tables": ["people"]}),
-        ("run_sql", {"sql": "SELECT * FROM people"}),
-        ("describe_tables", {"value": "ZQS", "tables": ["people"]}),
-    ):
-        text = json.dumps(fits(tools, name, arguments))
-        assert "ZQS" not in text, name
-        assert "ssn" not in text, name
-    for name, arguments in (
-        ("merge_tables", {"tables": ["people"], "columns": ["ssn"]}),
-        ("merge_tables", {"tables": ["people"], "where": {"ssn": "ZQS-00003"}}),
-        ("merge_tables", {"tables": ["people"], "where": "ssn > 'ZQS-00003'"}),
-        ("describe_tables", {"tables": ["people"], "column": "ssn"}),
-        ("run_sql", {"sql": "SELECT ssn FROM people"}),
-        ("plan_joins", asked),
-        ("merge_tables", {**asked, "columns": ["nr", "town"]}),
-    ):
-        with pytest.raises((ColumnNotFound, InvalidArgument, SQLFailed)):
-            tools.call(name, arguments)
-
-
 def test_a_schema_without_rows_is_found_and_says_that_there_are_none():
     tools = tf.open_corpus(schema={"w.loan": ["id", "amount"], "w.client": ["id", "loan_id"]}).tools()
     assert fits(tools, "find_tables", {"question": "What amount is the loan?"})["tables"][0]["id"] == "w.loan"
@@ -423,15 +388,15 @@ def test_a_model_is_told_when_to_use_a_tool_and_what_it_takes():
             assert argument["description"].endswith(".")
         jsonschema.Draft202012Validator.check_schema(schema["input_schema"])
     assert definitions(may_ask=True, may_learn=True) == [schema_of(tool) for tool in tools]
-    assert len(json.dumps(corpus.tools(format="anthropic"))) < 5_000
-    openai, anthropic = corpus.tools(format="openai"), corpus.tools(format="anthropic")
+    assert len(json.dumps(corpus.tools().schemas("anthropic"))) < 5_000
+    openai, anthropic = corpus.tools().schemas("openai"), corpus.tools().schemas("anthropic")
     assert openai[3]["function"]["name"] == anthropic[3]["name"] == "run_sql"
     assert openai[3]["function"]["parameters"] == anthropic[3]["input_schema"]
     assert TypeAdapter(list[dict[str, Any]]).validate_python(openai)
     with pytest.raises(InvalidArgument, match="budget"):
         corpus.tools(ask=True)
     with pytest.raises(InvalidArgument, match="openai"):
-        corpus.tools(format="gemini")  # type: ignore[call-overload]
+        corpus.tools().schemas("gemini")  # type: ignore[arg-type]
 
 
 def test_a_file_name_that_is_too_long_is_refused_without_the_folder(tmp_path):

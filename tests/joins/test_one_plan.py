@@ -13,6 +13,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.speed.keys import write_erp
+from tagframe.joins import infer
 from tagframe.joins.infer import keys_between
 from tagframe.keys.inference import ACCEPTED
 from tests.draws import one_of
@@ -128,3 +129,16 @@ def test_tables_that_nobody_asked_for_are_joined_by_likely_keys_only(tmp_path):
     assert any(key.score < ACCEPTED for key in keys if asked in key.tables)
     assert any(asked not in key.tables for key in keys)
     assert all(key.score >= ACCEPTED for key in keys if asked not in key.tables)
+
+
+def test_keys_of_frames_are_inferred_once_until_a_fact_about_them_changes(monkeypatch):
+    frames = {"orders": pd.DataFrame({"nr": [1, 2, 3], "buyer": [7, 8, 7]}), "users": pd.DataFrame({"id": [7, 8, 9]})}
+    corpus, calls = tf.open_corpus(frames), []
+    monkeypatch.setattr(infer, "_seen", lambda *given, inferred=infer._seen: calls.append(given) or inferred(*given))
+    for count, change in enumerate((lambda key: None, corpus.keys.add, corpus.keys.forget), 1):
+        change("orders.buyer = users.id")
+        both = [keys_between(corpus, corpus.ids) for _ in range(2)]
+        assert len(calls) == count
+        assert both[0].keys == both[1].keys
+    assert keys_between(corpus.subset(["orders"]), ["frames.orders"]).keys == []
+    assert keys_between(corpus, corpus.ids).keys == both[0].keys
