@@ -19,7 +19,8 @@ from typing import Any
 import click
 import pandas as pd
 
-from tag_bench import FOLDER, LazyGroup, benchmark
+from tag_bench import LazyGroup, benchmark
+from tag_bench.as_published import name_of
 from tag_bench.records import Record, read_records
 from tag_bench.retrieval import with_parts
 from tagframe.errors import needing
@@ -128,7 +129,7 @@ def made(name: str, data: Path, out: Path, more: Sequence[str], context: click.C
             cards[label] = run(command, file, context)["card"]
             records = read_records(file)
             rows[label] = {head: _rounded(cell(records, column)) for head, column in columns.items()}
-        if printed := row.get("printed", {}).get(data.resolve().name):
+        if printed := row.get("printed", {}).get(name_of(data)):
             rows[f"{row['name']}, in print"] = dict(zip(columns, printed, strict=False))
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(table["rows_are"]), cards
 
@@ -190,7 +191,7 @@ def listing() -> str:
 
 @benchmark("paper")
 @click.argument("name", required=False)
-@click.option("--data", type=FOLDER, help="The folder of the data.")
+@click.option("--data", type=click.Path(exists=True, path_type=Path), help="The folder or file of the data.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where the table and its records go.")
 @click.option("--list", "lists", is_flag=True, help="Print the names of the tables.")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED)
@@ -208,7 +209,7 @@ def command(
         raise click.UsageError(f"give --data, --out, and one of {', '.join(TABLES)}")
     out.mkdir(parents=True, exist_ok=True)
     frame, cards = made(name, data, out, more, click.get_current_context())
-    about = f"{TABLES[name]['about']} ({data.resolve().name})"
+    about = f"{TABLES[name]['about']} ({name_of(data)})"
     note = f"{about}\n\n{as_markdown(frame)}\n" + "".join(f"- {row}: {one}\n" for row, one in cards.items())
     (out / f"{name}.md").write_text(note, encoding="utf-8")
     frame.to_csv(out / f"{name}.csv")

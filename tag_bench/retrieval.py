@@ -16,7 +16,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import CACHE, DATA, MethodName, benchmark, number
+from tag_bench import CACHE, DATASET, MethodName, benchmark, number
 from tag_bench.cache import Cache, CachedEmbedder
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
 from tag_bench.hardness import hardness
@@ -237,7 +237,7 @@ def weighted(method: Method, weights: str | None) -> Method:
 
 
 @benchmark("retrieval")
-@DATA
+@DATASET
 @click.option("--method", type=MethodName(), default="auto", show_default=True,
               help="The selector, with parameters: jar:as_printed,variant=D.")  # fmt: skip
 @click.option(
@@ -369,7 +369,11 @@ def command(
             raise click.ClickException(message)
         return [{**draw, "position": record["id"]} for record in records_of for draw in record.get("draws", [record])]
 
-    settings = settings_of(used=(chosen, own_encoder), embedder=None if encoder is None else encoder.name)
+    settings = settings_of(
+        used=(chosen, own_encoder),
+        data=[] if data.is_dir() else [data.parent],
+        embedder=None if encoder is None else encoder.name,
+    )
     stored = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not isinstance(chosen, ByScores):
