@@ -160,6 +160,13 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DATA = click.option("--data", type=FOLDER, required=True, help="The folder.")
 """The option for benchmarks of one data set."""
+DATASET = click.option(
+    "--data",
+    type=click.Path(exists=True, path_type=Path),
+    required=True,
+    help="The folder, or the file of BEAVER or MMQA as their authors publish it.",
+)
+"""The option for benchmarks of tables to find."""
 FOLDERS = click.option("--data", "folders", type=FOLDER, multiple=True, required=True, help="One or more folders.")
 """The option for benchmarks of several data sets."""
 _CACHED = "A folder for vectors and evidence, which a second run reads. They are pickles: nobody else may write there."

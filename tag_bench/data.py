@@ -1,8 +1,9 @@
 """Benchmarks in one form: tables, questions, and the tables that each question's gold SQL reads.
 
-Four formats are read: JAR's (``dev.json`` and ``dev_tables.json``; everything else optional), FIBEN's
+Four formats of folders are read: JAR's (``dev.json`` and ``dev_tables.json``; everything else optional), FIBEN's
 (``queries.json`` and ``schema.sql``), MURRE's unions (``dev.json`` with ``rel_schema``, and ``tables.json``) and
-Spider 2's (``dev.json`` and ``tables.jsonl.gz``, one line per family of tables).
+Spider 2's (``dev.json`` and ``tables.jsonl.gz``, one line per family of tables); and files of
+:mod:`tag_bench.as_published`.
 Rows come from ``database/<db>/<db>.sqlite`` if these files exist.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 import click
 import numpy as np
 
+from tag_bench.as_published import SEPARATOR, name_of, read_published
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
@@ -182,8 +184,6 @@ def _column(given: Mapping[str, Any], position: int) -> ColumnProfile:
 
 ANY_ROWS = 1_000_000
 """The rows of a table of which only shares of distinct values are known: any number so large keeps them."""
-SEPARATOR = "#sep#"
-
 SEED = 0
 
 
@@ -303,10 +303,11 @@ def gold_tables(sql: str) -> frozenset[str]:
 def read_dataset(
     folder: Path, *, hide_database: bool = False, declared_keys: bool = False, synonyms: bool = False
 ) -> Dataset:
-    """Read a benchmark folder of any of the four formats.
+    """Read a benchmark folder of any of the four formats, or a file as its authors publish it.
 
     Args:
-        folder: with the files named above; ``database/<db>/<db>.sqlite`` provide the rows, if they exist.
+        folder: with the files named above, or a file (:func:`~tag_bench.as_published.read_published`);
+            ``database/<db>/<db>.sqlite`` provide the rows, if they exist.
         hide_database: put all tables into one database, as in a real lake.
         declared_keys: keep the keys that the source declares (JAR-G); otherwise no profile has declared keys.
         synonyms: use the benchmark's other wording of the questions, which avoids words of the schema.
@@ -316,7 +317,9 @@ def read_dataset(
     """
     entries = read_json(folder / "dev.json") if (folder / "dev.json").is_file() else None
     linearised: dict[str, str] = {}
-    if (folder / "schema.sql").is_file() and (folder / "queries.json").is_file():
+    if folder.is_file():
+        entries, tables = read_published(folder)
+    elif (folder / "schema.sql").is_file() and (folder / "queries.json").is_file():
         tables = schema_profiles(folder / "schema.sql", "fiben", dialect="sqlite")
         entries = [{**one, "db_id": "fiben", "sql": one["SQL"]} for one in read_json(folder / "queries.json")]
     elif entries is not None and (folder / "tables.jsonl.gz").is_file():
@@ -337,7 +340,7 @@ def read_dataset(
     if not declared_keys:
         tables = [replace(table, primary_key=(), foreign_keys=()) for table in tables]
     tables = _with_rows(folder, tables)
-    name, described = folder.resolve().name, _described(folder, tables)
+    name, described = name_of(folder), _described(folder, tables)
     if hide_database:
         return in_one_database(name, tables, described, questions)
     return Dataset(name, Corpus(tables), Corpus(described), tuple(questions))

@@ -16,9 +16,10 @@ from typing import Any
 import click
 import numpy as np
 
-from tag_bench import CACHE, DATA, MethodName, benchmark, number
+from tag_bench import CACHE, DATASET, MethodName, benchmark, number
 from tag_bench.cache import Cache, CachedEmbedder
 from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
+from tag_bench.hardness import hardness
 from tag_bench.lessons import Lesson
 from tag_bench.measured import of_sets, spread, timed
 from tag_bench.published import beside
@@ -77,7 +78,7 @@ def chosen_tables(
         sizes: the Ks; 0 stands for "auto".
     """
     seconds, prepared = timed(lambda: method.prepare(index, as_read, known, None, max(sizes) or None))
-    found: Record = {"gold_tables": sorted(question.gold)}
+    found: Record = {"gold_tables": sorted(question.gold), "hardness": hardness(question.sql) if question.sql else None}
     found |= {name: {} for name in ("tables", "scores", "connected", "confidence", "notes", "facts")}
     if len(prepared.tables) == len(index.tables):
         order = [index.tables[position].id.lower() for position in best_first(prepared.problem.r)]
@@ -236,7 +237,7 @@ def weighted(method: Method, weights: str | None) -> Method:
 
 
 @benchmark("retrieval")
-@DATA
+@DATASET
 @click.option("--method", type=MethodName(), default="auto", show_default=True,
               help="The selector, with parameters: jar:as_printed,variant=D.")  # fmt: skip
 @click.option(
@@ -368,7 +369,11 @@ def command(
             raise click.ClickException(message)
         return [{**draw, "position": record["id"]} for record in records_of for draw in record.get("draws", [record])]
 
-    settings = settings_of(used=(chosen, own_encoder), embedder=None if encoder is None else encoder.name)
+    settings = settings_of(
+        used=(chosen, own_encoder),
+        data=[] if data.is_dir() else [data.parent],
+        embedder=None if encoder is None else encoder.name,
+    )
     stored = Records(records, settings)
     scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
     if scores_given is not None and not isinstance(chosen, ByScores):
@@ -396,5 +401,7 @@ def command(
     if compare:
         if isinstance(chosen, JoinAware):
             click.echo(chosen.in_words, err=True)
-        click.echo(beside(dataset.name, method, result["all"], result["questions"]), err=True)
+        would_ask = with_parts(chosen, None if given is None else ()).asks_model
+        rules = ", rules in place of a model" if would_ask and model is None else ""
+        click.echo(beside(dataset.name, f"{method}{rules}", result["all"], result["questions"]), err=True)
     return result

@@ -164,3 +164,69 @@ def test_other_wordings_of_the_questions(tmp_path):
     entries[1]["synonyms"] = "s' "
     (folder / "dev.json").write_text(json.dumps(entries))
     assert [question.text for question in read_dataset(folder, synonyms=True).questions] == ["q", "s'", "s"]
+
+
+def beaver(folder):
+    """The files of BEAVER: one database with keys in its tables, one whose keys stand apart."""
+    folder.mkdir()
+    tables = {
+        "dw#sep#ROOMS": {"db_id": "dw", "table_name_original": "ROOMS", "column_names_original": ["ID", "BUILDING"]},
+        "dw#sep#BUILDINGS": {"db_id": "dw", "table_name_original": "BUILDINGS", "column_names_original": ["BUILDING"]},
+        "nova#sep#hosts": {"db_id": "nova", "table_name_original": "hosts", "column_names_original": ["id", "vm"],
+                           "column_types": ["int NOT NULL AUTO_INCREMENT", "varchar(255) DEFAULT NULL"],
+                           "primary_key": ["id"],
+                           "foreign_key": [{"column_name": "vm", "referenced_table_name": "nova#sep#vms",
+                                            "referenced_column_name": "uuid"}]},
+        "nova#sep#vms": {"db_id": "nova", "table_name_original": "vms", "column_names_original": ["uuid"]},
+    }  # fmt: skip
+    dw = {"question": "rooms?", "db_id": "dw", "sql": "…", "gold_tables": ["dw#sep#ROOMS", "dw#sep#BUILDINGS"]}
+    nw = {"question": "hosts?", "db_id": "nova", "sql": "…", "gold_tables": ["nova#sep#HOSTS", "nova#sep#VMS"]}
+    joined = [["ROOMS.BUILDING", "BUILDINGS.BUILDING"]]
+    files = {"dev_dw": [dw], "dev_nw": [nw], "dev_tables": tables, "dw_join_keys": joined}
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_beaver_is_read_as_its_authors_publish_it(tmp_path):
+    folder = beaver(tmp_path / "beaver")
+    data = read_dataset(folder / "dev_dw.json", declared_keys=True)
+    assert (data.name, [table.id for table in data.corpus.profiles]) == ("beaver_dw", ["dw.BUILDINGS", "dw.ROOMS"])
+    assert data.questions[0].gold == {"dw.rooms", "dw.buildings"}
+    assert data.corpus.profile("dw.ROOMS").foreign_keys[0].other_table == "BUILDINGS"
+    other = read_dataset(folder / "dev_nw.json", declared_keys=True)
+    hosts = other.corpus.profile("nova.hosts")
+    assert ([column.family for column in hosts.columns], hosts.primary_key) == (["integer", "text"], ("id",))
+    assert hosts.foreign_keys[0].other_columns == ("uuid",)
+    assert read_dataset(folder / "dev_nw.json").corpus.profile("nova.hosts").foreign_keys == ()
+
+
+def test_mmqa_is_read_as_its_authors_publish_it(tmp_path):
+    def asked(text, **tables):
+        return {
+            "id_": 0, "Question": text, "SQL": "SELECT 1", "table_names": [*tables], "answer": "",
+            "tables": [{"table_columns": head, "table_content": rows} for head, *rows in tables.values()],
+            "foreign_keys": ["head id"], "primary_keys": ["head id"],
+        }  # fmt: skip
+
+    head, heads = [["head_ID", "Name"], [1, "Ann"], [2, "Bo"]], [["head_ID", "age"], [1, 67.0]]
+    file = tmp_path / "Synthesized_two_table.json"
+    questions = [
+        asked("Who?", head=head, management=[["head_ID"], [1]]),
+        asked("How old?", Head=heads, management=[["HEAD_ID"], [1]]),
+    ]
+    file.write_text(json.dumps(questions))
+    data = read_dataset(file)
+    assert data.name == "mmqa_two_table"
+    assert sorted(table.id for table in data.corpus.profiles) == ["mmqa.Head_2", "mmqa.head", "mmqa.management"]
+    assert [sorted(one.gold) for one in data.questions] == [
+        ["mmqa.head", "mmqa.management"], ["mmqa.head_2", "mmqa.management"]
+    ]  # fmt: skip
+    assert data.corpus.profile("mmqa.head").rows == 2
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "no JSON", '[{"question": "q"}]', '[["a"]]'])
+def test_a_file_of_another_form_is_refused_with_the_forms(tmp_path, text):
+    (tmp_path / "dev_dw.json").write_text(text)
+    with pytest.raises(click.ClickException, match="is no benchmark: it needs BEAVER's form"):
+        read_dataset(tmp_path / "dev_dw.json")

@@ -23,7 +23,7 @@ from tagframe.retrieval.question import Question
 
 NO_SOLUTION = "no solution"
 STATUSES = ("optimal", "feasible", NO_SOLUTION, "infeasible")
-"""How a program ended (iterative JAR, appendix B): solved; a set found, but not proven to be the best one; none found in
+"""How a program ended (iterative JAR, appendix B): solved; a set found, but not proven to be the best; none found in
 time; or there is none."""
 
 

@@ -295,7 +295,7 @@ class MURRE(Method):
     @property
     def asks_model(self) -> bool:
         """Whether a model rewrites the question."""
-        return True
+        return self.ablate != "rewrite"
 
     def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Hopped:
         """The scores of :func:`murre`, and its hops. The model, if there is one, rewrites.
@@ -303,7 +303,7 @@ class MURRE(Method):
         Raises:
             NotConfigured: the ablation "tabulation" without a model.
         """
-        hops = self.hops or (REMOVAL_HOPS if lm is None else HOPS)
+        hops = self.hops or (REMOVAL_HOPS if lm is None and self.asks_model else HOPS)
         made = 0
 
         def retrieve(texts: Sequence[str]) -> Floats:

@@ -1,0 +1,110 @@
+"""tag_bench.paper: each table is declared in one place, made by one command, and written in four forms."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from tag_bench.hardness import hardness
+from tag_bench.paper import NEEDS_MODEL, TABLES, cell, command, lines_of
+from tag_bench.retrieval import command as retrieval
+from tagframe.retrieval import method_named
+
+
+@pytest.fixture
+def folder(tmp_path):
+    data = tmp_path / "spider"
+    data.mkdir()
+    table = {"db_id": "d", "column_names_original": ["id", "name"]}
+    tables = {f"d#sep#{name}": {**table, "table_name_original": name} for name in ("cat", "dog", "owner")}
+    asked = [("cat and dog", "SELECT * FROM cat JOIN dog"), ("owner", "SELECT name FROM owner")]
+    (data / "dev.json").write_text(json.dumps([{"question": text, "db_id": "d", "sql": sql} for text, sql in asked]))
+    (data / "dev_tables.json").write_text(json.dumps(tables))
+    return data
+
+
+def made(folder, name, *more):
+    out = folder.parent / "out"
+    done = CliRunner().invoke(command, [name, "--data", str(folder), "--out", str(out), "--json", "-", "--", *more])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout), out, done.stderr
+
+
+def test_a_table_is_written_in_four_forms_beside_the_figures_in_print(folder):
+    pytest.importorskip("matplotlib")
+    result, out, _ = made(folder, "iterative-jar-2")
+    rows = result["rows"]
+    assert rows["Only join (0,1,0), in print"]["CR@2"] == 41.8
+    assert rows["Custom config (2,1,4)"]["CR@3"] == 100.0
+    assert [path.suffix for path in sorted(out.glob("iterative-jar-2.*"))] == [".csv", ".md", ".png", ".tex"]
+    text = (out / "iterative-jar-2.md").read_text()
+    assert "| Only join (0,1,0), in print | 71.5 | 41.8 |" in text
+    assert "'data_md5': {'spider'" in text
+    assert r"\\midrule" in (out / "iterative-jar-2.tex").read_text().replace("\\", "\\\\")
+    card = result["cards"]["Only join (0,1,0)"]
+    assert {"commit", "data_md5", "source_md5", "weights_md5", "embedder", "seed", "machine"} <= card.keys()
+    assert "weights='0/1/0'" in card["method_object"]
+    _, _, said = made(folder, "iterative-jar-2")
+    assert "1 of 1 questions are in" in said, "a second run goes on from its records"
+
+
+def test_a_row_says_what_took_the_place_of_a_model(folder):
+    rows = made(folder, "murre-4")[0]["rows"]
+    assert {*rows["without tabulation"].values()} == {NEEDS_MODEL}
+    assert rows["MURRE, rules in place of a model"]["CR@3"] == 100.0
+    labels = [label for label, *_ in lines_of("murre-4", folder, ("--lm", "replay:store"))]
+    assert labels == ["MURRE", "without rewrite", "without tabulation", "without early stop"]
+
+
+def test_columns_are_means_over_groups_of_records(folder):
+    records = [
+        {"gold_tables": ["a", "b"], "scores": {"R@2": 1.0}, "hardness": "easy", "gold_ranks": [1, 4]},
+        {"gold_tables": ["a", "b", "c"], "scores": {"R@2": 0.5}, "hardness": "hard", "gold_ranks": [2]},
+    ]
+    for number, record in enumerate(records):
+        record["facts"] = {"2": {"status": ("optimal", "feasible")[number], "hops": number + 1}}
+        record["seconds"] = {"prepare": 1.0, "choose@2": number}
+    wanted = {"R@2": 75, "R@2 of hard": 50, "R@2 of >=3 tables": 50, "R@2 of 4 tables": None, "rank": 2.25}
+    wanted |= {"optimal@2": 50, "hop 2": 50, "seconds@2": 1.5, "sum seconds@2": 3, "questions of 2 tables": 1}
+    assert {column: cell(records, column) for column in wanted} == wanted
+    result, _, _ = made(folder, "murre-1")
+    assert (result["rows"]["questions"]["1"], result["rows"]["questions"]["all"]) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_of_the_file_is_one_that_can_be_made(name):
+    table = TABLES[name]
+    for row in table["rows"]:
+        words = table["command"].format_map({"more": "", **row}).split()
+        assert words[0] in ("retrieval", "answers")
+        if words[0] == "retrieval":
+            method_named(words[words.index("--method") + 1])
+            assert {word for word in words if word.startswith("--")} <= {
+                name for one in retrieval.params for name in one.opts
+            }
+        for printed in row.get("printed", {}).values():
+            assert len(printed) <= len(table["columns"])
+    assert re.fullmatch(r"[a-z\d-]+", name)
+
+
+@pytest.mark.parametrize(
+    ("sql", "level"),
+    [
+        ("SELECT count(*) FROM a", "easy"),
+        ("SELECT x, y FROM a WHERE z = 1", "medium"),
+        ("SELECT x FROM a JOIN b ON a.i = b.i WHERE z = 1", "medium"),
+        ("SELECT x FROM a WHERE i NOT IN (SELECT i FROM b)", "hard"),
+        ("SELECT x FROM a EXCEPT SELECT x FROM b", "hard"),
+        ("SELECT x FROM a GROUP BY x ORDER BY count(*) DESC LIMIT 1", "hard"),
+        (
+            "SELECT x, max(y), min(y) FROM a WHERE z = 1 AND w IN (SELECT w FROM b WHERE v LIKE 'q%') GROUP BY x",
+            "extra",
+        ),
+        ("SELECT FROM WHERE", None),
+    ],
+)
+def test_hardness_is_that_of_spider(sql, level):
+    assert hardness(sql) == level
