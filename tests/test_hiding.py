@@ -164,10 +164,11 @@ def test_views_are_learned_from_as_far_as_they_name_nothing_hidden(shop):
 def test_what_is_computed_of_hidden_parts_is_named_in_one_warning(shop, tmp_path):
     with pytest.warns(HidingWarning) as said:
         corpus = tf.open_corpus(shop, hide=["users.email"])
-    assert [str(one.message).partition(":")[0] for one in said] == ["users.initial"]
+    of_hidden = [one for one in said if issubclass(one.category, HidingWarning)]
+    assert [str(one.message).partition(":")[0] for one in of_hidden] == ["users.initial"]
     assert "initial" in corpus.read("users"), "it can be read, as the warning says"
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", HidingWarning)
         tf.open_corpus(shop, hide=HIDE)
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{shop}"
@@ -269,7 +270,7 @@ def test_a_list_beside_the_data_is_of_its_files_as_far_as_they_are_there(shop):
     (shop.parent / "tagframe.toml").write_text('hide = ["users.mail", "elsewhere.x", "users.initial"]\n')
     with pytest.warns(HidingWarning, match=r"tagframe\.toml has users\.mail in hide = ") as said:
         corpus = tf.open_corpus(shop)
-    assert len(said) == 1
+    assert len([one for one in said if issubclass(one.category, HidingWarning)]) == 1
     assert columns(corpus)["users"] == ["id", "email", "city"]
 
 

@@ -84,6 +84,7 @@ class DescribedTable(TypedDict):
     estimated: NotRequired[bool]
     description: NotRequired[str]
     primary_key: NotRequired[list[str]]
+    totals: NotRequired[list[str]]
     columns: list[DescribedColumn]
     keys: list[str]
     metrics: NotRequired[list[str]]

@@ -37,13 +37,14 @@ from tagframe.corpus.stored_profiles import (
     keys_texts,
     profile_of,
 )
+from tagframe.corpus.totals import totals_text
 from tagframe.engines.base import Stamp
 from tagframe.errors import TagframeError, UnreadableCatalogue
 
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 4
+VERSION = 5
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0
@@ -59,7 +60,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE sources (key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT);
 CREATE TABLE tables (
     source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, foreign_keys TEXT,
-    description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT,
+    description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT, totals TEXT,
     PRIMARY KEY (source, table_name));
 CREATE TABLE sketches (digest TEXT, position INTEGER, hashes BLOB, PRIMARY KEY (digest, position)) WITHOUT ROWID;
 CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vectors BLOB);
@@ -429,7 +430,7 @@ def _put_tables(
             db.execute(update, [seen.get(name), source, name])
             continue
         row = [source, name, table.database, table.name, table.rows, *keys_texts(table), table.description]
-        row += [int(table.estimated), table.shape, text, digest, seen.get(name)]
+        row += [int(table.estimated), table.shape, text, digest, seen.get(name), totals_text(table.totals)]
         db.execute(f"INSERT INTO tables VALUES ({', '.join('?' * len(row))})", row)
         sketches = [
             (digest, column.position, column.sketch.hashes.astype("<u8").tobytes())

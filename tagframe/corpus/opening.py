@@ -71,6 +71,7 @@ def open_corpus(
     source: str | os.PathLike[str] | Mapping[str, pd.DataFrame | ForeignFrame] | None = None,
     *,
     schema: Schema | None = None,
+    dialect: str | None = None,
     schemas: Sequence[str] | None = None,
     engine: Literal["duckdb"] | None = None,
     csv: Mapping[str, Any] | None = None,
@@ -99,7 +100,10 @@ def open_corpus(
             ``"database.table"``, of pandas, Polars, Arrow or DuckDB (:mod:`tagframe.interop`).
         schema: instead of a source, tables whose rows are elsewhere: ``CREATE TABLE`` statements, a file of them, or
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
-            from their names and types; there is nothing to merge.
+            from their names and types; there is nothing to merge. Statements that no table is made of, and what is not
+            read of the others, are in ``corpus.problems``.
+        dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …); None
+            for any that reads them.
         engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB. Without ``engine``
             this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned folders, folders
             of numbered parts, Delta or Iceberg tables, each of which is one table. For frames, "duckdb" runs statements
@@ -170,7 +174,11 @@ def open_corpus(
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for a schema, which stays in memory; corpus.save(path) saves it")
-        return applied(Lists.of(hide, private), Corpus(schema_profiles(schema)))
+        problems: list[UnreadableTable] = []
+        profiles = schema_profiles(schema, dialect=dialect, problems=problems)
+        return applied(Lists.of(hide, private), Corpus(profiles, problems=problems))
+    if dialect is not None:
+        raise InvalidArgument("dialect= is of the statements of schema=")
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.totals import TotalRows
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import ColumnNotFound, did_you_mean
 
@@ -139,6 +140,7 @@ class TableProfile:
         estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
         place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
         checked_keys: the pairs that a model judged to be keys, or none.
+        totals: rows that are sums of other rows, and are counted twice where a column is summed.
     """
 
     id: str
@@ -153,6 +155,7 @@ class TableProfile:
     estimated: bool = False
     place: str = ""
     checked_keys: tuple[ForeignKey, ...] = ()
+    totals: tuple[TotalRows, ...] = ()
     stored: ClassVar[StoredColumns | None] = None
     """The columns as stored in a catalogue; None for a profile in memory."""
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all, hash_texts
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.totals import WORDS, Totals
 from tagframe.engines.base import Chunk, TableShape, Values
 
 SKETCH_SIZE = 2048
@@ -50,9 +51,10 @@ def profile_table(
         name: the table's name in the corpus, if it differs from the shape's.
     """
     accumulators = [_ColumnAccumulator() for _ in shape.columns]
-    rows = 0
+    rows, totals = 0, Totals(shape.columns)
     for chunk in chunks:
         rows += chunk.rows
+        totals.add(chunk)
         for accumulator, values in zip(accumulators, chunk.columns, strict=True):
             accumulator.add(values)
     database, name = shape.database or database, name or shape.called or shape.name
@@ -69,7 +71,12 @@ def profile_table(
         rows=rows,
         primary_key=shape.primary_key,
         foreign_keys=shape.foreign_keys,
-    )
+        totals=totals.rows([
+            (column, word, number)
+            for accumulator, column in zip(accumulators, shape.columns, strict=True)
+            for word, number in accumulator.totals.items()
+        ]),
+    )  # fmt: skip
 
 
 class _ColumnAccumulator:
@@ -81,6 +88,7 @@ class _ColumnAccumulator:
         self._written = _HashSet()
         self._numbers: tuple[tuple[float, str], tuple[float, str]] | None = None
         self._texts: tuple[str, str] | None = None
+        self.totals: Counter[str] = Counter()
 
     def add(self, values: Values) -> None:
         distinct, counts, nulls = _count_values(values)
@@ -96,6 +104,9 @@ class _ColumnAccumulator:
             return
         known = cast(list[str], texts)
         hashes = hash_texts(known)
+        for word in WORDS.intersection(known):
+            at = known.index(word)
+            self.totals[str(distinct[at]).strip()] += int(counts[at])
         self._add_families(families, counts)
         self._add_extremes(known, families, distinct)
         self._add_candidates(hashes, counts, distinct, known)

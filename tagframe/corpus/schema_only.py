@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
+from tagframe.corpus.schema_statements import Statements, read_statements
 from tagframe.engines.base import ForeignKey
-from tagframe.errors import EmptyCorpus, InvalidArgument, SourceNotFound, UnsafeSQL, shown_path
+from tagframe.errors import (
+    EmptyCorpus,
+    InvalidArgument,
+    SourceNotFound,
+    UnreadableTable,
+    UnreadableTableWarning,
+    shown_path,
+    warn,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -42,23 +51,31 @@ def declared_family(declared: str) -> TypeFamily:
     return next((family for pattern, family in _FAMILIES.items() if re.match(pattern, word)), "text")
 
 
-def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str | None = None) -> list[TableProfile]:
+def schema_profiles(
+    schema: Schema,
+    database: str | None = None,
+    *,
+    dialect: str | None = None,
+    problems: list[UnreadableTable] | None = None,
+) -> list[TableProfile]:
     """The profiles of tables known by their schema alone.
 
     Args:
         schema: ``CREATE TABLE`` statements as text, a file of them (``.sql``, ``.ddl``), or columns by table.
         database: the tables' database, if their names do not say; None for the file's name, else ``"schema"``.
-        dialect: of the statements, by sqlglot's name; None for the common part of most dialects.
+        dialect: of the statements, by sqlglot's name; None for any that reads them.
+        problems: gets what is not read of the statements.
 
     Raises:
         SourceNotFound: no such file.
         EmptyCorpus: there is no table in it.
-        InvalidArgument: the statements do not parse, a table is there twice, or columns are not names.
+        InvalidArgument: no statement parses, a dialect is unknown, a table is there twice, or columns are not names.
     """
+    problems = [] if problems is None else problems
     if isinstance(schema, Mapping):
         profiles = [_from_columns(name, columns, database or "schema") for name, columns in schema.items()]
     elif isinstance(schema, str) and re.search(r"\bcreate\b", schema, re.IGNORECASE):
-        profiles = list(_from_statements(schema, database or "schema", dialect))
+        profiles = list(_from_statements(schema, database or "schema", dialect, problems))
     elif isinstance(schema, str | os.PathLike):
         path = Path(schema).expanduser()
         if not _is_file(path):
@@ -67,7 +84,7 @@ def schema_profiles(schema: Schema, database: str | None = None, *, dialect: str
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidArgument(f"{path} cannot be read as statements in UTF-8: {error}") from error
-        profiles = list(_from_statements(text, database or path.stem, dialect))
+        profiles = list(_from_statements(text, database or path.stem, dialect, problems))
     else:
         raise InvalidArgument(
             f"a schema must be CREATE TABLE statements, a file of them, or columns by table; "
@@ -108,45 +125,46 @@ def declared_profile(
     return TableProfile(f"{database}.{name}", database, name, columns, None, tuple(primary), tuple(foreign))
 
 
-def _from_statements(text: str, database: str, dialect: str | None) -> Iterator[TableProfile]:
-    from sqlglot.errors import SqlglotError
+def _from_statements(
+    text: str, database: str, dialect: str | None, problems: list[UnreadableTable]
+) -> Iterator[TableProfile]:
+    statements = read_statements(text, dialect)
+    if statements.unread and not statements.created:
+        name, why = statements.unread[0]
+        raise InvalidArgument(f"the schema does not parse: {name}: {why}; dialect= names the SQL of the statements")
+    for name, why in statements.unread:
+        problems.append(UnreadableTable(f"{name} is not read whole: {why}; dialect= names the SQL of the statements"))
+        warn(f"left out: {problems[-1]}", UnreadableTableWarning)
+    if statements.others:
+        others = ", ".join(f"{number} {kind}" for kind, number in sorted(statements.others.items()))
+        problems.append(UnreadableTable(f"no tables are made of these statements of the schema: {others}"))
+    yield from _from_parsed(statements, database)
 
-    from tagframe.engines.sql_reader import parse
 
-    try:
-        yield from _from_parsed(parse(text, dialect), database)
-    except (SqlglotError, UnsafeSQL) as error:
-        raise InvalidArgument(f"the schema does not parse: {str(error).splitlines()[0]}") from error
-    except RecursionError as error:
-        raise InvalidArgument("the schema does not parse: a part of it is nested too deep") from error
-
-
-def _from_parsed(statements: Sequence[Any], database: str) -> Iterator[TableProfile]:
+def _from_parsed(statements: Statements, database: str) -> Iterator[TableProfile]:
     from sqlglot import exp
 
-    created = [one.this for one in statements if isinstance(one, exp.Create) and isinstance(one.this, exp.Schema)]
-    primary = {_folded(schema.this, database): _primary(schema) for schema in created}
+    primary = {_folded(schema.this, database): _primary(schema) for schema in statements.created}
     added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
     comments: dict[tuple[str, ...], str] = {}
-    for statement in statements:
-        if isinstance(statement, exp.Alter):
-            added[_folded(statement.this, database)] += _foreign_keys(statement)
-        elif isinstance(statement, exp.Comment) and statement.args["kind"] in ("TABLE", "COLUMN"):
-            of = statement.this
-            names = (of.table, of.name) if isinstance(of, exp.Column) else (of.name, "")
-            comments[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
-    for schema in created:
+    for schema in statements.added:
+        folded = _folded(schema.this, database)
+        primary[folded] = _primary(schema) or primary.get(folded, ())
+        added[folded] += _foreign_keys(schema)
+    for statement in statements.comments:
+        of = statement.this
+        names = (of.table, of.name) if isinstance(of, exp.Column) else (of.name, "")
+        comments[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
+    for schema in statements.created:
         table, folded = schema.this, _folded(schema.this, database)
         columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
-        if not columns:
-            raise InvalidArgument(f"the statement for {table.name!r} has no columns: {schema.sql()[:200]!r}")
         # A reference without columns refers to the primary key.
         keys = [
             replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))
             for key in [*_foreign_keys(schema), *added[folded]]
         ]
         types = {column.name: str(kind.sql()) if (kind := column.args.get("kind")) else "" for column in columns}
-        known = [key for key in keys if key.other_columns]
+        known = [key for key in dict.fromkeys(keys) if key.other_columns]
         profile = declared_profile(table.db or database, table.name, types, primary[folded], known)
         texts = {column.name: comments.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
         described = (replace(column, description=as_description(texts[column.name])) for column in profile.columns)
@@ -174,17 +192,24 @@ def _primary(schema: exp.Schema) -> tuple[str, ...]:
     from sqlglot import exp
 
     for constraint in schema.find_all(exp.PrimaryKey):
-        return tuple(part.name for part in constraint.expressions)
+        return tuple(_name(part) for part in constraint.expressions)
     return tuple(
         column.name for column in schema.find_all(exp.ColumnDef) if column.find(exp.PrimaryKeyColumnConstraint)
     )
+
+
+def _name(part: Any) -> str:
+    """The column of a part of a key, which may be a name or an order of one."""
+    from sqlglot import exp
+
+    return part.name or next((one.name for one in part.find_all(exp.Identifier)), "")
 
 
 def _foreign_keys(node: exp.Expression) -> Iterator[ForeignKey]:
     from sqlglot import exp
 
     for key in node.find_all(exp.ForeignKey):
-        yield _reference(tuple(part.name for part in key.expressions), key.args["reference"])
+        yield _reference(tuple(_name(part) for part in key.expressions), key.args["reference"])
     for column in node.find_all(exp.ColumnDef):
         for reference in column.find_all(exp.Reference):
             yield _reference((column.name,), reference)

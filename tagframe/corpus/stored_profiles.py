@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.totals import totals_of
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
@@ -229,6 +230,7 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         description=checked_text(row["description"]),
         estimated=bool(row["estimated"]),
         shape=checked_text(row["shape"]),
+        totals=totals_of(checked_text(row["totals"])),
     )
 
 

@@ -80,7 +80,7 @@ class TestFolders:
         ]
 
     def test_hidden_files_and_other_formats_are_left_out(self, root):
-        write(root, ".cache/x.csv", ".x.csv", "a.csv", "readme.txt")
+        write(root, ".cache/x.csv", ".x.csv", "a.csv", "readme.md")
         assert tf.open_corpus(root).ids == ("lake.a",)
 
     def test_links_that_lead_in_circles(self, root):
@@ -124,13 +124,17 @@ class TestBadSources:
 
     def test_folder_without_tables(self, tmp_path, sqlite_file):
         sqlite_file("CREATE VIEW v AS SELECT 1;")
-        with pytest.raises(EmptyCorpus, match="no table in"):
+        with pytest.raises(UnreadableTable, match="the view 'v' of"):
             tf.open_corpus(tmp_path)
 
     def test_unknown_format(self, tmp_path):
-        (tmp_path / "notes.txt").write_text("hello")
-        with pytest.raises(UnreadableTable, match=r"notes\.txt is neither SQLite, CSV, Parquet nor a workbook"):
-            tf.open_corpus(tmp_path / "notes.txt")
+        for name, reason in (
+            ("notes.md", "neither SQLite, CSV, Parquet nor a workbook"),
+            ("notes.txt", "do not split"),
+        ):
+            (tmp_path / name).write_text("hello")
+            with pytest.raises(UnreadableTable, match=rf"{name} is .*{reason}"):
+                tf.open_corpus(tmp_path / name)
 
     def test_a_sqlite_file_of_any_ending(self, bank):
         assert tf.open_corpus(bank.rename(bank.with_suffix(".data"))).ids == ("bank.client", "bank.loan")

@@ -21,11 +21,16 @@ from tagframe.engines.cells import NULL_WORDS
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
 _PADDED = re.compile("[+-]?0[0-9]")
+_MONEY = "US$ A$ C$ R$ NZ$ HK$ S$ Euro Kč zł kr kr. SFr. Fr. Rs Rs. Ft лв. руб. lei".split()
+"""Words for currencies that are neither codes nor signs."""
+_UNIT = rf"{'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))}|[^\W\d_]{{3}}\b|[^\w\s.,'()+-]"
 _CELL = re.compile(
-    r"(?P<open>\()?\s*(?P<sign>[+\-\u2212])?\s*(?P<before>[^\W\d_]{3}\b|[^\w\s.,'()+-])?\s*(?P<sign2>[+\-\u2212])?"
+    rf"(?P<open>\()?\s*(?P<sign>[+\-\u2212])?\s*(?P<before>{_UNIT})?\s*(?P<sign2>[+\-\u2212])?"
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
-    r"\s*(?P<after>[^\W\d_]{3}\b|[^\w\s.,'()+-])?\s*(?P<close>\))?"
+    rf"(?P<sign3>[\-\u2212])?\s*(?P<after>{_UNIT})?\s*(?P<close>\))?"
 )
+_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|,[\u2013\u2014-])")
+"""A number with a unit that is not read."""
 _CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
@@ -37,6 +42,10 @@ _WHOLE_DIGITS, _DIGITS = 18, 15
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
 AMBIGUOUS = "commas or points in them are decimal marks, or stand between thousands"
 """Why the numbers of a column have no one format; the user may know it."""
+OTHER_CELLS = "some of its cells are words"
+OTHER_UNITS = "they have a unit that is not read"
+_MOST_WORDS = 3
+"""Words among numbers that may stand for missing ones."""
 _POINT_UNITS = ("$", "£")
 """Their numbers have decimal points."""
 _DATE = re.compile(
@@ -181,7 +190,10 @@ class Column:
         self.is_number = True
         self.plain = True
         self.padded = False
+        self.numbers = 0
+        self.words_beside: set[str] = set()
         self.units: set[str] = set()
+        self.other_units: set[str] = set()
         self.groups: set[int] = set()
         self.fractions: set[tuple[str, str]] = set()
         self.marked: set[str] = set()
@@ -237,6 +249,10 @@ class Column:
 
     def _see_number(self, text: str) -> None:
         is_plain = _PLAIN.fullmatch(text) is not None
+        if not is_plain and (not any(map(str.isdigit, text)) or _is_with_other_unit(text)):
+            self._see_word(text)
+            return
+        self.numbers += 1
         self.plain &= is_plain
         self.padded |= is_plain and _PADDED.match(text) is not None
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
@@ -270,6 +286,21 @@ class Column:
         else:
             self.groups.add(0)
 
+    def _see_word(self, text: str) -> None:
+        """A cell that is no number: a word, or a number with a unit that is not read."""
+        unit = _OTHER_UNIT.fullmatch(text)
+        if unit is not None:
+            self.numbers += 1
+            self.other_units.add(unit["unit"].strip())
+        else:
+            self.words_beside.add(text)
+        self.is_number = max(len(self.words_beside), len(self.other_units)) <= _MOST_WORDS
+
+    @property
+    def is_all_numbers(self) -> bool:
+        """Whether all cells are numbers that may be read."""
+        return self.is_number and not (self.words_beside or self.other_units)
+
     def _see_date(self, text: str) -> None:
         match = _DATE.fullmatch(text)
         possible: set[Order] = {order for order in _ORDERS if match and _moment(text, order) is not None}
@@ -289,6 +320,9 @@ class Column:
         """
         if not self.seen or not self.is_number:
             return None
+        if not self.is_all_numbers:
+            is_of_numbers = self.numbers > max(1, len(self.words_beside))
+            return (OTHER_CELLS if self.words_beside else OTHER_UNITS) if is_of_numbers else None
         if len(self.units) > 1:
             units = sorted(repr(unit) if unit else "none" for unit in self.units)
             return f"they have different units ({', '.join(units)})"
@@ -357,7 +391,7 @@ _FORMATS = {
 
 
 def _signs(cell: re.Match[str]) -> str:
-    return f"{cell['sign'] or ''}{cell['sign2'] or ''}".replace("\u2212", "-")
+    return f"{cell['sign'] or ''}{cell['sign2'] or ''}{cell['sign3'] or ''}".replace("\u2212", "-")
 
 
 def _unit(cell: re.Match[str]) -> str:
@@ -373,7 +407,12 @@ def _is_number(cell: re.Match[str]) -> bool:
     if cell["before"] and cell["after"]:
         return False
     unit = _unit(cell)
-    return not unit or unit == "%" or unit in _CODES or unicodedata.category(unit[0]) == "Sc"
+    return not unit or unit == "%" or unit in _CODES or unit in _MONEY or unicodedata.category(unit[0]) == "Sc"
+
+
+def _is_with_other_unit(text: str) -> bool:
+    cell = _CELL.fullmatch(text)
+    return (cell is None or not _is_number(cell)) and _OTHER_UNIT.fullmatch(text) is not None
 
 
 def _moment(text: str, order: Order) -> dt.datetime | None:
@@ -424,7 +463,7 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
     points = [
         name
         for name, column in columns.items()
-        if column.seen and column.is_number and column.plain and "." in column.marked and name not in numbers
+        if column.seen and column.is_all_numbers and column.plain and "." in column.marked and name not in numbers
     ]
     unfit = tuple(name for name in points if given is not None and given[0] != ".")
     between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)

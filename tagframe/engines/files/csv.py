@@ -17,7 +17,7 @@ import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.cells import plain_dtypes
-from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.column_formats import AMBIGUOUS, OTHER_CELLS, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
@@ -211,9 +211,11 @@ class CSVEngine(FileEngine):
             percent = "; 12 % is 12" * any(one.unit == "%" for one in formats.numbers.values())
             say(f"these columns of text are read as numbers: {', '.join(read)}{percent}")
         for name, why in formats.mixed.items():
-            way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
-            found = f"the numbers of column {name!r} stay text, because {why}{way * (why == AMBIGUOUS)}"
-            say(found, NumbersAsTextWarning)
+            ways = {
+                AMBIGUOUS: f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)",
+                OTHER_CELLS: f". {option(self.path, na_values={name: ['-']})}, for example, reads '-' as missing",
+            }
+            say(f"the numbers of column {name!r} stay text, because {why}{ways.get(why, '')}", NumbersAsTextWarning)
         if formats.unfit:
             are = "is" if len(formats.unfit) == 1 else "are"
             fit = f"not all cells have the format of csv= ({', '.join(separators)})"
