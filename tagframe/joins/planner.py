@@ -18,6 +18,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.components import Components, ways_from
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys
 from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
@@ -478,6 +479,8 @@ def plan_joins(
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
 
+    direct: set[KeyPair] = set()
+
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
         return siblings(usable[:count], wanted, order)  # faint keys may be added to them later
@@ -488,11 +491,16 @@ def plan_joins(
         # A shared parent is no key between its children if one of them refers to the other through others.
         shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
-        edges = edges_of([key for key in best_of(inside) if key.score >= least], available, hints)
+        chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
+        edges = edges_of(chosen, available, hints)
         return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 
     least = max(floor, ACCEPTED)
     parts = _tree(tables, edges_among(tables, least), order)[1]
+    if floor <= DIRECT_CHANCE:
+        direct.update(direct_keys(profiles, parts, usable))
+        usable = best_of([*usable, *direct])
+        parts = _tree(tables, edges_among(tables, least), order)[1]
     for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables, len(usable))}:
         if parts.join(one, other):
             tables |= frozenset(chains(one, other))

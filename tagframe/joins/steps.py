@@ -16,6 +16,8 @@ from tagframe.keys.key_pair import KeyPair, Sign
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "right", "outer"]
+MergeHow = Literal["inner", "left", "right", "outer", "anti"]
+"""The kind of a merge: "anti" is for the rows of some tables that have no partner in the others."""
 
 
 _NAMES = ("columns", "unique")

@@ -128,6 +128,34 @@ def say_left_out(plan: JoinPlan) -> None:
             )
 
 
+def say_weak_absence(plan: JoinPlan) -> None:
+    """Warn of rows that count as present because of a key that repeats on both sides: it may be a part of the key."""
+    weak = [step for step in plan.steps if step.table in plan.absent and step.cardinality == "many-to-many"]
+    if weak:
+        warn(
+            f"{plan.sentence_of_absence}: compared by {'; '.join(map(str, weak))}, which repeats in both tables, so it "
+            'may be a part of the key. Name all of it: on="a.(x, y) = b.(u, v)"',
+            DoubtfulJoinWarning,
+        )
+
+
+def say_all_or_none(plan: JoinPlan, rows: int) -> None:
+    """Warn if the tables that rows shall lack have a row for each of them, or for none."""
+    which = "no row has" if rows else "every row has"
+    warn(f"{plan.sentence_of_absence}: {which} a partner there. {_OTHER_KEYS}", DoubtfulJoinWarning)
+
+
+def say_filter_of_absent(plan: JoinPlan, conditions: Mapping[str, Any]) -> None:
+    """Warn of cells that the question names in a table that rows shall lack: the rows of the others do not count."""
+    named = {name: value for name, value in conditions.items() if plan.find_column(name)[0] in plan.absent}
+    if named:
+        warn(
+            f"{plan.sentence_of_absence}: the question names cells there. To count only those rows as present, "
+            f"merge(where={named!r})",
+            DoubtfulJoinWarning,
+        )
+
+
 def is_unnamed(key: KeyPair) -> bool:
     """Whether an inferred key rests on values, with hardly any support from names."""
     names = [{column.casefold() for column in columns} for columns in (key.left_columns, key.right_columns)]
@@ -270,12 +298,11 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
     return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
 
 
-def narrowed(plan: JoinPlan, conditions: Mapping[str, Any], rows: int, chosen: int) -> str:
-    """The warning of a merge that repeats rows of the start table unless its rows are filtered as the question says."""
-    line = f"where={dict(conditions)!r}"
+def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) -> str:
+    """The warning of a merge that repeats rows of a table unless its rows are filtered as the question says."""
     return (
-        f"rows of {plan.start} are repeated: the result has {counted(rows, 'row')}. The question names a filter that "
-        f"leaves each once, {counted(chosen, 'row')}: merge({line})"
+        f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question names a filter by which "
+        f"each row of {table} is there at most once, {counted(chosen, 'row')}: merge(where={dict(conditions)!r})"
     )
 
 
