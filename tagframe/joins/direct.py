@@ -33,12 +33,11 @@ _FEWEST = 8
 """Columns of fewer values match by accident, unless both have the name."""
 
 
-def direct_keys(
-    profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]
-) -> list[KeyPair]:
+def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
     """Key pairs between tables of different parts, each table pair's surest.
 
-    One side is unique, and either both columns have the name, or nearly all values are found.
+    One side is unique, and either both columns have the name, or nearly all values are found. Tables with the same
+    columns are parts of one table.
 
     Args:
         profiles: the tables.
@@ -49,7 +48,12 @@ def direct_keys(
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
     for number, one in enumerate(profiles):
         for other in profiles[number + 1 :]:
-            if parts.root(one.id) != parts.root(other.id) and frozenset((one.id, other.id)) not in likely:
+            are_twins = {column.name for column in one.columns} == {column.name for column in other.columns}
+            if (
+                not are_twins
+                and parts.root(one.id) != parts.root(other.id)
+                and frozenset((one.id, other.id)) not in likely
+            ):
                 options = [*_between(one, other), *_between(other, one)]
                 if options:
                     found.append(max(options, key=lambda key: (key.evidence.name, key.evidence.contained or 0.0)))
@@ -68,7 +72,11 @@ def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
         most = max(shared.share, back.share if back is not None else 0.0)
         named = _are_named_alike(mine.name, theirs.name) and most >= _A_QUARTER
         is_accident = (mine.distinct or 0) < _FEWEST
-        if is_measure(mine.name) or _is_dense(theirs) or not (named or (shared.share >= _NEARLY_ALL and not is_accident)):
+        if (
+            is_measure(mine.name)
+            or _is_dense(theirs)
+            or not (named or (shared.share >= _NEARLY_ALL and not is_accident))
+        ):
             continue
         if most >= (_HALF if column_name(theirs.name).generic else 0.0):
             reason = f"{shared.share:.0%} of the values found, target unique" + ", both have the name" * named

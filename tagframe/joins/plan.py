@@ -277,7 +277,9 @@ class JoinPlan(Public):
             raise InvalidArgument(f"the merge starts from {self.start}, so it cannot give rows without one of its rows")
         starts = [table for table in self.tables if table not in gone and table not in self.bridges]
         if not gone or not starts:
-            raise InvalidArgument(f"rows that lack {' and '.join(tables) or 'nothing'} need another table to be rows of")
+            raise InvalidArgument(
+                f"rows that lack {' and '.join(tables) or 'nothing'} need another table to be rows of"
+            )
         starts = [self.start] if self.start in starts else starts
         plans = [self.restarted(start) for start in starts]
         plan = min(plans, key=lambda one: sum(step.grows for step in one.steps if step.table not in gone))

@@ -143,9 +143,7 @@ class Merge:
         self._width = len(plan.tables) + len(request.wanted)
         self._repeats: list[FanOut] = []
 
-    def advance(
-        self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False
-    ) -> StepReport:
+    def advance(self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False) -> StepReport:
         """Make one step.
 
         Args:
@@ -261,11 +259,12 @@ class Merge:
         if not self._repeats or not self._repeats_rows_of(self.plan.start, everything):
             return
         implied = {} if request.implied is None else request.implied(self.plan, request.corpus)
-        chosen = self._fitting(implied, request) if implied else _NO_ROWS
-        once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
-        if once:
-            advice.warn(advice.narrowed(once[0], implied, self.rows.length, len(chosen)), RowsMultipliedWarning)
-            return
+        for conditions in [implied, *({name: value} for name, value in implied.items())]:
+            chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
+            once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
+            if once:
+                advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
+                return
         for repeats in self._repeats:
             _react(repeats, request.on_fanout)
 

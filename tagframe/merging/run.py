@@ -61,7 +61,6 @@ class MergeArguments(TypedDict, total=False):
     aggregate: Aggregate | None
     distinct: bool
     validate: Validate | None
-    implied: Implied | None
 
 
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
@@ -70,6 +69,7 @@ def run_plan(
     corpus: Corpus,
     *,
     by: By | None = None,
+    implied: Implied | None = None,
     **arguments: Unpack[MergeArguments],
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
@@ -94,8 +94,8 @@ def run_plan(
             adds, the ones without a partner last. "anti" gives the rows of the start table that have no partner in the
             other tables, or those of a plan with :meth:`JoinPlan.lacking`; ``where`` then also selects the rows of
             those tables that count. None is "anti" for such a plan, else "inner".
-        on_fanout: what to do if a step repeats rows of the start table; with ``where``, if some of the rows that match it
-            have the same row of the start table.
+        on_fanout: what to do if a step repeats rows of the start table; with ``where``, if some of the rows that
+            match it have the same row of the start table.
         on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables cause no warning.
             With a ``limit``, or with a ``where`` and no anchor, the result may not show what was lost: "warn" then
             counts lost rows in tables of up to 100,000 rows only, and for larger ones the report has the count. In
@@ -140,7 +140,7 @@ def run_plan(
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    merge = _prepared(plan, corpus, by=by, **arguments)
+    merge = _prepared(plan, corpus, by=by, implied=implied, **arguments)
     frame, report = _merged(merge.request, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
     merge.say_unmatched(merge.tables_in(frame), report)
@@ -329,7 +329,12 @@ def _streamed(request: MergeRequest, rows: int) -> Generator[pd.DataFrame, None,
 
 
 def merge_batches(
-    plan: JoinPlan, corpus: Corpus, rows: int = BATCH_ROWS, **arguments: Unpack[MergeArguments]
+    plan: JoinPlan,
+    corpus: Corpus,
+    rows: int = BATCH_ROWS,
+    *,
+    implied: Implied | None = None,
+    **arguments: Unpack[MergeArguments],
 ) -> MergeBatches:
     """Join the tables of a plan, and give the rows in frames of this many.
 
@@ -337,8 +342,8 @@ def merge_batches(
     order of its own. Other sources give the whole result, which is then in memory.
 
     Args:
-        plan, corpus, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are compared in the
-            first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
+        plan, corpus, implied, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are
+            compared in the first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
         rows: of each frame; the last one may have fewer.
 
     Raises:
@@ -349,7 +354,7 @@ def merge_batches(
         raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
     if unknown := arguments.keys() - MergeArguments.__annotations__.keys():
         raise TypeError(f"merge_batches() has no argument {min(unknown)!r}")
-    return MergeBatches(_prepared(plan, corpus, **arguments), rows)
+    return MergeBatches(_prepared(plan, corpus, implied=implied, **arguments), rows)
 
 
 def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:
@@ -440,8 +445,8 @@ def _check(
 ) -> None:
     if how == "cross":
         raise InvalidArgument(
-            "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without any key: "
-            "that is pandas.merge(left, right, how='cross') of two frames"
+            "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without "
+            "any key: that is pandas.merge(left, right, how='cross') of two frames"
         )
     for name, value, choices in (
         ("how", how, ("inner", "left", "right", "outer", "anti")),

@@ -10,7 +10,8 @@ from tagframe.keys.column_names import table_entity
 from tagframe.retrieval.words import forms, stem, words_in
 
 _DENIALS = frozenset(
-    """without never no not none nobody lack lacks lacking missing isnt arent wasnt werent doesnt dont didnt hasnt havent
+    """without never no not none nobody lack lacks lacking missing isnt arent wasnt werent doesnt dont didnt hasnt
+    havent
     nicht kein keine keinen keiner keines keinem ohne nie niemals noch
     sans aucun aucune jamais pas
     sin ningún ninguna ningun ninguno nunca jamás
@@ -21,6 +22,7 @@ _DENIALS = frozenset(
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
 _FUNCTION_WORDS = frozenset("of the in on to per and by a all de la le des der die das von und y del e di".split())
+
 
 def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
     """The tables that are named right after a denial, and not before it.

@@ -19,7 +19,17 @@ from tagframe.embed import get_embedder
 from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import MIN_CHANCE, Aggregate, Components, JoinPlan, MergeHow, On, accepted_keys, keys_on, plan_tables
+from tagframe.joins import (
+    MIN_CHANCE,
+    Aggregate,
+    Components,
+    JoinPlan,
+    MergeHow,
+    On,
+    accepted_keys,
+    keys_on,
+    plan_tables,
+)
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
@@ -291,8 +301,7 @@ class RetrievedTables(Public):
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
         plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance)
-        arguments.setdefault("implied", filter_of(self.question))
-        return merge_batches(plan, self.corpus, rows, **arguments)
+        return merge_batches(plan, self.corpus, rows, implied=filter_of(self.question), **arguments)
 
     def _plan_of(
         self,
