@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, repeat
 from typing import Any
 
@@ -245,7 +246,8 @@ class Merge:
             return None
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > MOST_ROWS else self._source.copies(step.table, step.columns)
-        wider = "" if copies else self._wider(step)
+        read = partial(self._source.whole, step.table)
+        wider = "" if copies else self._wider(step) or advice.versions(self.plan, step, read)
         message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
         return FanOut(message, self._start_rows(offending))
 

@@ -374,7 +374,10 @@ class RetrievedTables(Public):
             matches = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
             if len(matches) == 1:
                 return matches[0]
-        raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}")
+        way = ""
+        with suppress(TableNotFound):
+            way = f"; the corpus has it, found.add({self.corpus.profile(table).id!r}) adds it"
+        raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}{way}")
 
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
         if not hits and self.anchor is None:
