@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-import pandas as pd
 
 import tagframe
 from tagframe import config
-from tagframe.errors import FanOut, TagframeError, counted
+from tagframe.errors import TagframeError, counted
 
 
 class _Group(click.Group):
@@ -309,48 +308,27 @@ def merge(
     """Join TABLES of CORPUS, and account for every row.
 
     Each row of the result is a row of the first table. If other tables would repeat those rows, the result has the
-    rows of the most detailed table instead, and a warning says so; the order of TABLES does not matter then. With --how
-    left the result always has the rows of the first table. Tables that connect the others are joined too. Without -o
+    rows of the first of TABLES that is not repeated, and a warning says so. With --how left the result always has the
+    rows of the first table. Tables that connect the others are joined too. Without -o
     the rows are printed as CSV, and the report on standard error. With --json the report is printed instead, as one
     JSON object.
 
     Example: tagframe merge bank.sqlite loan client --how left -o loans.csv
     """
-    from tagframe.corpus.references import NamedTable
-    from tagframe.joins import keys_on, plan_tables
-    from tagframe.merging import MergeReport, run_plan
+    from tagframe import results
 
     if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
         raise click.BadParameter(f"{output} is neither a .csv nor a .parquet file", param_hint="-o")
     opened = _opened(corpus)
-    wanted = [opened.profile(table) for table in tables]
-    databases = {profile.database for profile in wanted}
-    others = [profile.id for profile in opened if profile.database in databases and profile not in wanted]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        given = keys_on(on, list(map(NamedTable.of, wanted))) if on else []
-        ids = [profile.id for profile in wanted]
-        least = _given({"min_chance": min_chance})
-
-        def merged(anchor: str | None) -> tuple[pd.DataFrame, MergeReport]:
-            plan = plan_tables(
-                opened, ids, anchor=anchor, given=given, bridges=others, stack_unions=stack, roles=roles, **least
-            )
-            return run_plan(plan, opened, columns=columns or None, **options)
-
-        remarks: list[str] = []
-        try:
-            frame, report = merged(ids[0])
-        except FanOut as refused:
-            if options["how"] == "left":  # it keeps the rows of the first table
-                raise
-            caught.clear()
-            try:
-                frame, report = merged(None)
-            except FanOut:
-                raise refused from None
-            remarks = [f"the result has the rows of {report.start}, because rows of {ids[0]} would be repeated"]
-    remarks += [_as_options(str(warning.message)) for warning in caught]
+        frame = opened.merge(
+            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None, **options,
+            **_given({"min_chance": min_chance}),
+        )  # fmt: skip
+    report = results.recall(frame, "merge_report")
+    assert report is not None  # every merge has one
+    remarks = [_as_options(str(warning.message)) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
         write(output, index=False)

@@ -479,7 +479,7 @@ class Tools:
                 on_loss="allow",
                 on_ambiguous="allow",
             )
-            return frame, account_of(report, plan, self._in_sql(plan), warnings)
+            return frame, account_of(report, plan, self._in_sql(plan), [remark.text for remark in warnings])
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""

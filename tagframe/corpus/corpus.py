@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tagframe.answer.annotating import Annotated
     from tagframe.answer.checked_keys import CheckedKeys
     from tagframe.config import CallSettings
+    from tagframe.joins import On
     from tagframe.learning import Learned
     from tagframe.lm import Budget, Quote
     from tagframe.retrieval import RetrievedTables, RetrieveOptions
@@ -387,6 +388,32 @@ class Corpus(Displayable):
         from tagframe import retrieval
 
         return retrieval.retrieve_tables(question, self, anchor=anchor, quote=quote, **options)
+
+    def merge(self, *tables: str, on: On | None = None, **arguments: Any) -> pd.DataFrame:
+        """Join tables of this corpus; ``frame.tag.merge_report`` accounts for every row.
+
+        Args:
+            *tables: ids or names. Each row of the result is a row of the first table; if other tables would repeat
+                those rows, of the first table whose rows they do not repeat, and a warning says so. Further tables of
+                their databases are joined if no key connects these.
+            on: key pairs to join on: ``"orders.buyer = customers.id"``, ``"day"``, … as for :func:`tagframe.merge`.
+            **arguments: ``how``, ``where``, ``columns``, ``stack``, ``roles``, ``aggregate`` and the others of
+                :func:`tagframe.merge`.
+
+        Raises:
+            TagframeError: as :func:`tagframe.merge`.
+
+        >>> import pandas as pd, tagframe as tf
+        >>> orders = pd.DataFrame({"order_id": [1, 2], "customer_id": [7, 7]})
+        >>> customers = pd.DataFrame({"customer_id": [7, 8], "name": ["Ann", "Bo"]})
+        >>> corpus = tf.open_corpus({"orders": orders, "customers": customers})
+        >>> corpus.merge("customers", "orders", how="anti")
+           customer_id name
+        0            8   Bo
+        """
+        from tagframe import merging
+
+        return merging.merge_tables(self, tables, on=on, **arguments)
 
     def learn(
         self,

@@ -132,8 +132,9 @@ def retrieved_text(retrieved: Retrieved, plan: Plan | None) -> str:
 
 
 def left_out_lines(plan: Plan) -> list[str]:
-    """A line for each table that a plan left out."""
-    return [f"left out {table}: {plan.why_left_out(table)}" for table in plan.left_out]
+    """A line for each table that a plan left out, and one for the rows that it wants without a partner."""
+    lacking = [f"only {plan.sentence_of_absence}"] if plan.sentence_of_absence else []
+    return lacking + [f"left out {table}: {plan.why_left_out(table)}" for table in plan.left_out]
 
 
 def _filled(reasons: Sequence[str], indent: int) -> list[str]:

@@ -6,7 +6,7 @@ from tagframe.joins.infer import accepted_keys, corpus_keys, keys_between, plan_
 from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, plan_joins
-from tagframe.joins.steps import How, JoinStep, PlanTable
+from tagframe.joins.steps import How, JoinStep, MergeHow, PlanTable
 
 __all__ = [
     "MIN_CHANCE",
@@ -15,6 +15,7 @@ __all__ = [
     "How",
     "JoinPlan",
     "JoinStep",
+    "MergeHow",
     "On",
     "PlanTable",
     "accepted_keys",

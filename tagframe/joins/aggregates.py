@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.steps import PlanTable, table_order
-from tagframe.keys.column_names import is_measure
+from tagframe.keys.column_names import words
 
 if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
@@ -76,11 +76,27 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
     )
 
 
+_AMOUNTS = frozenset(
+    """amount price cost fee total sum revenue sales spend spent paid payment salary income balance quantity qty units
+    hits goals votes hours minutes distance betrag menge summe umsatz montant quantite importe cantidad""".split()
+)
+"""Words for what adds up over the rows of a thing; latitudes, ranks, ratings and years do not."""
+
+
+def is_amount(column: str) -> bool:
+    """Whether a sum over the column makes sense, by its name.
+
+    >>> is_amount("total_paid"), is_amount("shape_pt_lat"), is_amount("rank")
+    (True, False, False)
+    """
+    return not _AMOUNTS.isdisjoint(words(column))
+
+
 def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, str]:
     """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row."""
     columns = [column for column in source.columns if column not in keys]
-    measure = next((column for column in columns if is_measure(column)), None)
-    column, function = (measure, "sum") if measure is not None else (next(iter(columns), "…"), "count")
+    amount = next((column for column in columns if column in source.numbers and is_amount(column)), None)
+    column, function = (amount, "sum") if amount is not None else (next(iter(columns), "…"), "count")
     first = f"aggregate={{{source.called!r}: {FIRST!r}}} for the first row of each"
     return f"aggregate={{{source.called!r}: {{{column!r}: {function!r}}}}}", first
 

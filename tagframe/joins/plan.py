@@ -34,6 +34,8 @@ class JoinPlan(Public):
         left_out: ids of tables that are probably not needed, and would only repeat or lose rows of the others, or are
             not connected with them.
         unconnected: those of ``left_out`` that no key connects with the others.
+        absent: ids of the tables in which the wanted rows have no partner (:meth:`lacking`); none of their columns are
+            in the result.
     """
 
     start: str
@@ -45,6 +47,7 @@ class JoinPlan(Public):
     is_anchored: bool = field(default=False, compare=False)
     left_out: tuple[str, ...] = field(default=(), compare=False)
     unconnected: tuple[str, ...] = field(default=(), compare=False)
+    absent: tuple[str, ...] = ()
 
     @classmethod
     def along(
@@ -68,6 +71,14 @@ class JoinPlan(Public):
         """Why a table of :attr:`left_out` is left out, as the end of a sentence."""
         reason = "no key connects it" if table in self.unconnected else "it would only repeat or lose rows"
         return f"probably not needed, and {reason}"
+
+    @property
+    def sentence_of_absence(self) -> str:
+        """Which rows have no partner in the :attr:`absent` tables, as the beginning of a sentence; "" if none are."""
+        if not self.absent:
+            return ""
+        rest = [table for table in self.tables if table not in self.absent]
+        return f"rows of {' and '.join(rest)} without a row in {' and '.join(self.absent)}"
 
     @property
     def bridges(self) -> tuple[str, ...]:
@@ -231,7 +242,8 @@ class JoinPlan(Public):
             path = path_between(keys, new.left_table, new.right_table)
             old = min(path, key=lambda known: (known.score, known.left, known.right))
         plan = self._on([new if known is old else known for known in keys], self.start)
-        return replace(plan, is_anchored=self.is_anchored, left_out=self.left_out, unconnected=self.unconnected)
+        plan = replace(plan, is_anchored=self.is_anchored, left_out=self.left_out, unconnected=self.unconnected)
+        return plan.lacking(*self.absent) if self.absent else plan
 
     def aggregated(self, aggregate: Aggregate) -> JoinPlan:
         """A new plan over tables with one row for each value of their key, so that they repeat no rows.
@@ -246,6 +258,51 @@ class JoinPlan(Public):
             TableNotFound, ColumnNotFound: the plan has no such table or column.
         """
         return aggregated(self, aggregate)
+
+    def lacking(self, *tables: str) -> JoinPlan:
+        """A new plan for the rows that have no partner in some of the tables: the customers without an order.
+
+        Bridges that connect only these tables belong to them.
+
+        Args:
+            tables: ids or names.
+
+        Raises:
+            InvalidArgument: no other table is left, or only these tables connect the others; or the merge starts from
+                one of them.
+            TableNotFound: the plan has no such table.
+        """
+        gone = {self.source(table).id for table in tables}
+        if self.is_anchored and self.start in gone:
+            raise InvalidArgument(f"the merge starts from {self.start}, so it cannot give rows without one of its rows")
+        starts = [table for table in self.tables if table not in gone and table not in self.bridges]
+        if not gone or not starts:
+            raise InvalidArgument(
+                f"rows that lack {' and '.join(tables) or 'nothing'} need another table to be rows of"
+            )
+        starts = [self.start] if self.start in starts else starts
+        plans = [self.restarted(start) for start in starts]
+        plan = min(plans, key=lambda one: sum(step.grows for step in one.steps if step.table not in gone))
+        absent = plan._beyond(gone)
+        if lone := [table for table in starts if table in absent]:
+            raise InvalidArgument(f"only {' and '.join(sorted(gone))} connects {' and '.join(lone)} with the others")
+        first = sorted(plan.steps, key=lambda step: step.table in absent)
+        return replace(
+            self, start=plan.start, steps=tuple(first), absent=tuple(s.table for s in first if s.table in absent),
+            sources=tuple(self.by_id[table] for table in [plan.start, *(step.table for step in first)]),
+        )  # fmt: skip
+
+    def _beyond(self, gone: set[str]) -> set[str]:
+        """Some tables, with those that only they connect to the start, and bridges that lead only to them."""
+        absent = {*gone}
+        for step in self.steps:
+            if step.base in absent:
+                absent.add(step.table)
+        for step in reversed(self.steps):
+            below = [other.table for other in self.steps if other.base == step.table]
+            if step.table in self.bridges and below and absent.issuperset(below):
+                absent.add(step.table)
+        return absent
 
     def restarted(self, table: str) -> JoinPlan:
         """The plan on the same keys that starts from another of its tables, given by id."""
@@ -278,6 +335,7 @@ class JoinPlan(Public):
             "is_anchored": self.is_anchored,
             "left_out": list(self.left_out),
             "unconnected": list(self.unconnected),
+            "absent": list(self.absent),
         }
 
     @classmethod
@@ -299,6 +357,7 @@ class JoinPlan(Public):
                 bool(data["is_anchored"]),
                 tuple(data["left_out"]),
                 tuple(data["unconnected"]),
+                tuple(data["absent"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error

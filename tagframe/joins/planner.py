@@ -18,6 +18,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.components import Components, ways_from
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys
 from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
@@ -49,6 +50,8 @@ _MAX_TIE_GAP = 0.05
 """Plans are equally likely if their log odds differ by less."""
 _MIN_OFFERED_CHANCE = 0.05
 """A less likely pair is not an alternative to a likely one."""
+_WHOLE = 0.99
+"""A table that is not needed is left out if a smaller share of the rows has a partner there."""
 _FIXED_STRENGTH = 100.0
 """A key that the plan must have is stronger than any other."""
 
@@ -131,7 +134,10 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
 
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
-    plain = PlanTable(table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role)
+    numbers = tuple(column.name for column in table.columns if column.family in ("integer", "real"))
+    plain = PlanTable(
+        table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role, numbers=numbers
+    )
     if stack is None:
         return plain
     parts = tuple(_plan_table(part, False) for part in stack.parts)
@@ -208,7 +214,10 @@ def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
     for step in steps:
         if step.table not in inside:
             rows, left = ((plan.by_id[one].rows or 0) for one in (step.table, step.base))
-            loses = step.table == step.key.left_table and rows < left
+            found = step.key.evidence
+            dangles = step.base == step.key.left_table and found.contained is not None and found.contained < _WHOLE
+            lacks = step.base == step.key.left_table and (found.null_share or 0.0) > 1 - _WHOLE
+            loses = dangles or lacks or (step.table == step.key.left_table and rows < left)
             repeats[step.table] = step.grows or loses or repeats.get(step.base, False)
     return {table: found for table, found in repeats.items() if table in doubtful}
 
@@ -478,6 +487,8 @@ def plan_joins(
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
 
+    direct: set[KeyPair] = set()
+
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
         return siblings(usable[:count], wanted, order)  # faint keys may be added to them later
@@ -488,11 +499,16 @@ def plan_joins(
         # A shared parent is no key between its children if one of them refers to the other through others.
         shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
-        edges = edges_of([key for key in best_of(inside) if key.score >= least], available, hints)
+        chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
+        edges = edges_of(chosen, available, hints)
         return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 
     least = max(floor, ACCEPTED)
     parts = _tree(tables, edges_among(tables, least), order)[1]
+    if floor <= DIRECT_CHANCE:
+        direct.update(direct_keys(profiles, parts, usable))
+        usable = best_of([*usable, *direct])
+        parts = _tree(tables, edges_among(tables, least), order)[1]
     for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables, len(usable))}:
         if parts.join(one, other):
             tables |= frozenset(chains(one, other))
@@ -519,7 +535,8 @@ def plan_joins(
     }
     edges = edges_among(tables, floor)
     plans = []
-    for start in [anchor] if anchor is not None else tables:
+    filled = [table for table in tables if available[table].rows != 0] or [*tables]
+    for start in [anchor] if anchor is not None else filled:
         wanted = _from(start, edges)
         tree, _ = _tree(tables, wanted, order)
         plans.append((*JoinPlan.along([edge.key for edge in tree], sources, order, start), tree, wanted))

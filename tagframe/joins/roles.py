@@ -29,6 +29,8 @@ chooses (for example by a question), or none."""
 
 _MAX_NEAR_GAP = 4.0
 """Keys to the same columns are roles if their chances differ by less, in log odds."""
+_MAX_ACCIDENT = 0.01
+"""Values that match by accident more often than this, relative to those of a key, are no evidence of a role."""
 _FIRST = frozenset({"id", "fk", "pk"})
 """Key words that may stand first: ``id_buyer``."""
 
@@ -195,7 +197,7 @@ def keys_in_roles(
     in_roles: set[str] = set()
     giving: set[str] = set()
     found: list[KeyPair] = []
-    likely = [key for key in keys if _is_reference(key, tables)]
+    likely = [key for key in keys if _is_reference(key, tables) or (roles != "all" and _is_sound(key, tables))]
     referenced = {key.right_table for key in likely}
     for group in sorted(_groups(likely), key=lambda group: group[0].left_table in referenced):
         both = group[0].tables
@@ -218,6 +220,15 @@ def keys_in_roles(
             name = next(option for option in options if option.casefold() not in taken)
             taken.add(name.casefold())
             found.append(replace(key, right_table=in_role(right, name)))
+    for chosen in (
+        [] if roles == "all" else _across(likely, roles, {*filter(None, fixed), *in_roles, *giving, *doubtful})
+    ):
+        for key in chosen:
+            left, right = key.left_table, key.right_table
+            name = _role_of(key, tables[left], tables[right])
+            name = name if name.casefold() not in taken else f"{tables[left].name}_{name}"
+            taken.add(name.casefold())
+            found.append(replace(key, right_table=in_role(right, name)))
     if roles == "all":
         alone = [key for key in likely if key.right_table in in_roles - by_itself and key.tables not in known]
         parts = Components(chain(tables, *(key.tables for key in (*given, *found))))
@@ -235,6 +246,40 @@ def _is_reference(key: KeyPair, tables: Container[str]) -> bool:
     """Whether the key is likely right, and one of the tables refers to another by it."""
     left, right = key.left_table, key.right_table
     return key.score >= ACCEPTED and left != right and left in tables and right in tables and not key.signs
+
+
+def _is_sound(key: KeyPair, tables: Container[str]) -> bool:
+    """Whether all values of a column are found among the unique values of another, whatever their names say."""
+    found, left, right = key.evidence, key.left_table, key.right_table
+    return (
+        left != right
+        and left in tables
+        and right in tables
+        and found.contained == found.uniqueness == 1.0
+        and found.chance is not None
+        and found.chance <= _MAX_ACCIDENT
+    )
+
+
+def _across(
+    keys: Sequence[KeyPair], roles: Callable[[Sequence[KeyPair]], Collection[KeyPair]], fixed: Container[str]
+) -> Iterator[list[KeyPair]]:
+    """Keys of several tables to the same columns, if the question names a role in each and other keys join the tables:
+    a form's basic frame, and the derived frame of a value of the form."""
+    groups: dict[tuple[str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        if key.score >= ACCEPTED:
+            groups[key.right_table, key.right_columns].append(key)
+    for (right, _), group in groups.items():
+        chosen = sorted({*roles(group)}, key=lambda key: (key.left_table, key.left_columns))
+        lefts = [key.left_table for key in chosen]
+        parts = Components(chain.from_iterable(key.tables for key in keys))
+        for key in keys:
+            if right not in key.tables and key.score >= ACCEPTED:
+                parts.join(key.left_table, key.right_table)
+        is_one = len({parts.root(left) for left in lefts}) == 1
+        if len(lefts) > 1 and len({*lefts}) == len(lefts) and is_one and not any(t in fixed for t in (right, *lefts)):
+            yield chosen
 
 
 def _groups(keys: Sequence[KeyPair]) -> list[list[KeyPair]]:

@@ -16,9 +16,11 @@ from tagframe.keys.key_pair import KeyPair, Sign
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "right", "outer"]
+MergeHow = Literal["inner", "left", "right", "outer", "anti"]
+"""The kind of a merge: "anti" is for the rows of some tables that have no partner in the others."""
 
 
-_NAMES = ("columns", "unique")
+_NAMES = ("columns", "unique", "numbers")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class PlanTable:
         distinct: whether rows that are exact copies of others count once.
         role: the role in which the table is joined ("buyer"), or ""; its ``id`` is then ``database.table as role``.
         schema: the schema that a statement has to name; "" if it finds the table without.
+        numbers: columns of numbers.
     """
 
     id: str
@@ -54,6 +57,7 @@ class PlanTable:
     distinct: bool = False
     role: str = ""
     schema: str = ""
+    numbers: tuple[str, ...] = ()
 
     @property
     def table(self) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,13 +44,20 @@ _MAX_ACCIDENT = 0.01
 _MAX_EXAMPLES = 3
 
 
-_heard: ContextVar[list[str] | None] = ContextVar("tagframe_advice", default=None)
+class Remark(NamedTuple):
+    """A warning that was collected."""
+
+    text: str
+    category: type[Warning]
+
+
+_heard: ContextVar[list[Remark] | None] = ContextVar("tagframe_advice", default=None)
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
+def heard() -> Iterator[list[Remark]]:
     """A block whose warnings are collected in a list, for a caller that reports them in another way."""
-    messages: list[str] = []
+    messages: list[Remark] = []
     token = _heard.set(messages)
     try:
         yield messages
@@ -61,7 +68,7 @@ def heard() -> Iterator[list[str]]:
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, pointing to the line of the user's own code that called the library."""
     if (messages := _heard.get()) is not None:
-        messages.append(message)
+        messages.append(Remark(message, category))
         return
     errors.warn(message, category)
 
@@ -126,6 +133,34 @@ def say_left_out(plan: JoinPlan) -> None:
                 f"{why.format(them=them)}. found.add({', '.join(map(repr, tables))}) joins {them}{way}",
                 TableLeftOutWarning,
             )
+
+
+def say_weak_absence(plan: JoinPlan) -> None:
+    """Warn of rows that count as present because of a key that repeats on both sides: it may be a part of the key."""
+    weak = [step for step in plan.steps if step.table in plan.absent and step.cardinality == "many-to-many"]
+    if weak:
+        warn(
+            f"{plan.sentence_of_absence}: compared by {'; '.join(map(str, weak))}, which repeats in both tables, so it "
+            'may be a part of the key. Name all of it: on="a.(x, y) = b.(u, v)"',
+            DoubtfulJoinWarning,
+        )
+
+
+def say_all_or_none(plan: JoinPlan, rows: int) -> None:
+    """Warn if the tables that rows shall lack have a row for each of them, or for none."""
+    which = "no row has" if rows else "every row has"
+    warn(f"{plan.sentence_of_absence}: {which} a partner there. {_OTHER_KEYS}", DoubtfulJoinWarning)
+
+
+def say_filter_of_absent(plan: JoinPlan, conditions: Mapping[str, Any]) -> None:
+    """Warn of cells that the question names in a table that rows shall lack: the rows of the others do not count."""
+    named = {name: value for name, value in conditions.items() if plan.find_column(name)[0] in plan.absent}
+    if named:
+        warn(
+            f"{plan.sentence_of_absence}: the question names cells there. To count only those rows as present, "
+            f"merge(where={named!r})",
+            DoubtfulJoinWarning,
+        )
 
 
 def is_unnamed(key: KeyPair) -> bool:
@@ -249,7 +284,8 @@ def say_unmatched(steps: Sequence[JoinStep]) -> None:
 def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str = "", copies: int = 0) -> str:
     """The message of a step that would repeat rows, and how to avoid it.
 
-    ``copies`` is the number of rows of the step's table that are exact copies of others, if only these repeat keys.
+    ``wider`` is a way to join that repeats none; ``copies`` is the number of rows of the step's table that are exact
+    copies of others, if only these repeat keys.
     """
     message = (
         f"joining {step.table} on {step} would repeat {counted(rows, 'row')} of {plan.start}, {most:,} times at most. "
@@ -258,9 +294,8 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
     if copies:
         are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")
         return f"{message} distinct=True to count exact copies once: keys of {step.table} repeat because {are}"
-    otherwise = wider or _versions(plan, step)
-    if otherwise:
-        return f"{message} {otherwise}"
+    if wider:
+        return f"{message} {wider}"
     way, first = ways_to_aggregate(plan.by_id[step.table], step.columns)
     aggregate = f"give {step.table} one row per key: merge(…, {way}), or {first}"
     other = plan.restarted(step.table)
@@ -270,12 +305,11 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
     return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
 
 
-def narrowed(plan: JoinPlan, conditions: Mapping[str, Any], rows: int, chosen: int) -> str:
-    """The warning of a merge that repeats rows of the start table unless its rows are filtered as the question says."""
-    line = f"where={dict(conditions)!r}"
+def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) -> str:
+    """The warning of a merge that repeats rows of a table unless its rows are filtered as the question says."""
     return (
-        f"rows of {plan.start} are repeated: the result has {counted(rows, 'row')}. The question names a filter that "
-        f"leaves each once, {counted(chosen, 'row')}: merge({line})"
+        f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question names a filter by which "
+        f"each row of {table} is there at most once, {counted(chosen, 'row')}: merge(where={dict(conditions)!r})"
     )
 
 
@@ -306,25 +340,46 @@ def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[Column, str]]) ->
     return f'join on {columns} too, so that no row is repeated: on="{text_of(key, plan.named)}"'
 
 
-def _versions(plan: JoinPlan, step: JoinStep) -> str:
-    """How to join a table of versions: as of a moment, or only its current rows; "" for a table without versions."""
+def versions(plan: JoinPlan, step: JoinStep, read: Callable[[list[str]], pd.DataFrame]) -> str:
+    """How to join a table of versions: as of a moment, or only its current rows; "" for a table without versions.
+
+    ``read`` gives columns of the table. Periods that touch (the end of one is the start of the next) exclude their end.
+    """
     table, base = plan.source(step.table), plan.source(step.base)
     columns = {version_column(column): column for column in reversed(table.columns)}
     start, end, current = (columns.get(kind) for kind in ("start", "end", "current"))
     if step.key.signs or not has_versions(table.columns):
         return ""
+    rows = read([*step.columns, *(column for column in (start, end) if column is not None)])
     sentence = f"the rows of {table.id} are versions:"
     if start is not None:
         moments = [c for c in base.columns if {*words(c)} & {*CALENDAR, "at", "on"} and c not in step.base_columns]
         moment = f"{base.called}.{moments[0] if moments else 'DAY'}"
-        then = f"between {table.called}.{start} and {table.called}.{end}" if end else f">= {table.called}.{start}"
-        sentence += f' join the version of the day, on="{text_of(step.oriented, plan.named)} and {moment} {then}", or'
+        then = f"{moment} >= {table.called}.{start}"
+        if end and _touch(rows, step.columns, start, end):
+            then += f" and {moment} < {table.called}.{end}"
+        elif end:
+            then = f"{moment} between {table.called}.{start} and {table.called}.{end}"
+        sentence += f' join the version of the day, on="{text_of(step.oriented, plan.named)} and {then}", or'
     elif "number" in columns:
         sentence += f" join on {columns['number']} too, or"
     if current is not None:
         return f"{sentence} only the current ones, {table.name}[{table.name}[{current!r}] == …]"
-    today = f"{table.name}[{table.name}[{end!r}].isna()]" if end else f"the last of each {', '.join(step.columns)}"
+    today = _open_end(table.name, end, rows[end]) if end else f"the last of each {', '.join(step.columns)}"
     return f"{sentence} only the current ones, {today}"
+
+
+def _touch(rows: pd.DataFrame, keys: Sequence[str], start: str, end: str) -> bool:
+    """Whether a period of a key starts at the end of another."""
+    ends = rows[[*keys, end]].dropna().rename(columns={end: start}).drop_duplicates()
+    return bool(len(ends)) and len(ends.merge(rows[[*keys, start]].dropna(), on=[*keys, start])) > 0
+
+
+def _open_end(name: str, end: str, ends: pd.Series) -> str:
+    """The expression of the rows whose period is open: it ends in nothing, or in the last of all days."""
+    if ends.isna().any():
+        return f"{name}[{name}[{end!r}].isna()]"
+    return f"{name}[{name}[{end!r}] == {name}[{end!r}].max()]"
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

@@ -34,7 +34,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE
 from tagframe.joins.roles import joined_tables, roles_in, without_roles
 from tagframe.joins.stacks import ORIGIN
-from tagframe.joins.steps import How
+from tagframe.joins.steps import MergeHow
 from tagframe.keys.key_columns import NAMED, is_unnamed, unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction, say_stacked, warn
@@ -349,7 +349,7 @@ def merge(
     plan: JoinPlan | None = None,
     stack: bool | None = None,
     roles: Literal["all"] | None = None,
-    how: How = "inner",
+    how: MergeHow | None = None,
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
     on_ambiguous: Reaction = "warn",
@@ -387,7 +387,7 @@ def merge(
         roles: "all" joins a frame once for each column of another that refers to it (``buyer_id`` and ``seller_id``),
             in the role that the column's name says. None joins it once.
         how: the kind of every join. "left" keeps the rows of the first frame, "right" those of the others; rows without
-            a partner come last.
+            a partner come last. "anti" gives the rows of the first frame without a partner in the others.
         on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
         on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
         on_ambiguous: what to do if other plans are equally likely.

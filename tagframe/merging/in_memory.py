@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import combinations, repeat
 from typing import Any
 
@@ -38,6 +40,8 @@ _MAX_EXAMPLE_ROWS = 1_000
 """The number of rows matching only in canonical form that are searched for an example."""
 _MOST_CELLS = 2_000_000_000
 """A step that repeats rows is refused if the result would have more cells: they take 16 GB and more."""
+_ROW = ""
+"""The id of a table that does not exist, whose rows are the joined rows."""
 _NO_ROWS = np.empty(0, dtype=np.int64)
 _EXACT_INTEGERS = 2.0**53
 """Beyond this, floats cannot represent every integer."""
@@ -66,10 +70,15 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     late = {key for key in wanted if picks and source.may_pick(key[0])}
     result = Merge(request, source, tested | (wanted - late), late)
     waits = bool(where) or request.implied is not None
-    steps = [result.advance(step, request.on_fanout, waits=waits) for step in plan.steps]
+    joined = [step for step in plan.steps if step.table not in request.absent]
+    steps = [result.advance(step, request.on_fanout, waits=waits) for step in joined]
     lost = result.lost()
     if request.on_loss == "raise":
         result.refuse_loss(lost)
+    if request.absent:
+        if request.implied is not None and not where:
+            advice.say_filter_of_absent(plan, request.implied(plan, request.corpus))
+        steps += result.remove_matched(where, request.absent)
     before = result.rows.length
     if where.query:
         # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
@@ -92,7 +101,7 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
             ) from error
         result.rows.select(chosen)
     else:
-        result.select(where)
+        result.select(where, [table for table in plan.tables if table not in request.absent])
     selected = result.rows.length
     result.settle_fanout(request)
     if request.limit is not None and request.limit < selected:
@@ -135,9 +144,7 @@ class Merge:
         self._width = len(plan.tables) + len(request.wanted)
         self._repeats: list[FanOut] = []
 
-    def advance(
-        self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False
-    ) -> StepReport:
+    def advance(self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False) -> StepReport:
         """Make one step.
 
         Args:
@@ -239,22 +246,27 @@ class Merge:
             return None
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > MOST_ROWS else self._source.copies(step.table, step.columns)
-        wider = "" if copies else self._wider(step)
+        read = partial(self._source.whole, step.table)
+        wider = "" if copies else self._wider(step) or advice.versions(self.plan, step, read)
         message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
         return FanOut(message, self._start_rows(offending))
 
     def settle_fanout(self, request: MergeRequest) -> None:
         """React to steps that repeated rows of the start table, unless ``where`` has left each row once.
 
-        If the conditions that the question implies leave each row once, the rows stay, and a warning names them.
+        If the conditions that the question implies leave each row of some table once, the joined rows stay, and a
+        warning gives the conditions.
         """
-        if not self._repeats or not self._repeat_rows(np.arange(self.rows.length, dtype=np.int64)):
+        everything = np.arange(self.rows.length, dtype=np.int64)
+        if not self._repeats or not self._repeats_rows_of(self.plan.start, everything):
             return
         implied = {} if request.implied is None else request.implied(self.plan, request.corpus)
-        chosen = self._fitting(implied, request) if implied else _NO_ROWS
-        if len(chosen) and not self._repeat_rows(chosen):
-            advice.warn(advice.narrowed(self.plan, implied, self.rows.length, len(chosen)), RowsMultipliedWarning)
-            return
+        for conditions in [implied, *({name: value} for name, value in implied.items())]:
+            chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
+            once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
+            if once:
+                advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
+                return
         for repeats in self._repeats:
             _react(repeats, request.on_fanout)
 
@@ -265,11 +277,11 @@ class Merge:
         fits = [fitting(frame[self.names[test.column]], test) for test in tests]
         return np.flatnonzero(np.logical_and.reduce(fits))
 
-    def _repeat_rows(self, chosen: Positions) -> bool:
-        """Whether some of the joined rows have the same row of the start table."""
-        start = self.rows.numbers(self.plan.start)[chosen]
-        start = start[start >= 0]
-        return len(np.unique(start)) < len(start)
+    def _repeats_rows_of(self, table: str, chosen: Positions) -> bool:
+        """Whether some of these joined rows have the same row of a table."""
+        numbers = self.rows.numbers(table)[chosen]
+        numbers = numbers[numbers >= 0]
+        return len(np.unique(numbers)) < len(numbers)
 
     def _wider(self, step: JoinStep) -> str:
         """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""
@@ -297,12 +309,29 @@ class Merge:
                 return advice.wider(self.plan, step, chosen)
         return ""
 
-    def select(self, where: Where) -> None:
-        """Keep the rows that match ``where``; its functions see the rows that passed its tests."""
+    def select(self, where: Where, tables: Collection[str]) -> None:
+        """Keep the rows that match ``where`` in these tables; its functions see the rows that passed its tests."""
         for test in where.by_column:
-            self.rows.select(np.flatnonzero(fitting(self.column(test.column), test)))
+            if test.column[0] in tables:
+                self.rows.select(np.flatnonzero(fitting(self.column(test.column), test)))
         for column, function in where.functions:
-            self.rows.select(np.flatnonzero(fitting(self.column(column), function)))
+            if column[0] in tables:
+                self.rows.select(np.flatnonzero(fitting(self.column(column), function)))
+
+    def remove_matched(self, where: Where, absent: Collection[str]) -> list[StepReport]:
+        """Remove the rows with a partner in the absent tables that matches ``where``; the steps are accounted for."""
+        rows = self.rows
+        self.rows = rows.numbered()
+        advice.say_weak_absence(self.plan)
+        steps = [self.advance(step, "allow") for step in self.plan.steps if step.table in absent]
+        self.select(where, absent)
+        matched = self.rows.numbers(_ROW)
+        self.rows = rows
+        before = rows.length
+        rows.select(np.setdiff1d(np.arange(before, dtype=np.int64), matched))
+        if rows.length in (0, before):
+            advice.say_all_or_none(self.plan, rows.length)
+        return [*steps[:-1], replace(steps[-1], rows_out=rows.length)]
 
     def examples(self, lost: Positions) -> pd.DataFrame:
         """The first lost rows, with the key columns of the start table."""
@@ -375,6 +404,12 @@ class JoinedRows:
         self.length = length
         # None means 0, 1, 2, …: the start table, until a step moves its rows.
         self._of: dict[str, Positions | None] = {start: None}
+
+    def numbered(self) -> JoinedRows:
+        """The same rows, with their own numbers as those of one more table."""
+        same = JoinedRows(_ROW, self.length)
+        same._of.update(self._of)
+        return same
 
     def of(self, table: str) -> Positions | None:
         """Row numbers of a table; None for 0, 1, 2, …."""

@@ -22,7 +22,7 @@ from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How, JoinStep
+from tagframe.joins.steps import JoinStep, MergeHow
 from tagframe.keys.matching import is_copy
 from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
@@ -51,7 +51,7 @@ By = Literal["engine", "across", "memory"]
 class MergeArguments(TypedDict, total=False):
     """The arguments of :func:`run_plan` that choose rows and columns."""
 
-    how: How
+    how: MergeHow | None
     on_fanout: Reaction
     on_loss: Reaction
     on_ambiguous: Reaction
@@ -61,7 +61,6 @@ class MergeArguments(TypedDict, total=False):
     aggregate: Aggregate | None
     distinct: bool
     validate: Validate | None
-    implied: Implied | None
 
 
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
@@ -70,6 +69,7 @@ def run_plan(
     corpus: Corpus,
     *,
     by: By | None = None,
+    implied: Implied | None = None,
     **arguments: Unpack[MergeArguments],
 ) -> tuple[pd.DataFrame, MergeReport]:
     """Join the tables of a plan.
@@ -91,9 +91,11 @@ def run_plan(
             Rows and their order are the same everywhere, with one exception. A PostgreSQL server has its own comparison
             of keys, so nothing matches by coercion; it gives rows in its own order, and chooses the rows of a limit.
         how: the kind of every join. "left" keeps the rows of the start table; "right" those of each table that a step
-            adds, the ones without a partner last.
-        on_fanout: what to do if a step repeats rows of the start table; with ``where``, if some of the rows that match it
-            have the same row of the start table.
+            adds, the ones without a partner last. "anti" gives the rows of the start table that have no partner in the
+            other tables, or those of a plan with :meth:`JoinPlan.lacking`; ``where`` then also selects the rows of
+            those tables that count. None is "anti" for such a plan, else "inner".
+        on_fanout: what to do if a step repeats rows of the start table; with ``where``, if some of the rows that
+            match it have the same row of the start table.
         on_loss: what to do if an inner merge loses rows of the start table; lost rows of other tables cause no warning.
             With a ``limit``, or with a ``where`` and no anchor, the result may not show what was lost: "warn" then
             counts lost rows in tables of up to 100,000 rows only, and for larger ones the report has the count. In
@@ -138,7 +140,7 @@ def run_plan(
         InvalidArgument: an argument is not one of its choices.
         WayNotPossible: the merge cannot run where ``by`` says.
     """
-    merge = _prepared(plan, corpus, by=by, **arguments)
+    merge = _prepared(plan, corpus, by=by, implied=implied, **arguments)
     frame, report = _merged(merge.request, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
     merge.say_unmatched(merge.tables_in(frame), report)
@@ -197,7 +199,7 @@ class _Merge:
 def _prepared(
     plan: JoinPlan,
     corpus: Corpus,
-    how: How = "inner",
+    how: MergeHow | None = None,
     on_fanout: Reaction = "raise",
     on_loss: Reaction = "warn",
     on_ambiguous: Reaction = "warn",
@@ -210,7 +212,9 @@ def _prepared(
     validate: Validate | None = None,
     implied: Implied | None = None,
 ) -> _Merge:
+    how = how or ("anti" if plan.absent else "inner")
     _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
+    plan = _plan_for(plan, how)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
         plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
@@ -220,9 +224,14 @@ def _prepared(
     advice.say_left_out(plan)
     if validate is not None:
         _refuse_repeated_keys(plan, corpus, validate)
+    absent = frozenset(plan.absent) if how == "anti" else frozenset[str]()
     names = plan.column_names()
     everything, wanted = plan.named_columns(None), plan.named_columns(columns)
-    shared = agreement.shared_columns(plan, corpus)
+    everything = {name: column for name, column in everything.items() if column[0] not in absent}
+    if columns is not None and (lone := [name for name in wanted if name not in everything]):
+        raise InvalidArgument(f"columns= names {', '.join(lone)}: the rows have none in {' and '.join(sorted(absent))}")
+    wanted = {name: column for name, column in wanted.items() if name in everything}
+    shared = [one for one in agreement.shared_columns(plan, corpus) if not {one.mine[0], one.theirs[0]} & absent]
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
     request = MergeRequest(
         plan,
@@ -230,14 +239,29 @@ def _prepared(
         wanted | compared,
         everything,
         where_of(where, plan, everything),
-        how,
+        "inner" if how == "anti" else how,
         None if limit is None else int(limit),
         on_fanout,
         on_loss,
         is_forced=by is not None,
         implied=implied,
+        absent=absent,
     )
     return _Merge(request, wanted, shared, names)
+
+
+def _plan_for(plan: JoinPlan, how: MergeHow) -> JoinPlan:
+    """The plan of an anti merge has tables without partners, and that of no other merge has any."""
+    if how != "anti":
+        return replace(plan, absent=())
+    if plan.absent:
+        return plan
+    if not plan.is_anchored:
+        raise InvalidArgument(
+            f"how='anti' needs to know whose rows are wanted: merge(plan.lacking({plan.tables[-1]!r})) gives those "
+            f"without a row there"
+        )
+    return plan.lacking(*plan.tables[1:])
 
 
 class MergeBatches(Iterator[pd.DataFrame]):
@@ -305,7 +329,12 @@ def _streamed(request: MergeRequest, rows: int) -> Generator[pd.DataFrame, None,
 
 
 def merge_batches(
-    plan: JoinPlan, corpus: Corpus, rows: int = BATCH_ROWS, **arguments: Unpack[MergeArguments]
+    plan: JoinPlan,
+    corpus: Corpus,
+    rows: int = BATCH_ROWS,
+    *,
+    implied: Implied | None = None,
+    **arguments: Unpack[MergeArguments],
 ) -> MergeBatches:
     """Join the tables of a plan, and give the rows in frames of this many.
 
@@ -313,8 +342,8 @@ def merge_batches(
     order of its own. Other sources give the whole result, which is then in memory.
 
     Args:
-        plan, corpus, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are compared in the
-            first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
+        plan, corpus, implied, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are
+            compared in the first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
         rows: of each frame; the last one may have fewer.
 
     Raises:
@@ -325,7 +354,7 @@ def merge_batches(
         raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
     if unknown := arguments.keys() - MergeArguments.__annotations__.keys():
         raise TypeError(f"merge_batches() has no argument {min(unknown)!r}")
-    return MergeBatches(_prepared(plan, corpus, **arguments), rows)
+    return MergeBatches(_prepared(plan, corpus, implied=implied, **arguments), rows)
 
 
 def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:
@@ -342,6 +371,8 @@ def _merged(request: MergeRequest, by: By | None) -> tuple[pd.DataFrame, MergeRe
     try:
         if way != "memory" and request.is_as_of:
             raise NotPushable("rows are joined as of a moment")
+        if way != "memory" and request.absent:
+            raise NotPushable("rows without a partner are found in memory")
         match way:
             case "engine":
                 return merge_in_engine(request, _only(engines))
@@ -372,7 +403,7 @@ def _unmatched(request: MergeRequest, tables: Set[str], report: MergeReport) -> 
 
 def _way(request: MergeRequest, engines: Sequence[Engine]) -> By:
     """Where a merge runs: in the engine that holds all tables, or across several where keys can be sent."""
-    runs = set() if request.is_as_of else {engine.joins for engine in engines} - {""}
+    runs = set() if request.is_as_of or request.absent else {engine.joins for engine in engines} - {""}
     if len(engines) > 1:
         return "across" if runs else "memory"
     may_be_few = bool(request.where) or request.limit is not None
@@ -414,11 +445,11 @@ def _check(
 ) -> None:
     if how == "cross":
         raise InvalidArgument(
-            "how must be one of 'inner', 'left', 'right', 'outer'; got 'cross', which pairs all rows without any key: "
-            "that is pandas.merge(left, right, how='cross') of two frames"
+            "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without "
+            "any key: that is pandas.merge(left, right, how='cross') of two frames"
         )
     for name, value, choices in (
-        ("how", how, ("inner", "left", "right", "outer")),
+        ("how", how, ("inner", "left", "right", "outer", "anti")),
         ("on_fanout", on_fanout, ("raise", "warn", "allow")),
         ("on_loss", on_loss, ("raise", "warn", "allow")),
         ("on_ambiguous", on_ambiguous, ("raise", "warn", "allow")),

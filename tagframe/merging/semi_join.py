@@ -326,7 +326,7 @@ class _SemiJoin(PlanRows):
             if any(step.coerced for step in steps):
                 raise NotPushable("keys of text match in another spelling")
             lost = len(merge.lost())
-            merge.select(self._where)
+            merge.select(self._where, self.plan.tables)
             if is_whole or (limit is not None and merge.rows.length >= limit):
                 break
         if limit is not None and limit < merge.rows.length:

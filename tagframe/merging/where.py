@@ -82,6 +82,7 @@ class MergeRequest:
         on_fanout, on_loss: what to do if rows of the start table are repeated or lost.
         is_forced: whether the user chose where it runs.
         implied: gives the conditions that the question implies, as in :func:`~tagframe.merging.run_plan`.
+        absent: tables in which the wanted rows have no partner.
     """
 
     plan: JoinPlan
@@ -95,6 +96,7 @@ class MergeRequest:
     on_loss: Reaction
     is_forced: bool = False
     implied: Implied | None = None
+    absent: frozenset[str] = frozenset()
 
     @property
     def says_loss(self) -> bool:
@@ -104,7 +106,7 @@ class MergeRequest:
     @property
     def is_whole_inner(self) -> bool:
         """Whether the result has all rows that have a partner, and no other."""
-        return self.how == "inner" and self.limit is None and not self.where
+        return self.how == "inner" and self.limit is None and not self.where and not self.absent
 
     @property
     def is_as_of(self) -> bool:

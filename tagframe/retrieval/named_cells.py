@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-
-import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile
@@ -19,6 +17,8 @@ from tagframe.retrieval.words import STOP_WORDS, stem, words_in
 
 _MOST_CELLS = 5_000_000
 """A table with more cells of text and integers is not searched."""
+_SHORTEST = 4
+"""A cell of fewer letters counts only as it is written in the question, and not in lower case: it may be any word."""
 _MOST_WORDS = 12
 """A cell of more words is no name."""
 _SMALLEST_NUMBER = 1000
@@ -40,11 +40,12 @@ def cells_named(question: str, plan: JoinPlan, corpus: Corpus) -> dict[str, Any]
         Column → the cell, or a list of cells; as for ``where`` in :func:`tagframe.merging.run_plan`.
     """
     words = [stem(word.text.casefold()) for word in words_in(question)]
+    written = {word.text for word in words_in(question)}
     found: dict[str, dict[tuple[str, ...], list[Any]]] = {}
     names = plan.column_names()
     for source in plan.sources:
         for column, cells in _cells_of(source, corpus).items():
-            named = _named(cells, words, column)
+            named = _named(cells, words, column, written)
             for run, cell in named:
                 found.setdefault(names[source.id, column], {}).setdefault(run, []).append(cell)
     runs = {run for by_run in found.values() for run in by_run}
@@ -75,15 +76,21 @@ def _may_name(column: ColumnProfile) -> bool:
     return column.family in ("text", "integer") and not column.private
 
 
-def _named(cells: Iterable[Any], words: Sequence[str], column: str) -> Iterable[tuple[tuple[str, ...], Any]]:
+def _named(
+    cells: Iterable[Any], words: Sequence[str], column: str, written: Container[str]
+) -> Iterable[tuple[tuple[str, ...], Any]]:
     """The cells whose words stand in the question, each with these words."""
     known = {*words}
     is_named = known.issuperset(stem(word.text.casefold()) for word in words_in(column.replace("_", " ")))
     for cell in cells:
         if isinstance(cell, str):
-            if len(cell) < 2 or folded(cell) in STOP_WORDS:
+            if (
+                len(cell) < 2
+                or folded(cell) in STOP_WORDS
+                or (len(cell) < _SHORTEST and (cell not in written or cell.islower()))
+            ):
                 continue
-        elif pd.api.types.is_float(cell) and not float(cell).is_integer() or (cell < _SMALLEST_NUMBER and not is_named):
+        elif (isinstance(cell, float) and not cell.is_integer()) or (cell < _SMALLEST_NUMBER and not is_named):
             continue
         text = cell if isinstance(cell, str) else str(int(cell))
         run = tuple(stem(word.text.casefold()) for word in words_in(text))

@@ -19,13 +19,24 @@ from tagframe.embed import get_embedder
 from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins import MIN_CHANCE, Aggregate, Components, How, JoinPlan, On, accepted_keys, keys_on, plan_tables
+from tagframe.joins import (
+    MIN_CHANCE,
+    Aggregate,
+    Components,
+    JoinPlan,
+    MergeHow,
+    On,
+    accepted_keys,
+    keys_on,
+    plan_tables,
+)
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
+from tagframe.retrieval.denied import tables_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import home_of, tables_around
 from tagframe.retrieval.named_cells import filter_of
@@ -152,8 +163,11 @@ class RetrievedTables(Public):
         roles: Literal["all"] | None = None,
     ) -> JoinPlan:
         hints, by_words = role_readers(self.question)
-        members, named = self._members(), {table.casefold() for table in needed}
-        return plan_tables(
+        members = self._members()
+        columns = {id: [column.name for column in self.corpus.profile(id).columns] for id in members}
+        absent = [id for id in tables_denied(self.question, columns) if id != self.anchor]
+        named = {table.casefold() for table in (*needed, *absent)}
+        plan = plan_tables(
             self.corpus,
             members,
             anchor=self.anchor,
@@ -170,6 +184,10 @@ class RetrievedTables(Public):
             min_chance=min_chance,
             roles=roles or by_words,
         )
+        absent = [table for table in absent if table in plan.tables]
+        with suppress(InvalidArgument):  # only the absent tables connect the others
+            return plan.lacking(*absent) if absent else plan
+        return plan
 
     @property
     def plans(self) -> list[JoinPlan]:
@@ -214,7 +232,7 @@ class RetrievedTables(Public):
         on: On | None = None,
         stack: bool | None = None,
         roles: Literal["all"] | None = None,
-        how: How = "inner",
+        how: MergeHow | None = None,
         on_fanout: Reaction = "raise",
         on_loss: Reaction = "warn",
         on_ambiguous: Reaction = "warn",
@@ -283,8 +301,7 @@ class RetrievedTables(Public):
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
         plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance)
-        arguments.setdefault("implied", filter_of(self.question))
-        return merge_batches(plan, self.corpus, rows, **arguments)
+        return merge_batches(plan, self.corpus, rows, implied=filter_of(self.question), **arguments)
 
     def _plan_of(
         self,
@@ -357,7 +374,10 @@ class RetrievedTables(Public):
             matches = [profile.id for profile, name in zip(profiles, names, strict=True) if name.casefold() == wanted]
             if len(matches) == 1:
                 return matches[0]
-        raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}")
+        way = ""
+        with suppress(TableNotFound):
+            way = f"; the corpus has it, found.add({self.corpus.profile(table).id!r}) adds it"
+        raise TableNotFound(f"no table {table!r} in {did_you_mean(table, [profile.id for profile in profiles])}{way}")
 
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
         if not hits and self.anchor is None:

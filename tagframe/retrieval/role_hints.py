@@ -236,7 +236,9 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     (2, 0)
     """
     plainly = _plainly(_Words(_used(words)))
-    return {key for things, roles in _groups(keys) for key in _named(roles, plainly, things)}
+    named = {key for things, roles in _groups(keys) for key in _named(roles, plainly, things)}
+    across = [_named(roles, plainly, things) for things, roles in _across_tables(keys)]
+    return named.union(*(chosen for chosen in across if len(chosen) > 1))
 
 
 def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str]) -> bool:
@@ -263,6 +265,16 @@ def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyP
     for both, group in groups.items():
         if len(group) > 1:
             yield frozenset(word for table in both for word in words_of(table.partition(".")[2])), _roles(group)
+
+
+def _across_tables(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyPair, frozenset[str]]]]:
+    """As :func:`_groups`, the keys of different tables to the same columns of one table."""
+    targets: dict[tuple[str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        targets[key.right_table, key.right_columns].append(key)
+    for (right, _), group in targets.items():
+        if len({key.left_table for key in group}) == len(group) > 1:
+            yield frozenset(words_of(right.partition(".")[2])), _roles(group)
 
 
 def _plainly(words: _Words) -> tuple[_Words, _Words]:

@@ -176,7 +176,9 @@ def test_what_is_misspelt_or_has_two_meanings_is_said():
         merged(BANK, columns=["amuont"])
     with pytest.raises(ColumnNotFound, match="more than one table"):
         merged(BANK, columns=["name"])
-    with pytest.raises(InvalidArgument, match="how must be one of 'inner', 'left', 'right', 'outer'; got 'cross'"):
+    with pytest.raises(
+        InvalidArgument, match="how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross'"
+    ):
         merged(BANK, how="cross")
     with pytest.raises(InvalidArgument, match="limit"):
         merged(BANK, limit=-1)

@@ -1,0 +1,82 @@
+"""Which tables a question wants no rows of: "customers who never ordered", "players without a penalty"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from tagframe.corpus.documents import identifier_words
+from tagframe.keys.column_names import table_entity
+from tagframe.retrieval.words import forms, stem, words_in
+
+_DENIALS = frozenset(
+    """without never no not none nobody lack lacks lacking missing isnt arent wasnt werent doesnt dont didnt hasnt
+    havent
+    nicht kein keine keinen keiner keines keinem ohne nie niemals noch
+    sans aucun aucune jamais pas
+    sin ningún ninguna ningun ninguno nunca jamás
+    senza nessun nessuna nessuno mai non
+    sem nenhum nenhuma nunca não""".split()
+)
+"""Words that deny what follows, in English, German, French, Spanish, Italian and Portuguese."""
+_REACH = 8
+"""A denial is about the first things named in so many words after it."""
+_FUNCTION_WORDS = frozenset("of the in on to per and by a all de la le des der die das von und y del e di".split())
+
+
+def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
+    """The tables that are named right after a denial, and not before it.
+
+    A table is named by a word of its name that no other table's name has. A column of a table that is named before the
+    denial ends its reach: "customers without a phone who ordered" denies a phone.
+
+    Args:
+        question: in plain language.
+        tables: id → names of columns; at least one of them is not denied.
+
+    >>> tables_denied("How many players never took a penalty?", {"cup.players": ["id"], "cup.penalties": ["player_id"]})
+    ['cup.penalties']
+    >>> tables_denied("Kunden ohne Bestellungen", {"shop.kunden": ["name"], "shop.bestellungen": ["kunde"]})
+    ['shop.bestellungen']
+    >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
+    []
+    """
+    own = _own_words(tables)
+    parts = words_in(question)
+    words = [_spelt(word.text) for word in parts]
+    found: list[str] = []
+    for place, spelt in enumerate(words):
+        if spelt[0] not in _DENIALS or question[parts[place].end : parts[place].end + 1] == "-":  # "non-smokers"
+            continue
+        before = {table for one in words[:place] for table in _named_by(one, own)}
+        columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
+        columns -= {word for named in own.values() for word in named}
+        for one in words[place + 1 : place + 1 + _REACH]:
+            if named := [table for table in _named_by(one, own) if table not in before]:
+                found += named
+                break
+            if not columns.isdisjoint(one):
+                break
+    found = [*dict.fromkeys(found)]
+    return found if len(found) < len(tables) else []
+
+
+def _own_words(tables: Iterable[str]) -> dict[str, set[str]]:
+    """The words of each table's name that no other's has."""
+    names = {table: {*map(stem, table_entity(table.rpartition(".")[2]))} for table in tables}
+    return {
+        table: mine - {word for other, theirs in names.items() if other != table for word in theirs} - _FUNCTION_WORDS
+        for table, mine in names.items()
+    }
+
+
+@lru_cache(maxsize=4096)
+def _spelt(word: str) -> tuple[str, ...]:
+    """A word in lower case, its stem, and those of its other forms."""
+    plain = word.casefold().replace("'", "").replace("’", "")
+    return (plain, stem(plain), *map(stem, forms(plain)))
+
+
+def _named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
+    """The tables that a word names, in any form."""
+    return [table for table, words in own.items() if not words.isdisjoint(spelt)]
