@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tagframe.answer.lm_sql.dialects import SPOKEN
+from tagframe.engines.base import NARROW_IT
 from tagframe.engines.registry import DIALECTS
+from tagframe.engines.sql_reader import first_tree
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
 from tagframe.operators.answer_grammar import parse_block
@@ -168,10 +170,10 @@ _EXPECTED = "expected a SELECT statement in a ```sql block"
 _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|\()", re.IGNORECASE)
 
 
-_KIND = r"(answer|assumed|or|lacking)[ \t]*:"
+_KIND = r"((?:answer|assumed|lacking|or)(?=[ \t]*:)|or\b(?=.*\b(?:SELECT|WITH)\b))[ \t]*:?"
 _SAID = re.compile(rf"^[ \t]*--[ \t]*{_KIND}(.*)$\n?", re.IGNORECASE | re.MULTILINE)
 _SAID_OVER_LINES = re.compile(rf"(^[ \t]*--[ \t]*or[ \t]*:.*)\n[ \t]*--(?![ \t]*{_KIND})", re.IGNORECASE | re.MULTILINE)
-_OTHER = re.compile(r"(.*?)[\s:]*\b((?:SELECT|WITH)\b.*)", re.IGNORECASE)
+_BEGINS = re.compile(r"\(*\s*\b(?:SELECT|WITH)\b", re.IGNORECASE)
 _LONGEST_SAID = 300
 _MOST_OTHERS = 3
 
@@ -191,14 +193,36 @@ def read_statement(body: str) -> Written:
     for kind, words in _SAID.findall(body):
         said[kind.lower()].append(" ".join(words.split()))
     wants = {"values": False, "text": True}.get(said["answer"][0].strip('."').lower()) if said["answer"] else None
-    others = [known.groups() for words in said["or"][:_MOST_OTHERS] if (known := _OTHER.fullmatch(words))]
+    others = [_other(words) for words in said["or"][:_MOST_OTHERS]]
+    unread = [f"it can be read otherwise: {words}" for words, sql in others if not sql]
     return Written(
         _SAID.sub("", body).strip(),
-        _told(said["assumed"]),
+        _told([*said["assumed"], *unread]),
         wants,
         _told(said["lacking"]),
-        tuple((words[:_LONGEST_SAID] or "otherwise", sql.rstrip("; ")) for words, sql in others),
+        tuple((words[:_LONGEST_SAID] or "otherwise", sql) for words, sql in others if sql),
     )
+
+
+def _other(line: str) -> tuple[str, str]:
+    """The words of another reading, and its statement; "" if there is none that can be parsed."""
+    starts = [match.start() for match in _BEGINS.finditer(line)]
+    after_words = [start for start in starts if not line[:start].strip() or line[:start].rstrip().endswith(":")]
+    for start in [*after_words, *(start for start in starts if start not in after_words)]:
+        sql = line[start:].strip().rstrip("; ")
+        if _is_query(sql):
+            return line[:start].strip().rstrip(":").strip("() "), sql
+    return line, ""
+
+
+def _is_query(sql: str) -> bool:
+    from sqlglot import exp
+
+    for dialect in ("sqlite", "postgres", "duckdb"):
+        tree = first_tree(sql, dialect)
+        if isinstance(tree, exp.Query):
+            return True
+    return False
 
 
 def _told(lines: Sequence[str]) -> tuple[str, ...]:
@@ -232,4 +256,4 @@ def parse_statement(text: str, check: Callable[[str], str]) -> Written | Missing
     try:
         return replace(written, sql=check(written.sql))
     except (UnsafeSQL, SQLFailed) as error:
-        raise AnswerRejected(str(error)) from error
+        raise AnswerRejected(str(error).replace(f"; {NARROW_IT}", "")) from error

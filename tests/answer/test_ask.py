@@ -91,9 +91,13 @@ def test_values_are_the_answer_without_another_call_and_the_reading_is_stated(li
     assert (written.text, written.calls) == ("Answered from 1 rows.", 2)
 
 
-@pytest.mark.parametrize(
-    "sql", ["SELECT * FROM screenings, films", "SELECT NULL AS n", "SELECT max(year) AS y FROM films WHERE 0"]
-)
+def test_many_rows_are_the_answer_without_another_call(live, festival):
+    answer, _ = ask(live, festival, "```sql\n-- answer: values\nSELECT * FROM screenings, films\n```")
+    assert (answer.calls, len(answer.values), len(answer.rows)) == (1, answer.rows.size, 156)
+    assert answer.text.endswith("(156 rows)")
+
+
+@pytest.mark.parametrize("sql", ["SELECT NULL AS n", "SELECT max(year) AS y FROM films WHERE 0"])
 def test_rows_that_are_no_values_are_put_into_words(live, festival, sql):
     answer, _ = ask(live, festival, f"```sql\n-- answer: values\n{sql}\n```")
     assert answer.text.startswith("Answered from ")
