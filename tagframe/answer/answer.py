@@ -39,8 +39,8 @@ class StepUse:
 
     @property
     def calls(self) -> int:
-        """The number of distinct prompts, including those answered from the store."""
-        return self.usage.prompts - self.usage.deduplicated
+        """The number of requests: those that were sent, with repairs, and those that the store answered."""
+        return self.usage.sent + self.usage.stored
 
     def __str__(self) -> str:
         return f"{self.name}: {counted(self.calls, 'call')}, {self.usage.seconds:.2f} s"
@@ -101,7 +101,7 @@ class Answer(Public):
 
     @property
     def calls(self) -> int:
-        """The number of distinct prompts in all steps."""
+        """The number of requests in all steps: sent, or answered from the store."""
         return sum(step.calls for step in self.steps)
 
     @property

@@ -124,7 +124,7 @@ def ask(
     tokens, else the twelve best for the question. ``exec`` checks the statement and runs it under limits
     (:mod:`tagframe.answer.guard`). If it gives no rows, the model is shown which condition left none, and may write
     another statement. ``gen`` asks the model to answer from the rows, with a text and with plain values. If ``syn``
-    marks the rows as the answer, and they have at most 200 cells, no further call is made. If all tables were shown and
+    marks the rows as the answer, no further call is made. If all tables were shown and
     lack what the question needs, the answer says so, without a value, as a doubt (:attr:`Answer.lacking`).
 
     Args:

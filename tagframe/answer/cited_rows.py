@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from functools import partial
 import pandas as pd
 from sqlglot import exp
 
+from tagframe.answer.alternatives import LEAST_SECONDS
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.checks import is_column_of
 from tagframe.answer.sql_tree import (
@@ -137,7 +139,8 @@ def is_rightly_empty(sql: str, reader: Reader) -> bool:
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or is_grouped(tree):
         return False
     held = [part for part in where if part not in kept]
-    return _count(tree, kept, reader) not in ("0", "?") and not any(_has_null(part, reader) for part in held)
+    end = time.monotonic() + LEAST_SECONDS
+    return _count(tree, kept, reader, end) not in ("0", "?") and not any(_has_null(part, reader) for part in held)
 
 
 def _has_null(part: exp.Expr, reader: Reader) -> bool:
@@ -165,22 +168,27 @@ def _is_anti(part: exp.Expr, tree: exp.Expr) -> bool:
     return has_left and isinstance(part, exp.Is) and isinstance(part.expression, exp.Null)
 
 
-def why_empty(sql: str, reader: Reader) -> str:
-    """The conditions of a statement that leave no row, in words for the model that wrote it."""
+def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
+    """The conditions of a statement that leave no row, in words for the model that wrote it.
+
+    Args:
+        sql: the statement.
+        reader: that ran it.
+        seconds: that it took; all counts together take as long, and a second at least.
+    """
     tree = parsed(sql, reader.engine.dialect.name)
     told = "The statement gave no rows, or only NULL."
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         return told
     where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
-    lines = [f"Its FROM has {_count(tree, [], reader)} rows."]
+    count = partial(_count, tree, reader=reader, end=time.monotonic() + max(seconds, LEAST_SECONDS))
+    lines = [f"Its FROM has {count([])} rows."]
     if len(where) > 1:
-        lines += [f"{_count(tree, [part], reader)} of them where {_shown(part, reader)}." for part in where]
+        lines += [f"{count([part])} of them where {_shown(part, reader)}." for part in where]
     if where:
-        kept = next(
-            (position for position in range(1, len(where) + 1) if _count(tree, where[:position], reader) == "0"), None
-        )
+        kept = next((position for position in range(1, len(where) + 1) if count(where[:position]) == "0"), None)
         if kept is None:
-            lines.append(f"{_count(tree, where, reader)} of them where all conditions hold.")
+            lines.append(f"{count(where)} of them where all conditions hold.")
         else:
             together = "" if kept == 1 else ", together with the conditions before it"
             lines.append(f"None is left by {_shown(where[kept - 1], reader)}{together}.")
@@ -189,15 +197,19 @@ def why_empty(sql: str, reader: Reader) -> str:
     return f"{told} {' '.join(lines)}"
 
 
-def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader) -> str:
+def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader, end: float) -> str:
+    """The number of rows that pass some conditions, in words; "?" if it is not known before ``end``."""
+    left = min(end - time.monotonic(), reader.limits.seconds)
     block = without(tree, "where", "distinct", *_AFTER_WHERE)
     block.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
-    if any(aggregates(part) for part in where):
+    if left < 0.01 or any(aggregates(part) for part in where):
         return "?"
     block = block.where(*(part.copy() for part in where)) if where else block
     inner = written(block, reader.engine.dialect.name)
     try:
-        counted = reader.run(f"SELECT count(*) AS n FROM ({inner} LIMIT 1000000) AS counted")
+        counted = reader.run(
+            f"SELECT count(*) AS n FROM ({inner} LIMIT 1000000) AS counted", replace(reader.limits, seconds=left)
+        )
     except (SQLFailed, UnsafeSQL):
         return "?"
     return f"{counted['n'].iloc[0]:,}"

@@ -159,7 +159,7 @@ class ExecSQL:
             return "The statement gave no rows."
         if execution.is_rightly_empty(rows):
             return ""
-        return why_empty(execution.sql, execution.reader)
+        return why_empty(execution.sql, execution.reader, execution.seconds)
 
 
 def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:

@@ -28,8 +28,6 @@ T = TypeVar("T")
 GEN_CHARACTERS = 40_000
 """The most characters of rows in one prompt; about 10,000 tokens."""
 _TEXT_ROWS = 10
-_MOST_VALUES = 200
-"""The most cells that are an answer by themselves."""
 
 _TASK = f"""You answer a question from the rows that a query found for it. The query has already done the selecting,
 counting, judging and ordering that the question asks for: take its rows, in their order, as its result.
@@ -116,9 +114,10 @@ def _no_number(word: str) -> Any:
 
 @dataclass(frozen=True)
 class Generator:
-    """``gen``: one call over the rows; if they do not fit into one prompt, ``sem_agg`` condenses them first.
+    """``gen``: one call over the rows, or the first page of them.
 
-    No model is asked if ``syn`` marks the rows as the answer, and they have at most 200 cells.
+    If ``syn`` asks for a text of more rows than fit into one prompt, ``sem_agg`` condenses them first. If ``syn`` marks
+    the rows as the answer, no model is asked.
 
     Attributes:
         text: whether to write a text even then.
@@ -142,12 +141,12 @@ class Generator:
             cell = rows.iat[0, 0]
             if isinstance(cell, str) and cell.strip():  # the text that sem_agg made of all rows in the query
                 return Generated(cell)
-        are_few = not len(rows) or (not is_empty(rows) and rows.size <= _MOST_VALUES)
-        if query is not None and query.wants_text is False and not self.text and are_few:
+        wants = None if query is None else query.wants_text
+        if wants is False and not self.text and (not len(rows) or not is_empty(rows)):
             values = tuple(plain_values(rows))
             return Generated(_in_words(rows, values), values)
-        lines = _lines(rows)
-        if _fitting(lines) < len(lines):
+        lines = _lines(rows) if wants else []
+        if _fitting(lines) < len(lines):  # a summary is of all rows; any other text of a page of them
             # The instruction is of the user, and may hold braces that name no column.
             request_text = request.replace("{", "{{").replace("}", "}}")
             notes = yield from OPERATORS["sem_agg"].steps(rows, f"{_NOTES_REQUEST}{request_text}", all_cols=True)

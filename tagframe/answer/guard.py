@@ -57,14 +57,28 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, func
         UnsafeSQL: more than one statement, anything but SELECT (with WITH, UNION, …), another table, or text that does
             not parse.
     """
-    statements = trees_of(sql, dialect.name)
+    from sqlglot import exp
+
+    statements = [tree for tree in trees_of(sql, dialect.name) if not isinstance(tree, exp.Semicolon)]
     if len(statements) != 1:
         raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
     try:
         _check_statement(statements[0], sql, tables, dialect, {*dialect.functions, *functions})
     except RecursionError as error:
         raise UnsafeSQL(f"the SQL is nested too deeply: {sql[:200]!r}") from error
-    return sql.strip().rstrip(";").rstrip()
+    return without_end(sql, dialect)
+
+
+def without_end(sql: str, dialect: Dialect) -> str:
+    """A statement without what follows it: semicolons, and comments after the last of them."""
+    import sqlglot
+
+    last = len(sql)
+    for token in reversed(sqlglot.tokenize(sql, dialect=dialect.name)):
+        if token.token_type != sqlglot.TokenType.SEMICOLON:
+            break
+        last = token.start
+    return sql[:last].strip()
 
 
 def _check_statement(
@@ -189,7 +203,7 @@ class Reader:
     def compile(self, sql: str) -> str:
         """The statement as it may run, checked and compiled but not run; raises as :meth:`run`."""
         self._execute(sql, self.limits, explain=True)
-        return self.resolved(sql).strip().rstrip(";").rstrip()
+        return without_end(self.resolved(sql), self.engine.dialect)
 
     def resolved(self, sql: str) -> str:
         """The statement with ``database.table`` replaced by the name of the table here."""

@@ -13,7 +13,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, sql_of
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, same_rows, sql_of
 from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
@@ -238,7 +238,12 @@ def columns(asked: Asked) -> Found:
     for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
         for other in others:
             key = _shared_key(asked.profile(table), other, column)
-            if key and (new := asked.read()) and _takes_from(new, table, column, names[other.id], *key):
+            if (
+                key
+                and _are_linked(asked, table, other.id, key[0])
+                and (new := asked.read())
+                and _takes_from(new, table, column, names[other.id], *key)
+            ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
                 yield Alternative("column", words, sql_of(new, asked.reader))
 
@@ -254,6 +259,13 @@ def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[
         (key, theirs[key.casefold()].name) for key in own_keys if key.casefold() in theirs and key.casefold() != "id"
     ]
     return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
+
+
+def _are_linked(asked: Asked, table: str, other: str, key: str) -> bool:
+    """Whether two tables probably join on this column, so that a row of one is about the same thing as its match."""
+    ids, corpus = sorted([table, other]), asked.reader.corpus
+    keys = keys_between(corpus, ids, tables_around(corpus, ids)).keys
+    return any(one.score >= ACCEPTED and len(one.tables) == 2 and one.columns_of(table) == (key,) for one in keys)
 
 
 def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: str, theirs: str) -> bool:
@@ -337,7 +349,13 @@ def _is_role(asked: Asked, key: KeyPair, chance: float, left: SourceColumn, righ
         return False
     own = next(column for table, column in ends if (table, column) != (key.right_table, key.right_columns[0]))
     mine, theirs = ({stem(word) for word in identifier_words(name)} for name in (own, key.left_columns[0]))
-    return not (mine ^ theirs) & asked.words
+    return not any(_may_stand_for(word, token) for token in mine ^ theirs for word in asked.words)
+
+
+def _may_stand_for(word: str, token: str) -> bool:
+    """Whether a part of a column's name may be a word, or short for it, as ``dst`` is for destination."""
+    letters = iter(word)
+    return word[:1] == token[:1] and all(letter in letters for letter in token)
 
 
 def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: KeyPair) -> bool:
@@ -387,7 +405,7 @@ def values(asked: Asked) -> Found:
         other = None if near is None else _with_text(asked, test, near)
         if other is None or (more := asked.comparison.run(other)) is None:
             yield Doubt("value", facts)
-        else:
+        elif not same_rows(asked.rows, more):
             yield Doubt("value", f"{facts}; the nearest is {near!r}: with it, {_result(more)}", other, more)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
+from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.facts import LONGEST
 from tagframe.corpus.references import in_role
 from tagframe.engines.base import quoted
@@ -96,6 +97,20 @@ _DETAILS = (
     _Detail(0, 0, 0, False, 0),
 )
 _LITTLE = _Detail(40, 0, 40, False, 120)
+FEW_TABLES = 40
+"""Fewer tables are all shown."""
+_CHEAP = (
+    _Detail(100, 1, 24, True, LONGEST),
+    _Detail(60, 1, 16, True, 120),
+    _Detail(40, 1, 16, False, 80),
+    _Detail(24, 0, 16, False, 60),
+    _Detail(0, 0, 0, False, 40),
+)
+"""Details of a corpus that is shown whole, from the first one that is cheap."""
+_CHEAP_CHARACTERS = 2_200
+_SECONDS, _MILLISECONDS = (5e8, 4e9), (5e11, 4e12)
+"""Whole numbers in these ranges are seconds, or milliseconds, since 1970, from 1985 to 2096."""
+_TIMES = frozenset("at created date epoch time timestamp ts updated".split())
 
 
 def describe_tables(
@@ -119,8 +134,36 @@ def describe_tables(
     return text
 
 
+def describe_whole(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite") -> str:
+    """All tables of a small corpus, the same text for every question: a line each, with as many values as are cheap."""
+    for detail in _CHEAP:
+        blocks: dict[str, list[str]] = defaultdict(list)
+        for name, id in tables.items():
+            profile = corpus.profile(id)
+            blocks[profile.database].append(_line(corpus, name, profile, detail, dialect))
+        heads = {name: [f"DATABASE {name}"] if len(blocks) > 1 else [] for name in blocks}
+        text = "\n\n".join("\n".join([*heads[name], *lines]) for name, lines in blocks.items())
+        if len(text) <= _CHEAP_CHARACTERS:
+            break
+    return text
+
+
+def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dialect: str) -> str:
+    """A table and its columns in one line."""
+    columns = []
+    for column, kind, notes, description in _columns(corpus, profile, detail):
+        facts = _said([*notes, description])
+        facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
+        columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
+    rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
+    head = "; ".join(filter(None, [rows, _said([profile.description[: detail.described]])]))
+    return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {', '.join(columns)}"
+
+
 def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
-    """Whether the schemas of the tables, with useful values, fit into 8,000 tokens."""
+    """Whether the schemas of the tables fit into 8,000 tokens: all names of fewer than 40 tables, or useful values."""
+    if len(tables) < FEW_TABLES:
+        return _fits(len(describe_whole(corpus, tables)))
     names = sum(len(column.name) for id in tables.values() for column in corpus.profile(id).columns)
     return _fits(names) and _fits(len(_described(corpus, tables, {}, _DETAILS[1], "sqlite")))
 
@@ -138,12 +181,7 @@ def _described(
     if len(blocks) == 1:
         return "\n".join(next(iter(blocks.values())))
     ranked = sorted(blocks, key=lambda database: -best[database])
-    heads = {name: f" ({_percent(best[name])})" if chances else "" for name in ranked}
-    return "\n\n".join("\n".join([f"DATABASE {name}{heads[name]}", *blocks[name]]) for name in ranked)
-
-
-def _percent(chance: float) -> str:
-    return f"{chance:.0%}" if chance >= 0.005 else "under 1%"
+    return "\n\n".join("\n".join([f"DATABASE {name}", *blocks[name]]) for name in ranked)
 
 
 def _fits(characters: int) -> bool:
@@ -164,7 +202,6 @@ def _table(
     corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, chance: float | None, dialect: str
 ) -> str:
     notes = ["empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"]
-    notes += [] if chance is None else [_percent(chance)]
     is_unlikely = chance is not None and chance < NAMES_ALONE
     described = profile.description[: min(detail.described, _LITTLE.described if is_unlikely else LONGEST)]
     head = f"TABLE {sql_name(name, dialect)}{_comment([', '.join(note for note in notes if note), described])}"
@@ -205,10 +242,21 @@ def _column(column: ColumnProfile, stored: CellLiterals | None, detail: _Detail)
         return kind, (_some([repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]),)
     notes = [_values(column, stored, detail)]
     if detail.told:
+        notes += [f"{is_epoch(column)} since 1970"] if is_epoch(column) else []
         notes += ["numbers stored as text"] if stored.digits and not _is_code(column, stored) else []
         share = column.null_share or 0.0
         notes += [f"{share:.0%} NULL" if share >= _MANY_NULL else "some NULL"] if share else []
     return " and ".join(stored.types), tuple(notes)
+
+
+def is_epoch(column: ColumnProfile) -> str:
+    """The unit of a column of whole numbers that are moments by their name and range; "" if they are none."""
+    words = {word.casefold() for word in identifier_words(column.name)}
+    if column.family != "integer" or not words & _TIMES or column.minimum is None or column.maximum is None:
+        return ""
+    low, high = float(column.minimum), float(column.maximum)
+    units = {"seconds": _SECONDS, "milliseconds": _MILLISECONDS}
+    return next((unit for unit, (least, most) in units.items() if least <= low <= high <= most), "")
 
 
 def _is_code(column: ColumnProfile, stored: CellLiterals) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -15,7 +16,15 @@ from tagframe.answer.learned_statements import answered, examples_for
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import LEFT_OUT, NAMES_ALONE, are_few, describe_keys, describe_tables, has_prose
+from tagframe.answer.schema_text import (
+    LEFT_OUT,
+    are_few,
+    describe_keys,
+    describe_tables,
+    describe_whole,
+    has_prose,
+    is_epoch,
+)
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
@@ -24,6 +33,7 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import fence, one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+from tagframe.retrieval.words import words_in
 
 T = TypeVar("T")
 
@@ -31,17 +41,19 @@ RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
 _FITS = 0.5
-"""If no table has this chance, the question says too little to tell which are unlikely."""
+"""From this chance on, a table is likely to be needed."""
+_FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
+"""Words of a time that is counted from today."""
 
 
 @dataclass(frozen=True)
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables if their schemas fit 8,000 tokens, with little of those that are unlikely; else those of
-    the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are retrieved with
-    these arguments. Tables without rows are left out. A statement may read a table that was not shown, unless ``found``
-    says which there are.
+    The prompt shows all tables, in one form for all questions, if they are under 40 or their schemas fit 8,000 tokens;
+    else those of the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
+    retrieved with these arguments. Tables without rows are left out. A statement may read a table that was not shown,
+    unless ``found`` says which there are.
 
     Attributes:
         corpus: whose tables may be read.
@@ -124,20 +136,33 @@ class Synthesizer:
 
     def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
-        chances = _clear(shown) if shown.retrieved is None else self._chances(shown.retrieved)
+        chances = {} if shown.retrieved is None else self._chances(shown.retrieved)
         reader = Reader(self.corpus, shown.tables)
         dialect = reader.engine.dialect.name
-        schema = describe_tables(self.corpus, shown.tables, chances, dialect)
+        whole = shown.retrieved is None
+        schema = (
+            describe_whole(self.corpus, shown.tables, dialect)
+            if whole
+            else describe_tables(self.corpus, shown.tables, chances, dialect)
+        )
         asked = "" if shown.retrieved is None else request  # where there is a plan, it has the roles that are asked
         joins = describe_keys(self.corpus, shown.tables, chances, dialect, asked)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, shown.tables, dialect)]
-        note = "\n\n".join(filter(None, [*self._told(), note]))
+        note = "\n\n".join(filter(None, [*self._told(), note, self._today(request, shown)]))
         cells = matched_cells(f"{request} {self.evidence}".strip(), shown, reader)
         metrics = metric_lines(shown.metrics, shown.tables, dialect)
-        likely = [id for id in shown.tables.values() if (chance := chances.get(id)) is None or chance >= NAMES_ALONE]
-        is_read = has_prose(self.corpus, likely)
+        is_read = has_prose(self.corpus, _likely(shown))
         return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, is_read)
+
+    def _today(self, request: str, shown: Query) -> str:
+        """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
+        columns = (column for id in shown.tables.values() for column in self.corpus.profile(id).for_prompts)
+        is_relative = not _FROM_TODAY.isdisjoint(word.text.casefold() for word in words_in(request))
+        is_relative |= not _FROM_TODAY.isdisjoint(request.casefold().split())
+        if not is_relative or not any(column.family == "date" or is_epoch(column) for column in columns):
+            return ""
+        return f"Today is {date.today().isoformat()}; the data may end before."
 
     def _told(self) -> Iterator[str]:
         """What the prompt says before the question."""
@@ -210,13 +235,12 @@ def ranked(request: str, corpus: Corpus, evidence: str = "") -> RetrievedTables 
     return None
 
 
-def _clear(shown: Query) -> dict[str, float | None]:
-    """Where all tables are shown, their chances; none if the question fits no table well, as "Who?" does."""
-    hits = [] if shown.ranked is None else shown.ranked.tables
-    if max((hit.probability or 0.0 for hit in hits), default=0.0) < _FITS:
-        return {}
-    known = {id: hit.probability for hit in hits for id in (hit.id, *hit.parts)}
-    return {id: known.get(id, 0.0) for id in shown.tables.values()}
+def _likely(shown: Query) -> list[str]:
+    """The tables that a question probably needs; all, if their chances are not known or none fits well."""
+    found = shown.retrieved or shown.ranked
+    chances = {} if found is None else {id: hit.probability for hit in found.tables for id in (hit.id, *hit.parts)}
+    likely = [id for id in shown.tables.values() if (chances.get(id) or 0.0) >= _FITS]
+    return likely or [*shown.tables.values()]
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

@@ -16,6 +16,7 @@ from tagframe.answer.query import can_run
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.steps import as_step, driver, metered
 from tagframe.config import SearchSettings
+from tagframe.engines.base import NARROW_IT
 from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, warn
 from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
@@ -196,7 +197,7 @@ class TAG:
         try:
             rows = yield from part("exec", self.exec, query)
         except SQLFailed as error:
-            failure, why = error, f"The statement failed: {error}."
+            failure, why = error, f"The statement failed: {error}.".replace(f"; {NARROW_IT}", "")
         revise, why_empty = getattr(self.syn, "revise", None), getattr(self.exec, "why_empty", None)
         if rows is not None and revise is not None and why_empty is not None and is_empty(rows):
             why = why_empty(rows)

@@ -178,6 +178,8 @@ class SQLLimits:
 
 
 _LEAST_MEMORY = 64
+NARROW_IT = "narrow it, or raise SQLLimits(rows=…)"
+"""Advice to a person, which a model cannot follow."""
 
 
 @dataclass(frozen=True)
@@ -269,10 +271,7 @@ class UntrustedStatement:
             SQLFailed: it has more rows than the limit.
         """
         if rows > self.limits.rows:
-            raise SQLFailed(
-                f"the SQL gives more than {self.limits.rows:,} rows; narrow it, or raise SQLLimits(rows=…): "
-                f"{self.excerpt}"
-            )
+            raise SQLFailed(f"the SQL gives more than {self.limits.rows:,} rows; {NARROW_IT}: {self.excerpt}")
 
 
 class Engine(ABC):

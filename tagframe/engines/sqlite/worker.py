@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 
 from tagframe.engines import worker_program as protocol
 from tagframe.engines.sql_text import quoted
+from tagframe.engines.sqlite.statistics import register
 from tagframe.engines.worker_program import Answer, Caller, Request, bound
 
 _LIMITS = {
@@ -81,6 +82,7 @@ class Worker:
             self._close()
             # Not the default isolation level, in which Python would begin transactions of its own.
             self._connection = sqlite3.connect(":memory:", uri=True, isolation_level=None, cached_statements=0)
+            register(self._connection)
             self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             self._connection.create_collation(MOMENT, compare_moments)
             if request["copied"] is not None:
