@@ -50,7 +50,7 @@ class BatchHTTP(OpenAIHTTP):
         self._new: list[tuple[str, bytes]] = []
         self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
-        self._looked = False  # for these
+        self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0  # requests
@@ -96,7 +96,7 @@ class BatchHTTP(OpenAIHTTP):
             task.cancel()
         self._new.clear()
         self._lines.clear()
-        self._looked = False
+        self._earlier_known = False
 
     # --- submitting -----------------------------------------------------------------------------------------------
 
@@ -153,9 +153,9 @@ class BatchHTTP(OpenAIHTTP):
 
     async def _find_earlier(self) -> None:
         """Learn the batches of earlier processes from the store, and the names that their provider gave them."""
-        if self.store is None or self._looked:
+        if self.store is None or self._earlier_known:
             return
-        self._looked = True
+        self._earlier_known = True
         for digest, noted, names in self.store.noted_batches(self.source):
             if batch := noted or await self._named(digest):
                 self._elsewhere |= dict.fromkeys(names, batch)

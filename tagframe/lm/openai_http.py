@@ -86,8 +86,8 @@ class OpenAIHTTP:
         api_key = api_key.strip() if api_key else None  # a key read from a file often ends with a line feed
         host = parts.netloc.rpartition("@")[2]
         self.model = model
-        shown = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
-        self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), shown, ""))
+        plain = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
+        self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), plain, ""))
         self.own_server = parts.hostname != "api.openai.com"
         self._base = (parts.scheme, host, parts.path.rstrip("/"), parts.query)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}

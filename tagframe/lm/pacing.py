@@ -177,8 +177,8 @@ class Sent:
     at: float
     ahead: int
     answers: int
-    task: asyncio.Task[object] | None
-    seconds: float
+    task: asyncio.Task[object] | None = None
+    seconds: float = math.inf
     begun: float = 0.0
     timed_out: bool = False
 

@@ -230,10 +230,10 @@ def finish(
 
 def _warn_if_all_unsure(operator: str, outcomes: Sequence[Outcome]) -> None:
     """Warn of a result without any value: it looks like one of blank rows."""
-    asked = [outcome for outcome in outcomes if outcome.kind != "null"]
-    if len(asked) > 1 and all(outcome.kind == "unsure" for outcome in asked):
+    judged = [outcome for outcome in outcomes if outcome.kind != "null"]
+    if len(judged) > 1 and all(outcome.kind == "unsure" for outcome in judged):
         warn(
-            f"{operator}: the model could tell nothing of any of {counted(len(asked), 'row')}; they are <NA>, and"
+            f"{operator}: the model could tell nothing of any of {counted(len(judged), 'row')}; they are <NA>, and"
             ' .tag.outcomes marks them as "unsure". Ask for something that the rows show, or try another model.',
             UnsureWarning,
         )
