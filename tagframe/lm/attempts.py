@@ -142,6 +142,7 @@ class Attempts:
         self.replied = False
         self._answered = False
         self._timeouts = 0
+        self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
         self._unusable = 0  # replies in a row
         self._served = 0  # bytes of the longest prompt that was answered
         self._too_long: int | None = None  # bytes of the shortest that was too long
@@ -384,6 +385,21 @@ class Attempts:
         """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
         fields that ask for the answer's form."""
         own, state = meter.parameters, self._route.state
+        known = (
+            id(own),
+            way,
+            without_logprobs,
+            state.gives_logprobs,
+            state.reasoning,
+            state.most_answer,
+            *state.fields.items(),
+        )
+        if known not in self._as_sent:  # rows of one batch are asked alike
+            self._as_sent[known] = own, self._made(own, way, without_logprobs)
+        return self._as_sent[known][1]
+
+    def _made(self, own: Parameters, way: Way, without_logprobs: bool) -> Parameters:
+        state = self._route.state
         if own.form is not None and way != "off":
             fields = own.form.fields(way, not self._route.transport.own_server)
             own = replace(own, extra={**own.extra, **fields})

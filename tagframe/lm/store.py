@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -272,8 +273,8 @@ def is_busy(error: BaseException) -> bool:
 
 
 def _execute(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
-    for statement, row in writes:
-        connection.execute(statement, row)
+    for statement, rows in itertools.groupby(writes, key=lambda write: write[0]):
+        connection.executemany(statement, [row for _, row in rows])
 
 
 @contextmanager
