@@ -249,14 +249,14 @@ class Server:
     def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
         """Answer one request."""
         if path.endswith("/stats"):
-            _send(transport, 200, json.dumps(self.stats()).encode(), {})
+            send(transport, 200, json.dumps(self.stats()).encode(), {})
             return
         if path.endswith("/models"):
-            _send(transport, 200, json.dumps({"object": "list", "data": [MODEL]}).encode(), {})
+            send(transport, 200, json.dumps({"object": "list", "data": [MODEL]}).encode(), {})
             return
         if path.endswith("/reset"):
             self.reset()
-            _send(transport, 200, b"{}", {})
+            send(transport, 200, b"{}", {})
             return
         body = json.loads(raw)
         self.rounds += not self.in_flight
@@ -269,7 +269,7 @@ class Server:
         self.count += 1
         if self._history:
             self.requests.append(request)
-        reply = self._reply(request)
+        reply = self.reply_to(request)
         latency = self.latency + reply.latency
         if reply.hang:
             return
@@ -278,7 +278,8 @@ class Server:
         else:
             self._respond(transport, request, reply)
 
-    def _reply(self, request: Request) -> Reply:
+    def reply_to(self, request: Request) -> Reply:
+        """The scripted reply to a request."""
         answers = self.answers
         if callable(answers):
             answer = answers(request)
@@ -309,12 +310,12 @@ class Server:
         elif reply.status != 200:
             body = json.dumps({"error": {"message": reply.text, "type": "scripted", "code": reply.code}}).encode()
         else:
-            completion = _embeddings(request, reply) if "input" in request.body else _completion(request, reply)
+            completion = _embeddings(request, reply) if "input" in request.body else completion_of(request, reply)
             usage = completion["usage"]  # which a script may have replaced, by parts of it or by none
             counts = usage if isinstance(usage, dict) else {}
             self.tokens += counts.get("prompt_tokens", 0) + counts.get("completion_tokens", 0)
             body = json.dumps(completion).encode()
-        _send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
+        send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
 
     def stats(self) -> dict[str, Any]:
         """Counts for benchmarks; a round begins when a request arrives while no other is in progress."""
@@ -327,7 +328,8 @@ class Server:
         }
 
 
-def _completion(request: Request, reply: Reply) -> dict[str, Any]:
+def completion_of(request: Request, reply: Reply) -> dict[str, Any]:
+    """A reply as the body of a chat completion."""
     words = (reply.text or "").split()
     choice: dict[str, Any] = {
         "index": 0,
@@ -362,9 +364,10 @@ def _embeddings(request: Request, reply: Reply) -> dict[str, Any]:
     return {"object": "list", "data": data[::-1], "model": request.body["model"], "usage": usage} | dict(reply.changes)
 
 
-def _send(
+def send(
     transport: asyncio.Transport, status: int, body: bytes, headers: Mapping[str, str], half: bool = False
 ) -> None:
+    """Write a response of HTTP, or half of it."""
     extra = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
     if half:

@@ -297,7 +297,7 @@ class LMRequestFailed(LMError):
     Attributes:
         status: the HTTP status, or None if there was no response.
         retry_after: the seconds that the server asked to wait, or None.
-        limits: the limits that the server stated (:class:`tagframe.lm.quota.ServerLimits`), or None.
+        billed: the tokens that the server counted for an unusable reply (:class:`tagframe.lm.billing.Billed`), or None.
         away: the seconds for which the server had been away, loading or restarting; None if it was not.
         retryable: whether the same request may succeed later; it was retried before this error was raised.
         stops_run: whether all other requests would fail in the same way; if so, no more are sent.
@@ -310,7 +310,7 @@ class LMRequestFailed(LMError):
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
-        self.limits: Any = None
+        self.billed: Any = None
         self.away: float | None = None
 
     def __str__(self) -> str:
@@ -330,13 +330,26 @@ class ModelNotFound(LMRequestFailed):
 
 
 class QuotaExhausted(LMRequestFailed):
-    """The account has no credit left; waiting does not help (a 429 of the kind ``insufficient_quota``)."""
+    """The account has no credit left, or has reached its limit of spending; waiting does not help.
+
+    A 402, a 429 of the kind ``insufficient_quota``, or a 400 or 403 that says so.
+    """
 
     stops_run = True
 
 
 class ContextTooLong(LMRequestFailed):
-    """The prompt does not fit into the model's context (400)."""
+    """The prompt is longer than the model reads, or than the account may send at once.
+
+    The server says so in words or numbers (400, 413, 422, 429, 500), refuses long prompts only, or has answered after
+    reading a part of the prompt.
+    """
+
+
+class ServerMoved(LMRequestFailed):
+    """The server answers with a redirect to another address (3xx)."""
+
+    stops_run = True
 
 
 class RateLimited(LMRequestFailed):
@@ -369,9 +382,14 @@ class ConnectionFailed(LMRequestFailed, ConnectionError):
 
 
 class MalformedResponse(LMRequestFailed):
-    """The server's answer is not a chat completion, or has no text."""
+    """The server's answer is not a chat completion, or has no text.
+
+    Attributes:
+        empty: whether it is one without text.
+    """
 
     retryable = True
+    empty = False
 
 
 class ResponseTooLong(MalformedResponse):
@@ -487,7 +505,7 @@ class ReportWarning(UserWarning):
 
 
 class UnsureWarning(UserWarning):
-    """An operator left out rows for which the model was unsure."""
+    """An operator left out rows for which the model was unsure, or the model was unsure of all rows."""
 
 
 class CutWarning(UserWarning):

@@ -61,7 +61,9 @@ def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
 def _lines(rows: pd.DataFrame) -> list[str]:
     """Each row as a JSON list of its cells."""
     names = prompt_names(rows, range(rows.shape[1]))
-    read = [json.loads(line or "{}") for line in encode_rows(rows, range(rows.shape[1]), names, blanks=True)]
+    read = [
+        json.loads(line or "{}") for line in encode_rows(rows, range(rows.shape[1]), names, blanks=True, any_type=True)
+    ]
     return [encode([_shown(row.get(name)) for name in names]) for row in read]
 
 

@@ -14,7 +14,6 @@ from tagframe.config import current
 from tagframe.display import Public, rows_html
 from tagframe.errors import AuthenticationFailed, InvalidArgument, LMError, ModelNotFound, NotConfigured
 from tagframe.lm import LM, RetryPolicy, get_lm, total_usage
-from tagframe.lm.pricing import price_of
 from tagframe.lm.probe import AT_ONCE, Probed, probe, structured
 from tagframe.lm.structure import Way
 
@@ -182,7 +181,7 @@ def _forms(lm: LM) -> tuple[list[Finding], int]:
 
 
 def _price(lm: LM) -> Finding:
-    price = lm.price or price_of(lm.model)
+    price = lm.price_in(lm.tier)
     if price is None:
         return Finding("price", "note", "not known", "limit calls= or tokens= of a Budget, or give LM(price=)")
     each = f"${price.tokens_in * 1e6:g} and ${price.tokens_out * 1e6:g} a million tokens in and out"

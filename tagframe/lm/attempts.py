@@ -1,4 +1,7 @@
-"""The requests for one prompt: they respect rates and budget, and are retried, with a higher token limit if needed."""
+"""The requests for one prompt: they respect rates and budget, and are retried, with a higher token limit if needed.
+
+What a server refuses or breaks on (names of fields, log probabilities, the form of answers) is left out and remembered.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,30 @@ import contextlib
 import json
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
 from tagframe import traces
 from tagframe.errors import (
+    AnswerWithheld,
     BudgetExceeded,
     ConnectionFailed,
     ContextTooLong,
     LMError,
     LMRequestFailed,
+    MalformedResponse,
     RequestTimedOut,
     RunStopped,
     ServerFailed,
 )
+from tagframe.lm.billing import NOT_GIVEN, Billed
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.pacing import Rates, ServerState, own_time
-from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, most_tokens
-from tagframe.lm.prompt import LENGTHS, Parameters, Prompt
+from tagframe.lm.identity import forget
+from tagframe.lm.pacing import Rates, Sent, ServerState
+from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
+from tagframe.lm.prompt import LENGTHS, Message, Parameters, Prompt
+from tagframe.lm.retry import AWAY
 from tagframe.lm.store import ResponseStore
 from tagframe.lm.structure import FIELDS, Way
 from tagframe.lm.transport import Reply, Transport
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
 SERVER_IS_DOWN = (ConnectionFailed, RequestTimedOut, ServerFailed)
 MAX_FAILURES_IN_A_ROW = 64
 """A run stops when this many requests time out before any is answered, for as long as an outage may last. It also stops
-when this many rows in a row fail after all their retries."""
+when this many rows in a row fail after all their retries, or this many replies in a row are paid for and unusable."""
 MAX_TOKENS_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
 LONG_ANSWER_TOKENS = 16_384
@@ -49,7 +57,20 @@ REASONING_TOKENS = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
 SECONDS_TO_REFUSE = 0.1
 """How long other requests wait for the first one with a form, if nothing is known of the server."""
+MIN_LONG_BYTES = 2_000
+"""The fewest bytes of a prompt that a server may refuse for its length in words that are not known."""
+SHORT_CHARACTERS = 400
+"""The characters to which the texts of a long prompt are cut, to find whether a server answers shorter ones."""
+MIN_READ_SHARE = 0.5
+"""A server that counts less than this share of the fewest tokens of a prompt has not read all of it."""
+MAX_BREAKS = 2
+"""So many requests in a row are answered only without log probabilities: the server gives none."""
+_BYTES_A_TOKEN = 8
+"""A prompt that a server counts fewer tokens of than one for so many bytes is looked at closer."""
+REPEATED_CHARACTERS = 40
+"""Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
+_REFUSED = (400, 415, 422, 500, 501)
 
 
 @dataclass(frozen=True)
@@ -60,7 +81,10 @@ class Route:
         lm: the model, with its patience.
         rates: requests and tokens a minute, or None.
         store: where accepted answers are stored, or None.
-        source: the id of this endpoint and model in that store.
+        stored_as: the endpoint and the model under which they are stored.
+        source: the id of these in that store.
+        price: of the model in its tier.
+        usual_price: of requests that the server takes out of a cheaper tier; a budget reserves by it.
         window: the tokens that the model reads and writes in one request; None where that is not known.
         is_traced: whether prompts and answers are in traces.
     """
@@ -71,7 +95,9 @@ class Route:
     rates: Rates | None
     budget: Budget | None
     price: Price | None
+    usual_price: Price | None
     store: ResponseStore | None
+    stored_as: tuple[str, str]
     source: int
     window: int | None
     is_traced: bool
@@ -87,7 +113,9 @@ class Meter:
     repaired: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_cached: int = 0
     dollars: float | None = 0.0
+    dollars_saved: float = 0.0
     seconds: float = 0.0
 
     def usage(self, failed: int = 0) -> Usage:
@@ -114,6 +142,11 @@ class Attempts:
         self.replied = False
         self._answered = False
         self._timeouts = 0
+        self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
+        self._unusable = 0  # replies in a row
+        self._served = 0  # bytes of the longest prompt that was answered
+        self._too_long: int | None = None  # bytes of the shortest that was too long
+        self._short: asyncio.Future[bool] | None = None  # whether a short prompt is answered
         self._began = time.monotonic()
         # If the server was down: the first request checks whether it is back, and the others wait for it.
         self._checked = asyncio.Event() if route.state.down is not None else None
@@ -128,34 +161,11 @@ class Attempts:
         Raises:
             LMError: there is no usable reply.
         """
+        if self._too_long is not None and max(self._too_long, self._served + 1) <= size_of(prompt):
+            raise ContextTooLong("not sent: the server did not read a shorter prompt")
         way, probes = await self._way(meter)
-        sent = self._parameters(meter, way)
         try:
-            reply = await self._patiently(prompt, meter, sent)
-        except LMRequestFailed as error:
-            state, refused = self._route.state, False
-            may_be_logprobs = error.status in (400, 403, 422) and "logprob" in str(error).lower()
-            if meter.parameters.logprobs == "optional" and sent.logprobs and may_be_logprobs:
-                state.gives_logprobs = False
-            elif way != "off" and _refuses_form(error, known=state.keeps_form):
-                way, refused = "off", not state.keeps_form
-                if refused:
-                    state.structured = "off"
-                elif meter.parameters.form is not None:
-                    state.refused.add(meter.parameters.form)
-                self._end_probe(probes)
-            else:
-                raise
-            meter.retried += 1
-            sent = self._parameters(meter, way)
-            try:
-                reply = await self._patiently(prompt, meter, sent)
-            except LMRequestFailed as again:
-                if refused and again.status == error.status:  # it was not the form that was refused
-                    state.structured = None
-                raise
-            if refused:
-                self._learn_way("off")
+            reply, sent, way = await self._adapted(prompt, meter, way)
         finally:
             self._end_probe(probes)
         reply = self._in_form(reply, meter, way)
@@ -170,7 +180,137 @@ class Attempts:
         if self._route.store is not None and self._route.store.writable:
             self._route.store.put_reasoning(self._route.source, REASONING_TOKENS)
         meter.retried += 1
-        return self._in_form(await self._patiently(prompt, meter, roomier), meter, way)
+        reply, _, way = await self._adapted(prompt, meter, way)
+        return self._in_form(reply, meter, way)
+
+    async def _adapted(self, prompt: Prompt, meter: Meter, way: Way) -> tuple[Reply, Parameters, Way]:
+        """The reply, what it was asked with, and how its form was asked for.
+
+        What the server refuses, or gives no text with, is left out. That is remembered if it then answers.
+        """
+        state, changes = self._route.state, _Changes()
+        while True:
+            sent = self._parameters(meter, way, without_logprobs=changes.logprobs)
+            try:
+                reply = await self._patiently(prompt, meter, sent, way)
+                if way == "off" or not _is_filler(reply):
+                    break
+                changes.form, way = way, "off"
+            except LMRequestFailed as error:
+                again = changes.error is not None and changes.error.status == error.status
+                changes.error = error
+                if self._learn_field(error, sent, changes):
+                    pass
+                elif _names_logprobs(error) and self._may_break_on_logprobs(error, meter, sent):
+                    changes.logprobs = True
+                elif way != "off" and _spoils_form(error, state.keeps_form):
+                    changes.form, way = way, "off"
+                    if _is_empty(error):
+                        pass
+                    elif not state.keeps_form:
+                        state.structured = "off"  # for the others, until it is known
+                    elif meter.parameters.form is not None:
+                        state.refused.add(meter.parameters.form)
+                elif self._may_break_on_logprobs(error, meter, sent):
+                    changes.logprobs = True
+                else:
+                    if changes.form is not None and not state.keeps_form and again:
+                        state.structured = None  # it was not the form that was refused
+                    for name in changes.fields:
+                        state.fields.pop(name, None)
+                    raise await self._for_its_length(error, prompt, meter) from None
+            meter.retried += 1
+        if changes.form is not None and not state.keeps_form and not reply.truncated:
+            self._learn_way("off")
+        if changes.logprobs:
+            state.without_logprobs += 1
+            if state.without_logprobs >= MAX_BREAKS or (changes.error is not None and _names_logprobs(changes.error)):
+                state.gives_logprobs = False
+        elif sent.logprobs and reply.logprobs:
+            state.gives_logprobs = True
+        return reply, sent, way
+
+    def _learn_field(self, error: LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
+        """Whether the request is to be sent again with a field that the error names left out, renamed or lowered."""
+        if error.status not in (400, 422) or isinstance(error, ContextTooLong | AnswerWithheld) or error.stops_run:
+            return False
+        state, text, body = self._route.state, str(error), sent.to_dict()
+        if (
+            "max_tokens" in body
+            and re.search(r"\bmax_(completion_|new_|output_)?tokens\b", text)
+            and "max_tokens" not in sent.extra
+        ):
+            if "max_tokens" in state.fields or (state.most_answer or body["max_tokens"]) < body["max_tokens"]:
+                return True  # found out meanwhile
+            smaller = [n for n in map(int, re.findall(r"\b\d{2,9}\b", text)) if 16 <= n < body["max_tokens"]]
+            if "max_completion_tokens" in text:
+                state.fields["max_tokens"] = "max_completion_tokens"
+            elif smaller:
+                state.most_answer = max(smaller)
+                return True
+            else:
+                state.fields["max_tokens"] = None
+            changes.fields.append("max_tokens")
+            return True
+        # A temperature other than 0 is the user's word.
+        if body.get("temperature") == 0.0 and "temperature" in text and "temperature" not in sent.extra:
+            if "temperature" not in state.fields:
+                state.fields["temperature"] = None
+                changes.fields.append("temperature")
+            return True
+        return False
+
+    def _may_break_on_logprobs(self, error: LMRequestFailed, meter: Meter, sent: Parameters) -> bool:
+        """Whether a server may have failed because of log probabilities, which it has never given."""
+        if meter.parameters.logprobs != "optional" or not sent.logprobs:
+            return False
+        if error.status in (400, 403, 422, 501) and _names_logprobs(error):
+            return True
+        if self._route.state.gives_logprobs or error.stops_run or isinstance(error, ContextTooLong | AnswerWithheld):
+            return False
+        return error.status in (200, *_REFUSED)
+
+    async def _for_its_length(self, error: LMRequestFailed, prompt: Prompt, meter: Meter) -> LMRequestFailed:
+        """The error of a request; if the server refuses long prompts only, one that says so.
+
+        Providers and gateways have ever new words for it, and some have none.
+        """
+        size = size_of(prompt)
+        if isinstance(error, ContextTooLong):
+            if error.status == 200:  # a part was read
+                self._too_long = min(self._too_long or size, size)
+            return error
+        unknown = error.status is not None and (error.status in (400, 403, 422) or error.status >= 500)
+        if not unknown or isinstance(error, AnswerWithheld) or error.stops_run or error.status in (*AWAY, 504):
+            return error
+        if (
+            size < MIN_LONG_BYTES
+            or size <= self._served
+            or not (self._served or await self._short_is_answered(prompt, meter))
+        ):
+            return error
+        return ContextTooLong(f"{error} (it answers shorter prompts)", error.status)
+
+    async def _short_is_answered(self, prompt: Prompt, meter: Meter) -> bool:
+        """Whether the server answers a prompt if its texts are cut; sent once in a run."""
+        if self._short is None:
+            self._short = asyncio.get_running_loop().create_future()
+            short = Prompt(
+                tuple(
+                    Message(one.role, one.content[:SHORT_CHARACTERS] if isinstance(one.content, str) else one.content)
+                    for one in prompt.messages
+                )
+            )
+            answered = False
+            try:
+                meter.retried += 1
+                await self._send(short, meter, self._parameters(meter))
+                answered = True
+            except LMError:
+                pass
+            finally:
+                self._short.set_result(answered)
+        return await asyncio.shield(self._short)
 
     @property
     def stopped(self) -> bool:
@@ -241,22 +381,40 @@ class Attempts:
         self._route.state.keeps_form = True
         return replace(reply, text=text)
 
-    def _parameters(self, meter: Meter, way: Way = "off") -> Parameters:
+    def _parameters(self, meter: Meter, way: Way = "off", *, without_logprobs: bool = False) -> Parameters:
         """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
         fields that ask for the answer's form."""
-        own = meter.parameters
+        own, state = meter.parameters, self._route.state
+        known = (
+            id(own),
+            way,
+            without_logprobs,
+            state.gives_logprobs,
+            state.reasoning,
+            state.most_answer,
+            *state.fields.items(),
+        )
+        if known not in self._as_sent:  # rows of one batch are asked alike
+            self._as_sent[known] = own, self._made(own, way, without_logprobs)
+        return self._as_sent[known][1]
+
+    def _made(self, own: Parameters, way: Way, without_logprobs: bool) -> Parameters:
+        state = self._route.state
         if own.form is not None and way != "off":
             fields = own.form.fields(way, not self._route.transport.own_server)
             own = replace(own, extra={**own.extra, **fields})
         if own.logprobs == "optional":
-            own = replace(own, logprobs=self._route.state.gives_logprobs)
+            own = replace(own, logprobs=state.gives_logprobs is not False and not without_logprobs)
+        if state.fields:
+            own = replace(own, names=dict(state.fields))
         if any(own.extra.get(name) is not None for name in LENGTHS):
             return own  # the user's word
         if own.max_tokens is None:
             bounded = self._route.budget is not None and self._route.budget.bounds_answers
             return replace(own, max_tokens=MAX_TOKENS_UNDER_A_BUDGET) if bounded else own
-        room = self._route.state.reasoning
-        return replace(own, max_tokens=own.max_tokens + room) if room else own
+        limit = own.max_tokens + state.reasoning
+        limit = limit if state.most_answer is None else min(limit, state.most_answer)
+        return own if limit == own.max_tokens else replace(own, max_tokens=limit)
 
     async def _checks_first(self) -> bool:
         """Whether this request checks whether a server is back that was down; the others wait for it.
@@ -277,19 +435,20 @@ class Attempts:
         checks, self._checking = not self._checking, True
         return checks
 
-    async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
+    async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters, way: Way) -> Reply:
         checks = await self._checks_first()
         try:
-            return await self._attempt(prompt, meter, parameters)
+            return await self._send(prompt, meter, parameters)
         except LMRequestFailed as error:
             if checks and isinstance(error, SERVER_IS_DOWN):
                 self.stop(error)
-            if checks or not error.retryable:
+            spoilt = way != "off" and _spoils_form(error, self._route.state.keeps_form)
+            if checks or not error.retryable or spoilt or self._may_break_on_logprobs(error, meter, parameters):
                 raise
 
             async def again() -> Reply:
                 meter.retried += 1
-                return await self._attempt(prompt, meter, parameters)
+                return await self._send(prompt, meter, parameters)
 
             retry = self._route.lm.retry
             try:
@@ -312,24 +471,6 @@ class Attempts:
                 await self._stopping.wait()
         return not self._stopping.is_set()
 
-    async def _attempt(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
-        """The reply to a request. With hedging, a second request is sent if the first is slow; the first reply wins."""
-        if self._route.lm.hedge_after is None:
-            return await self._send(prompt, meter, parameters)
-        running = {asyncio.create_task(self._send(prompt, meter, parameters))}
-        try:
-            done, _ = await asyncio.wait(running, timeout=self._route.lm.hedge_after)
-            if not done:
-                running.add(asyncio.create_task(self._send(prompt, meter, parameters)))
-            while True:
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                usable = [task for task in done if task.exception() is None]
-                if usable or not running:
-                    return (usable or list(done))[0].result()
-        finally:
-            for task in running:
-                task.cancel()
-
     async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
         route = self._route
         window = None if route.budget is None else self._window(prompt, route.budget)
@@ -340,7 +481,7 @@ class Attempts:
         try:
             if route.rates is not None:
                 await route.rates.take(expected, self._sleep)
-            sending = await route.state.enter(route.lm.retry.patience, self._sleep, expected)
+            sending = await route.state.enter(route.lm, self._sleep)
             outcome: Reply | LMRequestFailed | None = None
             cost, tokens_out, is_sent = None, 0, False
             try:
@@ -349,35 +490,40 @@ class Attempts:
                 meter.sent += 1
                 is_sent = True
                 spent = reserved  # what was sent counts as paid, until the server says what it took
-                try:
-                    async with own_time(route.lm.timeout, route.state.answers, sending):
-                        reply = await route.transport.send(prompt, parameters, sending.begins)
-                except LMRequestFailed:
-                    raise
-                except TimeoutError as error:
-                    where = f"{route.lm.timeout:g} s from {route.transport.endpoint}"
-                    raise RequestTimedOut(f"no answer within {where}") from error
-                reply = outcome = self._believed(reply, prompt, parameters)
+                reply = await self._exchange(prompt, parameters, sending)
+                count = self._believed(reply.billed, prompt, parameters)
+                self._check_read(prompt, count, parameters)
+                outcome = reply
                 self._answered = self.replied = True
-                cost, tokens_out = self._charge(prompt, reply, meter)
+                self._unusable = 0
+                self._served = max(self._served, size_of(prompt))
+                if reply.model is not None and reply.model != route.state.model:
+                    if route.state.model is not None:
+                        forget(route.transport.endpoint)
+                    route.state.model = reply.model
+                cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, meter)
                 lengths.learn(allowed, tokens_out)
-                if reply.tokens_in is not None and reply.tokens_out is not None:
+                if count.tokens_in is not None and count.tokens_out is not None:
                     spent = cost
                     if route.rates is not None:
                         route.rates.settle(int(cost.tokens) - expected)
                 elif reserved is not None:
                     spent = Cost(*map(max, reserved, cost))
-                return reply
+                return reply if count is reply.billed else replace(reply, billed=count)
             except LMRequestFailed as failed:
                 outcome = failed
                 lengths.learn(allowed, 0)
-                if self._is_hopeless(failed):
+                if self._is_hopeless(failed, parameters):
                     self.stop(failed)
-                if failed.status not in (None, 200):
+                if failed.billed is not None:
+                    count = self._believed(failed.billed, prompt, parameters)
+                    cost, tokens_out = self._charge(prompt, "", count, None, meter)
+                    spent = cost if count is failed.billed else spent
+                elif failed.status not in (None, 200):
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.state.leave(sending, outcome, route.lm, expected)
+                route.state.leave(sending, outcome, route.lm)
                 seconds = time.monotonic() - sending.at
                 meter.seconds += seconds
                 if is_sent:
@@ -385,6 +531,43 @@ class Attempts:
         finally:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING, window)
+
+    async def _exchange(self, prompt: Prompt, parameters: Parameters, sending: Sent) -> Reply:
+        """The reply, unless the request has had its own time."""
+        route = self._route
+        try:
+            return await route.transport.send(prompt, parameters, sending.begins)
+        except LMRequestFailed:
+            raise
+        except asyncio.CancelledError:
+            if not sending.timed_out:
+                raise
+            task = asyncio.current_task()
+            if task is not None and task.uncancel() > 0:  # the call was left, too
+                raise
+        except TimeoutError:
+            pass
+        raise RequestTimedOut(f"no answer within {route.lm.timeout:g} s from {route.transport.endpoint}")
+
+    def _check_read(self, prompt: Prompt, count: Billed, parameters: Parameters) -> None:
+        """Refuse an answer to a part of the prompt.
+
+        Raises:
+            ContextTooLong: the server counts fewer tokens than the prompt can have.
+        """
+        size = size_of(prompt)
+        if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
+            return
+        least = least_tokens(prompt)
+        if self._route.lm.operation == "chat" and count.tokens_in < MIN_READ_SHARE * least:
+            error = ContextTooLong(
+                f"the server read {count.tokens_in:,} tokens of a prompt that has at least {least:,}: it cut it,"
+                " and its answer is not used; give the server a larger context (Ollama: num_ctx), or set"
+                " context_window= so that long rows are cut to fit",
+                200,
+            )
+            error.billed = count
+            raise error
 
     def _record(
         self,
@@ -412,10 +595,15 @@ class Attempts:
                 answer=reply.text if reply and route.lm.operation == "chat" else None,
             )
 
-    def _is_hopeless(self, error: LMRequestFailed) -> bool:
+    def _is_hopeless(self, error: LMRequestFailed, parameters: Parameters) -> bool:
         """Whether every request would fail in this way; a silent server is given as long as one that is away."""
         if error.stops_run:
             return True
+        # With a form, there may be no text because of it: that is found out first.
+        if error.status == 200 and isinstance(error, MalformedResponse | ServerFailed):
+            self._unusable += not (_is_empty(error) and parameters.extra.keys() & FIELDS)
+            if self._unusable >= MAX_FAILURES_IN_A_ROW:
+                return True
         self._answered = self._answered or error.status is not None
         if isinstance(error, RequestTimedOut):
             self._timeouts += 1
@@ -431,7 +619,7 @@ class Attempts:
 
         def most() -> Cost:
             tokens_out = self._route.state.lengths.most(allowed)
-            return budget.cost(tokens_in + tokens_out, dollars_of(self._route.price, tokens_in, tokens_out))
+            return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
             return await budget.reserve(most, window)
@@ -441,41 +629,91 @@ class Attempts:
 
     def _window(self, prompt: Prompt, budget: Budget) -> Window | None:
         """The limit on requests in flight; None if the length of answers costs nothing."""
-        if not budget.bounds_answers:
+        if not budget.bounds_answers or self._route.transport.in_batches:
             return None
         tokens_in = most_tokens(prompt)
-        dollars = dollars_of(self._route.price, tokens_in, LONG_ANSWER_TOKENS)
+        dollars = dollars_of(self._dearest, tokens_in, LONG_ANSWER_TOKENS)
         long = Cost(1, tokens_in + LONG_ANSWER_TOKENS, dollars or 0.0)
         return Window(self._route.state, lambda: self._route.state.lengths.seen, long)
 
-    def _believed(self, reply: Reply, prompt: Prompt, parameters: Parameters) -> Reply:
-        """The reply without the server's counts where they are impossible: one would spend this budget and the next."""
-        counts = reply.tokens_in or 0, reply.tokens_out or 0
+    @property
+    def _dearest(self) -> Price | None:
+        """The price by which a request is reserved."""
+        return None if self._route.usual_price is None else self._route.usual_price.most_in
+
+    def _believed(self, count: Billed, prompt: Prompt, parameters: Parameters) -> Billed:
+        """The server's counts, unless they are impossible: one would spend this budget and the next."""
+        counts = count.tokens_in or 0, count.tokens_out or 0
         window = self._route.window or MAX_WINDOW_TOKENS
         if max(counts) <= window:
-            return reply
+            return count
         most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER_TOKENS, _allowed(parameters))
         if counts[0] <= most[0] and counts[1] <= most[1]:
-            return reply
+            return count
         self.miscounted = min(max(counts), 10**18)
-        return replace(reply, tokens_in=None, tokens_out=None)
+        return NOT_GIVEN
 
-    def _charge(self, prompt: Prompt, reply: Reply, meter: Meter) -> tuple[Cost, int]:
+    def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, meter: Meter) -> tuple[Cost, int]:
         """Count a reply's tokens; if the server gives none, they are estimated from the length.
 
         Returns:
             The cost, and the tokens of the answer.
         """
         price = self._route.price
-        tokens_in = estimate_tokens(prompt) if reply.tokens_in is None else reply.tokens_in
-        tokens_out = estimate_tokens(Prompt.of(reply.text)) if reply.tokens_out is None else reply.tokens_out
+        if self._route.lm.tier == "flex" and tier in ("default", "standard"):  # no room in the cheaper tier
+            price = self._route.usual_price
+        tokens_in = estimate_tokens(prompt) if count.tokens_in is None else count.tokens_in
+        tokens_out = tokens_of(text) if count.tokens_out is None else count.tokens_out
         meter.tokens_in += tokens_in
         meter.tokens_out += tokens_out
-        dollars = dollars_of(price, tokens_in, tokens_out)
+        meter.tokens_cached += count.cached
+        dollars = dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
         meter.dollars = None if dollars is None or meter.dollars is None else meter.dollars + dollars
+        meter.dollars_saved += 0.0 if price is None else price.saved(count.cached)
         if dollars is not None and self.dollars is not None:
             self.dollars += dollars
         return Cost(1, tokens_in + tokens_out, dollars or 0.0), tokens_out
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What is left out of the request for one prompt, since the server failed with it.
+
+    Attributes:
+        form: the way in which the form was asked for first.
+        logprobs: whether no log probabilities are asked for.
+        fields: the fields that are renamed or left out.
+        error: the last failure.
+    """
+
+    form: Way | None = None
+    logprobs: bool = False
+    fields: list[str] = field(default_factory=list)
+    error: LMRequestFailed | None = None
+
+
+def _is_filler(reply: Reply) -> bool:
+    """Whether a reply was cut off in blanks, or in what it repeats without end."""
+    text = reply.text
+    return reply.truncated and (len("".join(text.split())) < len(text) / 2 or is_endless(text))
+
+
+def is_endless(text: str) -> bool:
+    """Whether a text that was cut off repeats itself, so that it would be cut off again at any limit."""
+    return text.count(text[-REPEATED_CHARACTERS:]) > 2 if text else False
+
+
+def _names_logprobs(error: LMRequestFailed) -> bool:
+    return "logprob" in str(error).lower()
+
+
+def _is_empty(error: LMRequestFailed) -> bool:
+    return isinstance(error, MalformedResponse) and error.empty
+
+
+def _spoils_form(error: LMRequestFailed, known: bool) -> bool:
+    """Whether there may be no answer because of the form."""
+    return _is_empty(error) or _refuses_form(error, known)
 
 
 def _most_read(prompt: Prompt, parameters: Parameters) -> int:
@@ -491,7 +729,7 @@ def _allowed(parameters: Parameters) -> int:
 
 def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
     """Whether an error may refuse the fields for a form; if the server has taken such fields, it must name them."""
-    if error.status not in (400, 415, 422, 500, 501) or isinstance(error, ContextTooLong) or error.stops_run:
+    if error.status not in _REFUSED or isinstance(error, ContextTooLong) or error.stops_run:
         return False
     return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, counted
 from tagframe.lm.prompt import Label, Parameters, Prompt, request_keys
-from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.store_schema import unlabelled
+from tagframe.lm.store import ResponseStore, StoredAnswer, unlabelled
 from tagframe.lm.transport import read_reply
 
 BY_HAND = "by hand"
@@ -212,7 +211,8 @@ def _existing(store: str | Path) -> ResponseStore:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    # JSON may hold characters at which splitlines() would split: U+2028, U+0085.
+    for number, text in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
         if not text.strip():
             continue
         try:

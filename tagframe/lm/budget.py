@@ -57,7 +57,7 @@ class Budget(Displayable):
     tokens an answer. After an answer that was longer than allowed, that length is reserved for each later request.
 
     Args:
-        calls: requests sent, including retries, repairs and hedges.
+        calls: requests sent, including retries and repairs.
         tokens: of prompts and answers together.
         dollars: by the model's price; a model whose price is unknown is refused under such a limit.
 
@@ -221,6 +221,6 @@ def account_of(setting: Any) -> Budget | None:
         return account
 
 
-def dollars_of(price: Price | None, tokens_in: int, tokens_out: int) -> float | None:
-    """The price of these numbers of tokens; None if unknown."""
-    return None if price is None else price.of(tokens_in, tokens_out)
+def dollars_of(price: Price | None, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float | None:
+    """The price of these numbers of tokens, as :meth:`Price.of` has it; None if unknown."""
+    return None if price is None else price.of(tokens_in, tokens_out, cached, written)

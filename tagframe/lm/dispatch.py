@@ -8,7 +8,7 @@ import math
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,53 +17,40 @@ from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
     AnswerRejected,
+    AnswerWithheld,
     BudgetExceeded,
-    ConnectionFailed,
+    ContextTooLong,
     LMError,
     LMRequestFailed,
-    RateLimited,
-    RequestTimedOut,
-    ResponseTooLong,
     RunStopped,
-    ServerFailed,
     counted,
 )
-from tagframe.lm.attempts import MAX_FAILURES_IN_A_ROW, SERVER_IS_DOWN, Attempts, Meter, Route
+from tagframe.lm.attempts import MAX_FAILURES_IN_A_ROW, SERVER_IS_DOWN, Attempts, Meter, Route, is_endless
 from tagframe.lm.call import Job, stored_completion
-from tagframe.lm.claims import BEAT_SECONDS, Claim
 from tagframe.lm.inflight import SharedReply, in_flight, rules
 from tagframe.lm.parse import Parsed, Parser
-from tagframe.lm.prompt import Completion, Prompt, Stored, request_keys
+from tagframe.lm.prompt import Completion, Prompt, request_keys
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.transport import shorten
 from tagframe.lm.usage import DUPLICATE, Usage, total
 
-SERVER_IS_ILL = (ConnectionFailed, RateLimited, RequestTimedOut, ResponseTooLong, ServerFailed)
-
-_MAX_SECONDS_FOR_A_CLAIM = 5.0
-"""How long a claim waits for a lock of the store, which a process on a loaded machine holds for long; then it is not
-made, and the prompt may be paid twice."""
-_SECONDS_BETWEEN_CLAIMS = 0.002
-_SECONDS_BETWEEN_CHECKS = 0.1
-_MAX_LOOKED_UP = 500
-"""Prompts of other processes that are looked up together."""
+CONCERNS_A_ROW = (AnswerWithheld, ContextTooLong)
+"""Failures that say nothing of other rows."""
+_SECONDS_BETWEEN_LOOKUPS = 1.0
+"""Prompts that have waited for so long are looked up again before they are sent: another process may have asked."""
 JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
-_REPEATED_CHARACTERS = 40
-"""Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
 
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the replies so far.
+    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the reply so far.
 
     Attributes:
-        claim: the claim of the request in the store; None if another process has it, or no claim is needed.
-        found: the stored answer that another process or call has written meanwhile.
-        refused: the text of such an answer that ``accept`` rejected.
+        stored: an answer that another process has stored meanwhile.
     """
 
     job: Job[Any]
@@ -71,9 +58,7 @@ class _Request:
     key: bytes
     meter: Meter
     shared: SharedReply | None = None
-    claim: Claim | None = None
-    found: StoredAnswer | None = None
-    refused: str | None = None
+    stored: StoredAnswer | None = None
 
     @property
     def text(self) -> str | None:
@@ -116,14 +101,9 @@ class Run:
         # Two calls share a request only if they are alike in these.
         of = (route.transport.endpoint, route.lm.model, route.lm.retry, route.lm.timeout, id(route.rates))
         self._rules = rules(*of)
-        self._waiting: deque[_Request] = deque()  # until they are claimed
         self._ready: deque[_Request] = deque()  # to be sent
-        self._elsewhere: list[_Request] = []  # claimed by another process
-        self._claims: set[Claim] = set()
-        self._ended_claims: list[Claim] = []
-        self._claiming = False
-        self._claims_task: asyncio.Task[None] | None = None
-        self._progressed_at = 0.0  # when a prompt last ended, here or elsewhere, by the monotonic clock
+        self._looked_up = time.monotonic()  # when it was last looked whether they are stored
+        self._checked = 0  # how many of the first of them were looked up since
         self._working = 0
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
@@ -145,7 +125,8 @@ class Run:
 
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
-        self._waiting.extend(_Request(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
+        self._looked_up = time.monotonic()
+        self._ready.extend(_Request(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
         self._wake()
@@ -155,29 +136,21 @@ class Run:
                     for _ in range(min(self._concurrency - self._working, len(jobs))):
                         self._working += 1
                         workers.create_task(self._work())
-                    if self._claims_task is None and self._claims_in is not None:
-                        self._claims_task = asyncio.create_task(self._watch_claims(self._claims_in))
-        except BaseException:
-            self._drop_claims()
-            raise
         finally:
             traces.record()
-        if not self._working:
-            self._drop_claims()
 
     async def _work(self) -> None:
         try:
-            while self._waiting or self._ready or self._elsewhere or self._unparsed or self._to_repair:
+            while self._ready or self._unparsed or self._to_repair:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser
                 # than requests may be in flight.
-                if self._unparsed < self._concurrency:
-                    if not self._ready and self._waiting and not self._claiming:
-                        await self._claim()
+                if self._ready and self._unparsed < self._concurrency:
+                    if time.monotonic() - self._looked_up > _SECONDS_BETWEEN_LOOKUPS:
+                        self._take_stored()
                         continue
-                    if self._ready:
-                        await self._ask(self._ready.popleft())
-                        continue
-                await self._next_turn()
+                    await self._ask(self._ready.popleft())
+                else:
+                    await self._next_turn()
         finally:
             self._working -= 1
         self._wake()
@@ -197,7 +170,11 @@ class Run:
         try:
             shared = request.shared = await self._reply(request)
             if shared.reply.truncated:
-                self._reject(request, _cut(request.job.parameters.limit))
+                with_form = request.job.parameters.form is not None and self._route.state.structured not in (
+                    None,
+                    "off",
+                )
+                self._reject(request, _cut(request.job.parameters.limit, with_form))
                 return
         except LMError as error:
             self._fail(request, error)
@@ -238,8 +215,8 @@ class Run:
     def _parsed(self, answers: Sequence[Parsed[_Request]]) -> None:
         self._unparsed -= len(answers)
         for request, value, rejection in answers:
-            if request.found is not None:
-                self._parsed_found(request, request.found, value, rejection)
+            if request.stored is not None:
+                self._parsed_stored(request, request.stored, value, rejection)
                 continue
             assert request.shared is not None
             if rejection is None:
@@ -264,7 +241,7 @@ class Run:
         """Ask once for a repair, if there is an answer to repair."""
         assert request.shared is not None
         reply = request.shared.reply
-        endless = reply.truncated and reply.text.count(reply.text[-_REPEATED_CHARACTERS:]) > 2  # and would be so again
+        endless = reply.truncated and is_endless(reply.text)
         if request.meter.repaired or reply.unfinished or endless or self.attempts.stopped:
             self._fail(request, rejection)
         elif self._repairs_help:
@@ -298,7 +275,7 @@ class Run:
             self.attempts.stop(error)
         if isinstance(error, SERVER_IS_DOWN) and not self.attempts.replied:
             self._route.state.row_failed(error)
-        if isinstance(error, SERVER_IS_ILL):
+        if isinstance(error, LMRequestFailed) and not isinstance(error, CONCERNS_A_ROW):
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:
                 self.attempts.stop(error)
@@ -316,9 +293,6 @@ class Run:
         job.completion = completion
         self._sent.discard(request)
         self.done += 1
-        self._progressed_at = time.monotonic()
-        if request.claim is not None:
-            self._end_claim(request.claim, job.key, completion.ok)
         self._ended((job,))
         if request.meter.repaired:
             if completion.ok:
@@ -339,151 +313,37 @@ class Run:
         """The cost of the requests whose prompts have not ended, as of a call that was interrupted."""
         return total(request.meter.usage(failed=1) for request in self._sent if request.meter.sent)
 
-    # --- other processes ------------------------------------------------------------------------------------------
+    # --- the store ------------------------------------------------------------------------------------------------
 
-    @property
-    def elsewhere(self) -> int:
-        """Prompts that another process is asking now."""
-        return len(self._elsewhere)
-
-    @property
-    def _claims_in(self) -> ResponseStore | None:
-        """The store in which requests are claimed, unless nothing is sent any more."""
-        store = self._route.store
-        return store if store is not None and store.writable and not self.attempts.stopped else None
-
-    async def _claim(self) -> None:
-        """Claim the next prompts, and make those ready that no other process is asking or has answered meanwhile."""
-        self._claiming = True
-        try:
-            taken, store = None, self._claims_in
-            until = time.monotonic() + _MAX_SECONDS_FOR_A_CLAIM
-            while store is not None and taken is None and time.monotonic() < until:
-                keys = (request.job.key for request in self._waiting)
-                taken = store.claims.take(keys, self._route.source, self._concurrency, self._ended_claims)
-                if taken is None:
-                    await asyncio.sleep(_SECONDS_BETWEEN_CLAIMS)
-                    store = self._claims_in
-            if store is None or taken is None:  # such as if the store cannot be written: claims only save money
-                self._ready.extend(self._waiting.popleft() for _ in range(min(self._concurrency, len(self._waiting))))
-                return
-            self._ended_claims.clear()
-            claimed = []
-            for elsewhere in taken.elsewhere:
-                request = self._waiting.popleft()
-                if elsewhere:
-                    self._elsewhere.append(request)
-                else:
-                    request.claim = taken.claim
-                    claimed.append(request)
-            if taken.claim is not None:
-                self._claims.add(taken.claim)
-            answers = self._look_up(store, claimed)
-            self._ready.extend(request for request in claimed if not self._take_found(request, answers))
-        finally:
-            self._claiming = False
-            self._wake()
-
-    def _look_up(self, store: ResponseStore, requests: Sequence[_Request]) -> dict[tuple[Stored, bytes], StoredAnswer]:
-        """The stored answers to these, by which may answer, and key."""
-        lm = self._route.lm
-        by_key: dict[tuple[Stored, bytes], StoredAnswer] = {}
+    def _take_stored(self) -> None:
+        """Take the answers that another process has stored since the prompts were looked up; the others are sent."""
+        self._looked_up = time.monotonic()
+        store, requests = self._route.store, [request for request in self._ready if not request.meter.sent]
+        if store is None:
+            return
         for stored in {one.job.batch.stored for one in requests}:
-            keys = [one.job.key for one in requests if one.job.batch.stored == stored]
+            alike = {one.job.key: one for one in requests if one.job.batch.stored == stored}
             with contextlib.suppress(sqlite3.Error):  # the store cannot be read: the prompts are sent
-                answers = store.lookup(keys, *lm.stored_as, stored)
-                by_key |= {(stored, key): answer for key, answer in answers.items()}
-        return by_key
+                for key, answer in store.lookup(list(alike), *self._route.stored_as, stored).items():
+                    self._take_one(alike[key], answer)
 
-    def _take_found(self, request: _Request, answers: Mapping[tuple[Stored, bytes], StoredAnswer]) -> bool:
-        """Have an answer parsed that the store has by now; gives whether there is one."""
-        answer = answers.get((request.job.batch.stored, request.job.key))
-        if answer is None or answer.text == request.refused:
-            return False
-        request.found = answer
+    def _take_one(self, request: _Request, answer: StoredAnswer) -> None:
+        self._ready.remove(request)
+        request.stored = answer
         if request.job.accept is None:
-            self._parsed_found(request, answer, answer.text, None)
+            self._parsed_stored(request, answer, answer.text, None)
         else:
             self._unparsed += 1
             self._parser.put(request, answer.text, request.job.accept)
-        return True
 
-    def _parsed_found(
+    def _parsed_stored(
         self, request: _Request, answer: StoredAnswer, value: Any, rejection: AnswerRejected | None
     ) -> None:
-        request.found = None
+        request.stored = None
         if rejection is None:
             self._end(request, stored_completion(request.job.batch, answer, value))
-            return
-        # If another process had this answer, it has rejected it too, and is repairing it now.
-        request.refused = answer.text
-        if request.claim is None:
-            self._elsewhere.append(request)
         else:
             self._ready.append(request)
-
-    async def _watch_claims(self, store: ResponseStore) -> None:
-        """While this run sends: give signs of life, and watch the prompts that other processes have claimed."""
-        beaten = self._progressed_at = time.monotonic()
-        while True:
-            await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
-            if time.monotonic() - beaten > BEAT_SECONDS:
-                beaten = time.monotonic()
-                store.claims.beat()
-            if self._elsewhere:
-                try:
-                    await self._take_from_others(store)
-                except Exception:  # whatever it is: those who wait for this task must not wait for ever
-                    self._waiting.extend(self._elsewhere)
-                    self._elsewhere = []
-                    self._wake()
-
-    async def _take_from_others(self, store: ResponseStore) -> None:
-        """Take the answers of other processes; prompts that they claim no longer are asked here."""
-        requests = self._elsewhere[:_MAX_LOOKED_UP]
-
-        def look() -> tuple[set[bytes] | None, dict[tuple[Stored, bytes], StoredAnswer]]:
-            try:  # in this order, or an answer whose claim ends in between is missed
-                return store.claimed_elsewhere(self._route.source), self._look_up(store, requests)
-            except sqlite3.Error:
-                return None, {}
-
-        claimed, answers = await asyncio.to_thread(look)
-        # No process waits for another for ever, such as if nothing has ended here or there for too long.
-        alone = claimed is None or time.monotonic() - self._progressed_at > 2 * self._route.lm.timeout
-        elsewhere, self._elsewhere = self._elsewhere, []
-        for request in elsewhere:
-            if self._take_found(request, answers):
-                self._progressed_at = time.monotonic()
-            elif alone:
-                self._ready.append(request)
-            elif claimed and request.job.key in claimed:
-                self._elsewhere.append(request)
-            else:
-                self._waiting.append(request)
-        self._wake()
-
-    def _end_claim(self, claim: Claim, key: bytes, answered: bool) -> None:
-        claim.left.discard(key)
-        if not claim.left:
-            self._claims.discard(claim)
-            self._ended_claims.append(claim)  # dropped when the next is made
-        elif not answered and (store := self._claims_in) is not None:
-            store.claims.shrink(claim)  # another process may ask for it
-
-    def _drop_claims(self) -> None:
-        """End all claims of this run."""
-        if self._claims_task is not None:
-            self._claims_task.cancel()
-            self._claims_task = None
-        claims = [*self._ended_claims, *self._claims]
-        self._ended_claims.clear()
-        self._claims.clear()
-        store = self._route.store
-        if store is not None and store.writable:
-            store.claims.drop(claims)
-
-    # --- the store ------------------------------------------------------------------------------------------------
 
     async def _keep(self, key: bytes, shared: SharedReply) -> None:
         """Store a complete answer, and wait until it is on disk."""
@@ -519,12 +379,13 @@ class Run:
                 store.put_log(job.key, self._route.source, kind, str(reason), request.text, job.prompt.to_dicts())
 
 
-def _cut(limit: int | None) -> AnswerCut:
+def _cut(limit: int | None, with_form: bool) -> AnswerCut:
+    form = '; if the model only fills the form that it is held to, use LM(…, structured="off")' if with_form else ""
     if limit is None:
-        return AnswerCut("it was cut off at the server's limit of tokens: answer in fewer, or raise that limit")
+        return AnswerCut(f"it was cut off at the server's limit of tokens: answer in fewer, or raise that limit{form}")
     return AnswerCut(
         f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
-        " in tagframe.configure"
+        f" in tagframe.configure{form}"
     )
 
 

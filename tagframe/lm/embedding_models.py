@@ -20,7 +20,7 @@ from tagframe.config import current
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss
 from tagframe.lm.budget import dollars_of
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import estimate_tokens, price_of, providers
+from tagframe.lm.pricing import estimate_tokens, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
@@ -233,7 +233,7 @@ class EmbeddingModel:
     def _quote(self, rows: int, distinct: int, missing: Sequence[str]) -> Quote:
         tokens = sum(estimate_tokens(Prompt.of(text)) for text in missing)
         calls = len(_batches([(text, text) for text in missing], self._batch))
-        price = self._lm.price or price_of(self.model)
+        price = self._lm.price_in(self._lm.tier)
         return Quote(
             rows=rows,
             calls=calls,
@@ -264,7 +264,7 @@ class _Vectors:
 
     def __init__(self, inner: Any) -> None:
         self.endpoint: str = inner.endpoint
-        self.own_server = False
+        self.own_server = self.in_batches = False
         self._inner = inner
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:

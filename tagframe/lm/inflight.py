@@ -40,8 +40,7 @@ class InFlight:
     """The requests of this process that are in flight, by key.
 
     A call could look into the response store before an answer arrives, and send the same request after that; the answer
-    would be paid for twice. So a reply is retained as long as any call is open that was open when it arrived. Requests
-    of other processes that share the store are known by their claims (:mod:`tagframe.lm.claims`).
+    would be paid for twice. So a reply is retained as long as any call is open that was open when it arrived.
 
     Calls open and close from any thread; everything else happens on the loop.
     """

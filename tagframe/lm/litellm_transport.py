@@ -12,6 +12,7 @@ from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
 from tagframe.lm.endings import ending_of
+from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.transport import Reply, error_message, failure, raise_error_in, read_reply, read_vectors
 from tagframe.quiet import quiet
@@ -29,20 +30,25 @@ class LiteLLM:
         model: as ``"anthropic/claude-sonnet-4-5"``.
         api_base: the provider's URL, if it is not the usual one.
         api_key: the key, or None for the provider's environment variable.
+        tier: sent as ``service_tier`` if it is "flex".
     """
 
-    def __init__(self, model: str, api_base: str | None = None, api_key: str | None = None) -> None:
+    def __init__(
+        self, model: str, api_base: str | None = None, api_key: str | None = None, tier: Tier = "standard"
+    ) -> None:
         self.model = model
         self.endpoint = api_base.rstrip("/") if api_base else f"litellm:{model.partition('/')[0]}"
         self.own_server = False
         self._litellm = _litellm()  # here, in the caller's thread: seconds that would stop all other requests
         self._api_base = api_base
         self._api_key = api_key
+        self.in_batches = False
+        self._tier = {"service_tier": "flex"} if tier == "flex" else {}
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
         raw = _RawResponse()
-        fields = {"messages": prompt.to_dicts(), **parameters.to_dict()}
+        fields = {"messages": prompt.to_dicts(), **self._tier, **parameters.to_dict()}
         try:
             response = await self._call("acompletion", logger_fn=raw, **fields)
         except LMRequestFailed:
@@ -50,12 +56,12 @@ class LiteLLM:
                 raise_error_in(raw.body, self._secrets())
             raise
         body = raw.correct(response.model_dump(warnings=False))
-        return read_reply(body, _headers(response), tools=parameters.tools, secrets=self._secrets())
+        return read_reply(body, tools=parameters.tools, secrets=self._secrets())
 
     async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.openai_http.OpenAIHTTP.embed`."""
         response = await self._call("aembedding", input=texts)
-        return read_vectors(response.model_dump(warnings=False), len(texts), _headers(response), self._secrets())
+        return read_vectors(response.model_dump(warnings=False), len(texts), self._secrets())
 
     async def _call(self, function: str, **fields: Any) -> Any:
         try:
@@ -147,13 +153,6 @@ class _RawResponse:
             if ending_of(reason) not in ("whole", "tool"):
                 choice["finish_reason"] = reason
         return completion | ({"error": self.body["error"]} if "error" in self.body else {})
-
-
-def _headers(response: Any) -> dict[str, str]:
-    """The provider's own headers; litellm puts a prefix before their names."""
-    hidden = getattr(response, "_hidden_params", None) or {}
-    headers = hidden.get("additional_headers") or {}
-    return {str(name).lower().removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

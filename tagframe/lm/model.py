@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
 from tagframe.lm.attempts import Route
+from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
+from tagframe.lm.identity import identified
 from tagframe.lm.pacing import rates_of, server_state
-from tagframe.lm.pricing import Price, price_of, window_of
+from tagframe.lm.pricing import Price, Tier, at_tier, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", default=str)  # the answer itself, where nothing parses it
 
-DEFAULT_TIMEOUT = 120.0
-"""Seconds for one request."""
+DEFAULT_TIMEOUTS: dict[Tier, float] = {"standard": 120.0, "flex": 900.0, "batch": 172_800.0}
+"""Seconds for one request; of the flex tier as OpenAI recommends, of a batch twice its window."""
 _OWN = tuple(ModelSettings.__annotations__)
 _OF_CALLS = tuple(CallSettings.__annotations__)
 
@@ -48,11 +50,12 @@ class LM:
             from a response store alone, or ``"replay:FILE.jsonl"``, from a file of recorded answers.
         api_base: the URL of an OpenAI-compatible server.
         api_key: its key; if None, the provider's environment variable is read.
-        timeout: seconds for one request.
+        timeout: seconds for one request; if None, 120, in the flex tier 900, and two days for a batch.
         retry: how often and after what wait a failed request is sent again.
-        hedge_after: seconds after which a slow request is sent a second time while the first goes on; both are paid.
-            Off by default.
         price: dollars per token, for a model that is not in litellm's table.
+        tier: ``"flex"`` sends requests in the provider's cheaper and slower tier; ``"batch"`` submits the prompts of a
+            call as one batch, waits until the provider has answered it (up to a day), and takes its answers. Both cost
+            about half. A process that is killed while it waits finds its batch again, through the store.
         structured: how the form of answers is asked of the server: ``"grammar"`` (llama.cpp, vLLM), ``"json_schema"``
             (OpenAI's ``response_format``), ``"off"``, or ``"auto"``: a server of your own is asked from the first
             request on, in the first way that it takes; hosted models are asked where an answer is repaired. With a
@@ -78,10 +81,10 @@ class LM:
         *,
         api_base: str | None = None,
         api_key: str | None = None,
-        timeout: float = DEFAULT_TIMEOUT,
+        timeout: float | None = None,
         retry: RetryPolicy | None = None,
-        hedge_after: float | None = None,
         price: Price | None = None,
+        tier: Tier = "standard",
         transport: TransportName = "auto",
         extra_body: Mapping[str, Any] | None = None,
         structured: Structured = "auto",
@@ -89,16 +92,17 @@ class LM:
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
-        for name, seconds in (("timeout", timeout), ("hedge_after", hedge_after)):
-            if seconds is not None and not seconds > 0:
-                raise InvalidArgument(f"{name} must be more than 0 seconds; got {seconds!r}")
+        if timeout is not None and not timeout > 0:
+            raise InvalidArgument(f"timeout must be more than 0 seconds; got {timeout!r}")
+        if tier not in get_args(Tier):
+            raise InvalidArgument(f"tier must be one of {get_args(Tier)}; got {tier!r}")
         if structured not in get_args(Structured):
             raise InvalidArgument(f"structured must be one of {get_args(Structured)}; got {structured!r}")
         self.model = model
         self.structured = structured
-        self.timeout = timeout
+        self.tier: Tier = tier
+        self.timeout = timeout or DEFAULT_TIMEOUTS[tier]
         self.retry = retry or RetryPolicy()
-        self.hedge_after = hedge_after
         self.price = price
         self.extra_body = dict(extra_body or {})
         self._settings = checked(settings, _OWN, "model setting")
@@ -137,8 +141,9 @@ class LM:
         """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
-        several calls ask the same prompt at once, it is sent once for all of them, also if they are in several
-        processes that share a store.
+        several calls of this process ask the same prompt at once, it is sent once for all of them. (Of two processes
+        that share a store, one takes the answers that the other has stored; what both ask within the same second may be
+        sent twice.)
 
         Args:
             prompts: any number, in any order; identical ones are asked once.
@@ -190,8 +195,9 @@ class LM:
     # --- what a call needs ----------------------------------------------------------------------------------------
 
     def settings(self) -> Settings:
-        """The current settings for a call of this model."""
-        return replace(current(), **self._settings)
+        """The current settings for a call of this model; a batch has all its requests at once."""
+        settings = replace(current(), **self._settings)
+        return replace(settings, concurrency=MAX_REQUESTS) if self.tier == "batch" else settings
 
     @property
     def context_window(self) -> int | None:
@@ -210,8 +216,18 @@ class LM:
 
     @property
     def stored_as(self) -> tuple[str, str]:
-        """The endpoint and the model under which answers are stored."""
-        return (IMPORTED, "") if self.replays else (self.transport.endpoint, self.model)
+        """The endpoint and the model under which answers are stored; the model as its server names it, if otherwise."""
+        if self.replays:
+            return IMPORTED, ""
+        endpoint, own = self.transport.endpoint, identified(self.transport, self.model)
+        if own is None:  # it cannot be reached: its answers are those of the model that it had
+            store = self.open_store()
+            own = "" if store is None else store.last_name(endpoint, self.model)
+        return endpoint, f"{self.model} ({own})" if own else self.model
+
+    def price_in(self, tier: Tier) -> Price | None:
+        """The price of the model in a tier; None if it is not known."""
+        return price_of(self.model, tier) if self.price is None else at_tier(self.price, tier)
 
     @property
     def transport(self) -> Transport:
@@ -222,7 +238,7 @@ class LM:
         """
         if self._transport is None:
             api_base, api_key, name = self._connection
-            self._transport = connect(self.model, api_base, api_key, name)
+            self._transport = connect(self.model, api_base, api_key, name, self.tier)
         return self._transport
 
     def open_store(self) -> ResponseStore | None:
@@ -263,24 +279,28 @@ class LM:
     def route(self, store: ResponseStore | None) -> Route:
         """Where the requests of a call go."""
         endpoint = self.transport.endpoint
-        state = server_state(endpoint, self.model)
+        state, stored_as = server_state(endpoint, self.model), self.stored_as
         source = 0
         if store is not None and store.writable:
             writable, store = store, None
             with warned(writable, "written"):
-                source = writable.source(endpoint, self.model, self.model)
+                source = writable.source(*stored_as, self.model)
                 state.reasoning = state.reasoning or writable.reasoning(source)
                 state.structured = state.structured or writable.structured(source)
                 store = writable
         settings = self.settings()
+        if isinstance(self.transport, BatchHTTP):
+            self.transport.store, self.transport.source = store, source
         return Route(
             lm=self,
             transport=self.transport,
             state=state,
             rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
             budget=account_of(settings.budget),
-            price=self.price or price_of(self.model),
+            price=self.price_in(self.tier),
+            usual_price=self.price_in("batch" if self.tier == "batch" else "standard"),
             store=store,
+            stored_as=stored_as,
             source=source,
             window=self.context_window,
             is_traced=settings.trace_contents,

@@ -6,15 +6,26 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
+import re
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from tagframe.errors import ConnectionFailed, InvalidArgument, MalformedResponse, RequestTimedOut, ResponseTooLong
+from tagframe.errors import (
+    ConnectionFailed,
+    InvalidArgument,
+    LMRequestFailed,
+    MalformedResponse,
+    RequestTimedOut,
+    ResponseTooLong,
+)
 from tagframe.lm import background
+from tagframe.lm.event_stream import completion_of, is_event_stream
+from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors
+from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors, without
 
 if TYPE_CHECKING:
     import aiohttp
@@ -26,6 +37,11 @@ MAX_RESPONSE_BYTES = 8 * 1024**2
 """The most bytes read of a response (two million tokens), since 64 responses may arrive at once."""
 LOGPROBS_TIMES = 4
 """The factor for responses with log probabilities, which take some 800 bytes a token: 40,000 tokens."""
+
+MAX_HEADER_BYTES = 2**20
+"""The most bytes of one header of a response: gateways write traces and policies into them (aiohttp's own is 8,190)."""
+_SECRET_FIELD = re.compile(r"key|token|sig|secret|pass|auth|cred|code", re.IGNORECASE)
+"""Fields of a URL's query that may be a secret, and do not change what answers."""
 
 _sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
@@ -42,7 +58,12 @@ def _session() -> aiohttp.ClientSession:
     if session is None:
         # The number in flight is limited above; a second limit here would only hide it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-        session = _sessions[loop] = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        session = _sessions[loop] = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+        )
         background.on_close(session.close)
     return session
 
@@ -54,17 +75,19 @@ class OpenAIHTTP:
         model: the name that the server knows.
         api_base: the server's URL, up to and including ``/v1``; a user and password in it are sent and never stored.
         api_key: sent as a bearer token; None sends none.
+        tier: sent as ``service_tier`` if it is "flex".
 
     Raises:
-        InvalidArgument: for an ``api_base`` that is no HTTP URL.
+        InvalidArgument: for an ``api_base`` that is no HTTP URL, or a proxy of the environment that cannot be used.
     """
 
-    def __init__(self, model: str, api_base: str, api_key: str | None = None) -> None:
+    def __init__(self, model: str, api_base: str, api_key: str | None = None, tier: Tier = "standard") -> None:
         parts = _parts(api_base)
         api_key = api_key.strip() if api_key else None  # a key read from a file often ends with a line feed
         host = parts.netloc.rpartition("@")[2]
         self.model = model
-        self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+        plain = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
+        self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), plain, ""))
         self.own_server = parts.hostname != "api.openai.com"
         self._base = (parts.scheme, host, parts.path.rstrip("/"), parts.query)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -74,7 +97,11 @@ class OpenAIHTTP:
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         elif api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
-        self._proxy = _proxy(parts.scheme, str(parts.hostname))
+        self._proxy, self._proxy_variable = _proxy(parts.scheme, str(parts.hostname))
+        if self._proxy and (password := urlsplit(self._proxy).password):
+            self._secrets += (self._proxy, password)
+        self.in_batches = False
+        self._tier = {"service_tier": "flex"} if tier == "flex" else {}
 
     def body(self, prompt: Prompt, parameters: Parameters) -> dict[str, Any]:
         """The request's body."""
@@ -84,13 +111,13 @@ class OpenAIHTTP:
             fields.pop("temperature")
             if "max_tokens" in fields:
                 fields["max_completion_tokens"] = fields.pop("max_tokens")
-        return {"model": self.model, "messages": prompt.to_dicts(), **fields}
+        return {"model": self.model, "messages": prompt.to_dicts(), **self._tier, **fields}
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """See :meth:`tagframe.lm.transport.Transport.send`."""
         most = MAX_RESPONSE_BYTES * (LOGPROBS_TIMES if parameters.logprobs else 1)
-        body, headers = await self._post("/chat/completions", self.body(prompt, parameters), begins, most)
-        return read_reply(body, headers, tools=parameters.tools, secrets=self._secrets)
+        body = await self.ask("POST", "/chat/completions", self.body(prompt, parameters), begins, most)
+        return read_reply(body, tools=parameters.tools, secrets=self._secrets)
 
     async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
         """The vectors of texts, as :func:`tagframe.lm.transport.read_vectors` gives them.
@@ -99,32 +126,74 @@ class OpenAIHTTP:
             LMRequestFailed: as :meth:`send`.
         """
         fields = {"model": self.model, "input": texts, "encoding_format": "float"}
-        body, headers = await self._post("/embeddings", fields, begins, MAX_RESPONSE_BYTES)
-        return read_vectors(body, len(texts), headers, self._secrets)
+        body = await self.ask("POST", "/embeddings", fields, begins)
+        return read_vectors(body, len(texts), self._secrets)
 
-    async def models(self) -> Any:
-        """The server's list of models, with what it says of each.
+    async def models(self) -> list[dict[str, Any]]:
+        """The server's list of models, with what it says of each; empty if it gives none.
 
         Raises:
             LMRequestFailed: as :meth:`send`.
         """
-        body, _ = await self._post("/models", None, lambda: None, MAX_RESPONSE_BYTES)
-        return body
+        body = await self.ask("GET", "/models")
+        listed = body.get("data") if isinstance(body, dict) else None
+        return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
-    async def _post(
-        self, path: str, fields: dict[str, Any] | None, begins: Callable[[], None], most: int
-    ) -> tuple[Any, Mapping[str, str]]:
-        """The body and the headers of the response; to a GET, where there are no fields."""
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        fields: Mapping[str, Any] | None = None,
+        begins: Callable[[], None] = lambda: None,
+        most: int = MAX_RESPONSE_BYTES,
+    ) -> Any:
+        """The JSON of a response.
+
+        Args:
+            method: of HTTP.
+            path: below ``api_base``.
+            fields: of the request's body.
+            begins: called when the response begins to arrive.
+            most: bytes of the response.
+
+        Raises:
+            LMRequestFailed: as :meth:`send`.
+        """
+        data = None if fields is None else json.dumps(fields).encode()
+        raw = await self.exchange(method, path, data, begins, most)
+        try:
+            if is_event_stream(raw):
+                return completion_of(raw)
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        data: Any = None,
+        begins: Callable[[], None] = lambda: None,
+        most: int = MAX_RESPONSE_BYTES,
+    ) -> bytes:
+        """The body of a response of status 200; ``data`` is JSON, or a form of aiohttp's, or nothing.
+
+        Raises:
+            LMRequestFailed: as :meth:`send`.
+        """
         import aiohttp
 
         scheme, host, base, query = self._base
         limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        headers = self._headers
+        if not isinstance(data, bytes):
+            headers = {name: value for name, value in headers.items() if name != "Content-Type"}
         try:
             async with _session().request(
-                "GET" if fields is None else "POST",
+                method,
                 urlunsplit((scheme, host, base + path, query, "")),
-                data=None if fields is None else json.dumps(fields).encode(),
-                headers=self._headers,
+                data=data,
+                headers=headers,
                 timeout=limit,
                 proxy=self._proxy,
                 allow_redirects=False,
@@ -134,17 +203,31 @@ class OpenAIHTTP:
         except TimeoutError as error:
             raise RequestTimedOut(f"no connection within {CONNECT_SECONDS:g} s to {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
-            lost = ConnectionFailed(f"no answer from {self.endpoint}: {type(error).__name__}: {error}")
-            lost.connected = not isinstance(error, aiohttp.ClientConnectorError)
-            if isinstance(error, aiohttp.ClientConnectorDNSError):  # no such host: to wait does not make one
-                lost.retryable, lost.stops_run = False, True
-            raise lost from error
+            raise self._lost(error) from None  # whose text may have a proxy's password
         if response.status != 200:
             raise failure(response.status, error_message(raw), response.headers, self._secrets)
-        try:
-            return json.loads(raw), response.headers
-        except (ValueError, RecursionError) as error:
-            raise MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
+        return raw
+
+    def _lost(self, error: Exception) -> LMRequestFailed:
+        """The error for a request that no response came to."""
+        import aiohttp
+
+        through = (
+            f" through the proxy that the environment variable {self._proxy_variable} names" if self._proxy else ""
+        )
+        reason = without(self._secrets, str(error))
+        fact = f"no answer from {self.endpoint}{through}: {type(error).__name__}: {reason}"
+        if isinstance(error, aiohttp.ClientResponseError) and "bytes when reading" in str(error):
+            return ResponseTooLong(f"{fact}; a header of the response is longer than {MAX_HEADER_BYTES:,} bytes", 200)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            lost = ConnectionFailed(f"no answer from {self.endpoint}{through}: it answered {error.status}")
+            lost.retryable, lost.stops_run = error.status != 407, error.status == 407
+            return lost
+        lost = ConnectionFailed(fact)
+        lost.connected = not isinstance(error, aiohttp.ClientConnectorError)
+        if isinstance(error, aiohttp.ClientConnectorDNSError):  # no such host: to wait does not make one
+            lost.retryable, lost.stops_run = False, True
+        return lost
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -182,7 +265,29 @@ def _parts(api_base: str) -> SplitResult:
     raise InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
 
 
-def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy of the environment; looked up once, while aiohttp's ``trust_env`` would do so for every request."""
+def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
+    """The proxy of the environment, and the variable that names it.
+
+    It is looked up once, while aiohttp's ``trust_env`` would do so for every request. As curl and requests do, a proxy
+    without a scheme is one of HTTP, and ``ALL_PROXY`` counts where there is no other.
+
+    Raises:
+        InvalidArgument: it cannot be used.
+    """
     proxies = urllib.request.getproxies()
-    return None if urllib.request.proxy_bypass(host) else proxies.get(scheme)
+    which = scheme if scheme in proxies else "all"
+    proxy = proxies.get(which)
+    if not proxy or urllib.request.proxy_bypass(host):
+        return None, ""
+    variable = f"{which}_proxy"
+    variable = next((name for name in (variable, variable.upper()) if os.environ.get(name)), variable)
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return url, variable
+    without_password = url.rpartition("@")[2]
+    raise InvalidArgument(
+        f"the environment variable {variable} names {without_password!r}, which is no HTTP proxy such as"
+        " 'http://proxy.example:3128'; set it to one, or unset it"
+    )

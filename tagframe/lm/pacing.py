@@ -1,20 +1,24 @@
-"""When the next request to a server may be sent: the number in flight, pauses, requests and tokens a minute."""
+"""When the next request to a server may be sent: the number in flight, pauses, requests and tokens a minute.
+
+The number in flight is halved after a 429 and grows by one a round of answers (additive increase, multiplicative
+decrease, as in TCP); ``rpm`` and ``tpm`` are token buckets.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import math
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut
-from tagframe.lm.quota import Quota, Sleep
 from tagframe.lm.retry import AWAY
 from tagframe.lm.structure import Form, Way
 from tagframe.lm.transport import Reply
@@ -22,33 +26,27 @@ from tagframe.lm.transport import Reply
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
+Sleep: TypeAlias = Callable[[float], Awaitable[bool]]
+"""Waits some seconds; False if the run has stopped, so that waiting is of no use."""
+
 MAX_UNCOUNTED_TOKENS = 16
 """Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
 CUT_FACTOR = 0.5
-"""The factor for the number in flight after a 429 (additive increase, multiplicative decrease, as in TCP)."""
+"""The factor for the number in flight after a 429."""
 MAX_SECONDS_BETWEEN_CHECKS = 2.0
 """The most seconds between two requests that check whether a server is back."""
-QUEUED_SLOWDOWN = 4
-"""A server has a queue if answers take this many times as long as the quickest of equal work."""
-MIN_RATE_AT_HALF = 0.9
-"""With half the requests in flight, a server that has a queue answers at least this share as many a second."""
-MIN_ANSWERS_A_ROUND = 24
-"""The fewest answers by which a server is judged."""
-ROUNDS_WITHOUT_TRIAL = 16
-"""After a trial in which it did not."""
 DOWN_AFTER = 8
 """Rows in a row that fail after all their retries, in runs to which a server gave no answer: it is down."""
 SECONDS_OF_REST = 5.0
 """Seconds for which a server that is down is sent nothing, or as long as it took to find that it still is."""
+MAX_TIMER_SECONDS = 86_400.0
+"""The most seconds of a timer."""
 MAX_ANSWER_TIMES = 4096
 """The times of so many answers are stored."""
 
 
 class AdaptiveLimit:
     """Limits the number of requests in flight: halved after a 429, plus one after each round of answers.
-
-    It is halved for a trial, too, where answers take several times as long as they could: the requests then wait in a
-    queue of the server. If fewer come a second, as from a server that computes many at once, the trial ends.
 
     The limit is never above the highest concurrency of the calls in progress. Used from one event loop only.
 
@@ -64,7 +62,6 @@ class AdaptiveLimit:
         self._ceiling_at_cut = 0
         self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._rounds = _Rounds()
 
     @property
     def ceiling(self) -> int:
@@ -114,17 +111,6 @@ class AdaptiveLimit:
         self.away = False
         self._wake()
 
-    def took(self, times: float) -> None:
-        """Register a success that took so many times the seconds of the quickest of equal work."""
-        limit = self.limit
-        if self.in_flight < limit / 2 or limit == 1:
-            self._rounds = _Rounds()  # it is not this limit that makes them wait
-            return
-        better = self._rounds.judge(limit, times)
-        if better is not None:
-            self._ceiling_at_cut, self._limit = self.ceiling, better
-            self._last_cut = time.monotonic()
-
     def answered(self) -> None:
         """Register a success; the limit grows if it is all that prevents more requests."""
         if self.in_flight >= self._limit - 1:
@@ -151,41 +137,6 @@ class AdaptiveLimit:
                 turn.set_result(None)
 
 
-class _Rounds:
-    """Answers by rounds of as many as are in flight: how many a second, and how long they took."""
-
-    def __init__(self) -> None:
-        self._began = 0.0
-        self._answers = 0
-        self._times = 0.0
-        self._before: tuple[float, int] | None = None  # a trial's answers a second and limit until it began
-        self._resting = 0
-
-    def judge(self, limit: int, times: float) -> float | None:
-        """Count an answer while so many are in flight; the better limit, where a round has shown one."""
-        now = time.monotonic()
-        if not self._answers:
-            self._began = now
-        self._answers += 1
-        self._times += times
-        if self._answers <= max(limit, MIN_ANSWERS_A_ROUND):
-            return None
-        rate, queued = (
-            (self._answers - 1) / max(now - self._began, 1e-9),
-            self._times / self._answers >= QUEUED_SLOWDOWN,
-        )
-        self._answers, self._times = 0, 0.0
-        before, self._before = self._before, None
-        if before is not None and rate < MIN_RATE_AT_HALF * before[0]:
-            self._resting = ROUNDS_WITHOUT_TRIAL
-            return float(before[1])
-        self._resting = max(0, self._resting - 1)
-        if not queued or self._resting:
-            return None
-        self._before = rate, limit
-        return max(1.0, limit * CUT_FACTOR)
-
-
 class Answers:
     """When a server's answers came, for requests that waited behind others in its queue."""
 
@@ -209,7 +160,7 @@ class Answers:
         return max(sent.at, sent.begun, self._times[-1 - min(back, len(self._times) - 1)] if since else sent.at)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Sent:
     """A request in flight.
 
@@ -217,45 +168,70 @@ class Sent:
         at: when it was sent.
         ahead: the requests that were in flight then.
         answers: the answers that had come by then.
+        task: sends it, and is cancelled once the request has had its own time.
+        seconds: of its own time.
         begun: when the first byte of its answer came; 0 until then.
+        timed_out: whether it was cancelled for that.
     """
 
     at: float
     ahead: int
     answers: int
+    task: asyncio.Task[object] | None = None
+    seconds: float = math.inf
     begun: float = 0.0
+    timed_out: bool = False
 
     def begins(self) -> None:
         """Register the first byte."""
         self.begun = time.monotonic()
 
 
-@asynccontextmanager
-async def own_time(seconds: float, answers: Answers, sent: Sent) -> AsyncIterator[None]:
-    """A block that is cancelled, with TimeoutError, when a request has had its own time.
+class OwnTimes:
+    """Cancels requests that have had their own time; one timer for all that a server is sent.
 
-    Args:
-        seconds: of the request's own.
-        answers: of its server.
-        sent: the request.
+    A request's time never ends earlier than it was thought to, so that each is looked at when that time has come.
     """
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
 
-    def look() -> None:
-        nonlocal timer
-        left = answers.turn_of(sent) + seconds - time.monotonic()
-        if left > 0:
-            timer = loop.call_later(left, look)
-        else:
-            timeout.reschedule(loop.time())
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._due: list[tuple[float, int, Sent]] = []
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
 
-    timer = loop.call_later(seconds, look)
-    try:
-        async with asyncio.timeout(None) as timeout:
-            yield
-    finally:
-        timer.cancel()
+    def watch(self, sent: Sent) -> None:
+        """Have a request cancelled in time."""
+        while self._due and self._due[0][2].task is None:
+            heapq.heappop(self._due)
+        self._count += 1
+        heapq.heappush(self._due, (sent.at + sent.seconds, self._count, sent))
+        if self._due[0][2] is sent:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        wait = max(0.0, self._due[0][0] - time.monotonic())
+        self._timer = loop.call_later(min(wait, MAX_TIMER_SECONDS), self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        while self._due and (self._due[0][2].task is None or self._due[0][0] <= now):
+            _, _, sent = heapq.heappop(self._due)
+            if sent.task is None:  # it has ended
+                continue
+            due = self._answers.turn_of(sent) + sent.seconds
+            if due > now:
+                self._count += 1
+                heapq.heappush(self._due, (due, self._count, sent))
+                continue
+            sent.timed_out = True
+            sent.task.cancel()
+            sent.task = None
+        if self._due:
+            self._set_timer()
 
 
 class Rates:
@@ -331,9 +307,12 @@ class ServerState:
 
     Attributes:
         gate: limits the number of requests in flight.
-        quota: the server's own limits a minute, from its headers.
         reasoning: the tokens that its answers need beyond ``max_tokens``; 0 until one was cut off inside its reasoning.
-        gives_logprobs: whether it gives log probabilities; True until a request for them was refused.
+        gives_logprobs: whether it gives log probabilities; None until it has, or has refused or failed to.
+        without_logprobs: answers that came without log probabilities after the same request with them had failed.
+        fields: the names that it has for fields of a request's body that it refuses; None for one that it lacks.
+        most_answer: the most tokens of an answer that it takes as a limit; None until it has refused one.
+        model: the name that its replies give the model.
         structured: the way in which it takes the form of answers, "off" if it takes none; None until it is known.
         keeps_form: whether an answer had the form that it was asked for in this way.
         probing: set at the end of the first request that asks for a form.
@@ -349,22 +328,25 @@ class ServerState:
         self._down_rows = 0
         self._rests_until = 0.0
         self.gate = AdaptiveLimit()
-        self.quota = Quota()
         self.reasoning = 0
-        self.gives_logprobs = True
+        self.gives_logprobs: bool | None = None
+        self.without_logprobs = 0
+        self.fields: dict[str, str | None] = {}
+        self.most_answer: int | None = None
+        self.model: str | None = None
         self.structured: Way | None = None
         self.keeps_form = False
         self.probing: asyncio.Event | None = None
         self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()
         self.answers = Answers()
+        self._own_times = OwnTimes(self.answers)
         self._paused_until = 0.0
         self._answers_at_cut = -1  # by the last cut after a timeout
         self._reached = False  # whether there was ever a server
         self._away_since: float | None = None
         self._checks = 0  # requests since then
         self._next_check = 0.0  # the time of the next
-        self._least: dict[tuple[int, int], float] = {}  # seconds, by the work
 
     @property
     def paused(self) -> bool:
@@ -386,52 +368,44 @@ class ServerState:
         if self._down_rows >= DOWN_AFTER:
             self.is_down(error)
 
-    async def enter(self, patience: float, sleep: Sleep, tokens: int) -> Sent:
-        """Wait until a request with this number of tokens may be sent; gives what :meth:`leave` takes.
+    async def enter(self, lm: LM, sleep: Sleep) -> Sent:
+        """Wait until a request may be sent; gives what :meth:`leave` takes.
 
         Raises:
-            RateLimited: the server has asked for a pause that lasts longer than ``patience`` seconds from now.
+            RateLimited: the server has asked for a pause that lasts longer than the model's patience from now.
         """
         await self.gate.acquire()
         try:
             while (wait := max(self._paused_until, self._next_check) - time.monotonic()) > 0:
-                if self._paused_until - time.monotonic() > patience:
+                if self._paused_until - time.monotonic() > lm.retry.patience:
                     raise RateLimited(
-                        f"not sent: the server asked to wait {wait:.0f} s more; the patience is {patience:g} s",
+                        f"not sent: the server asked to wait {wait:.0f} s more; the patience is"
+                        f" {lm.retry.patience:g} s",
                         429,
                         wait,
                     )
                 if not await sleep(wait):
                     break
-            await self.quota.take(tokens, sleep)
         except BaseException:
             self.gate.release()
             raise
-        return Sent(time.monotonic(), self.gate.in_flight - 1, self.answers.count)
+        sent = Sent(time.monotonic(), self.gate.in_flight - 1, self.answers.count, asyncio.current_task(), lm.timeout)
+        self._own_times.watch(sent)
+        return sent
 
-    def leave(self, sent: Sent, outcome: Reply | LMRequestFailed | None, lm: LM, tokens: int) -> None:
+    def leave(self, sent: Sent, outcome: Reply | LMRequestFailed | None, lm: LM) -> None:
         """Register the end of a request: with a reply, an error, or neither if it was cancelled."""
-        self.quota.give_back(tokens)
-        if outcome is not None:
-            self.quota.learn(outcome.limits)
-        if isinstance(outcome, Reply):
-            self._answered(sent, outcome, lm.timeout, tokens)
-        elif outcome is not None:
+        sent.task = None
+        if outcome is None:
+            pass
+        elif isinstance(outcome, LMRequestFailed):
             self._failed(sent, outcome, lm)
-        self.gate.release()
-
-    def _answered(self, sent: Sent, reply: Reply, timeout: float, tokens: int) -> None:
-        self._is_there()
-        self.down, self._down_rows = None, 0
-        self.answers.add()
-        seconds = time.monotonic() - sent.at
-        work = (reply.tokens_in or tokens).bit_length(), (reply.tokens_out or len(reply.text)).bit_length()
-        least = self._least[work] = min(seconds, self._least.get(work, seconds))
-        if seconds > timeout / 2 and seconds > 2 * least:  # soon they would time out
-            self.gate.refused(sent.at)
         else:
+            self._is_there()
+            self.down, self._down_rows = None, 0
+            self.answers.add()
             self.gate.answered()
-            self.gate.took(seconds / max(least, 1e-9))
+        self.gate.release()
 
     def _failed(self, sent: Sent, error: LMRequestFailed, lm: LM) -> None:
         if isinstance(error, RateLimited) or error.status in AWAY:

@@ -41,35 +41,38 @@ class Parser(Generic[T]):
     def __init__(self, report: Callable[[Sequence[Parsed[T]]], None]) -> None:
         self._report = report
         self._context = copy_context()
-        self._queue: queue.SimpleQueue[tuple[T, str, Accept[Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[list[tuple[T, str, Accept[Any]]] | None] = queue.SimpleQueue()
+        self._new: list[tuple[T, str, Accept[Any]]] = []
         self._thread: threading.Thread | None = None
 
     def put(self, of: T, text: str, accept: Accept[Any]) -> None:
-        """Add an answer to parse; called on the loop."""
+        """Add an answer to parse; called on the loop. Those of one turn of it are handed over together."""
+        if not self._new:
+            asyncio.get_running_loop().call_soon(self._hand_over)
+        self._new.append((of, text, accept))
+
+    def _hand_over(self) -> None:
         if self._thread is None:
             work = (self._run, asyncio.get_running_loop())
             self._thread = threading.Thread(target=self._context.run, args=work, name="tagframe-parse", daemon=True)
             self._thread.start()
-        self._queue.put((of, text, accept))
+        items, self._new = self._new, []
+        self._queue.put(items)
 
     def close(self) -> None:
-        """End the thread after the answer that it is parsing."""
+        """End the thread after the answers that it is parsing."""
         self._queue.put(None)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        item = self._queue.get()
-        while item is not None:
-            until = time.monotonic() + _SECONDS_TOGETHER
-            together = []
-            while item is not None:
-                together.append(_parsed(*item))
-                if self._queue.empty() or time.monotonic() > until:
-                    break
-                item = self._queue.get()
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
-                loop.call_soon_threadsafe(self._report, together)
-            if item is not None:
-                item = self._queue.get()
+        while (items := self._queue.get()) is not None:
+            items.reverse()
+            while items:
+                until = time.monotonic() + _SECONDS_TOGETHER
+                together = []
+                while items and time.monotonic() < until:
+                    together.append(_parsed(*items.pop()))
+                with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                    loop.call_soon_threadsafe(self._report, together)
 
 
 def _parsed(of: T, text: str, accept: Accept[Any]) -> Parsed[T]:

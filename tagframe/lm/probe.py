@@ -87,7 +87,7 @@ def _window(lm: LM) -> int | None:
     set_by_user, transport = lm.settings().context_window, lm.transport
     if set_by_user is None and isinstance(transport, OpenAIHTTP):
         with suppress(LMRequestFailed, LookupError, TypeError, AttributeError):
-            models = _wait(lm, transport.models())["data"]
+            models = _wait(lm, transport.models())
             entry = next((one for one in models if one["id"] == transport.model), models[0])
             fields = entry | (entry.get("meta") or {})
             if windows := [fields[name] for name in _WINDOWS if isinstance(fields.get(name), int)]:

@@ -20,7 +20,7 @@ class Bar:
         self._description = description
         self._wanted = wanted
         self._bar: Any = None
-        self._done = self._elsewhere = 0
+        self._done = 0
 
     def grow(self, rows: int) -> None:
         """Add to the total number of rows."""
@@ -31,15 +31,13 @@ class Bar:
             elif self._wanted:
                 self._bar = new_bar(rows, self._description, "row")
 
-    def update(self, done: int, dollars: float | None, elsewhere: int = 0) -> None:
-        """Show the number of finished rows, their dollars, and the rows that another process is asking."""
+    def update(self, done: int, dollars: float | None) -> None:
+        """Show the number of finished rows, and their dollars."""
         with self._drawing():
-            if self._bar is not None and (done, elsewhere) != (self._done, self._elsewhere):
-                cost = "price unknown" if dollars is None else f"${dollars:.4f}"
-                waits = f", {elsewhere} asked by another process" if elsewhere else ""
-                self._bar.set_postfix_str(cost + waits, refresh=done == self._done)
+            if self._bar is not None and done != self._done:
+                self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
                 self._bar.update(done - self._done)
-                self._done, self._elsewhere = done, elsewhere
+                self._done = done
 
     def close(self, failed: int = 0) -> None:
         """Stop updating the bar; if prompts failed, it turns red and shows how many."""

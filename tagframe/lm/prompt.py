@@ -104,6 +104,7 @@ class Parameters:
         extra: further fields of the request's body, as ``seed`` or ``reasoning_effort``; a length limit in it overrides
             ``max_tokens``.
         form: of the answer, for servers that can hold a model to it. It is not part of the key: the text is the same.
+        names: other names of fields, for servers that refuse the usual ones; None leaves a field out. Not part of it.
     """
 
     temperature: float = 0.0
@@ -111,6 +112,7 @@ class Parameters:
     logprobs: Logprobs = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     form: Form | None = field(default=None, compare=False, repr=False)
+    names: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, tokens in [("max_tokens", self.max_tokens), *((name, self.extra.get(name)) for name in LENGTHS)]:
@@ -135,6 +137,10 @@ class Parameters:
             body["max_tokens"] = self.max_tokens
         if self.logprobs is True:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        for name, other in self.names.items():
+            if name in body:
+                value = body.pop(name)
+                body |= {other: value} if other else {}
         return body | extra
 
     @classmethod

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tagframe.errors import InvalidArgument, NotConfigured
+from tagframe.lm.batch_http import BatchHTTP
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.openai_http import OpenAIHTTP
-from tagframe.lm.pricing import provider_of
+from tagframe.lm.pricing import Tier, provider_of
 from tagframe.lm.transport import Transport
 
 TransportName: TypeAlias = Literal["auto", "http", "litellm"]
@@ -40,7 +41,11 @@ _DIRECT = {
 
 
 def connect(
-    model: str, api_base: str | None = None, api_key: str | None = None, transport: TransportName = "auto"
+    model: str,
+    api_base: str | None = None,
+    api_key: str | None = None,
+    transport: TransportName = "auto",
+    tier: Tier = "standard",
 ) -> Transport:
     """The transport of a model.
 
@@ -58,7 +63,12 @@ def connect(
         prefix, rest = "openai", model
     provider = _DIRECT.get(prefix) if rest else None
     if transport == "litellm" or (transport == "auto" and provider is None and api_base is None):
-        return LiteLLM(model, api_base, api_key)
+        if tier == "batch":
+            raise InvalidArgument(
+                f'tier="batch" needs a provider with OpenAI\'s batches, and {model!r} is called through litellm; give'
+                " its OpenAI-compatible URL as api_base="
+            )
+        return LiteLLM(model, api_base, api_key, tier)
     if provider is None:
         provider, rest = _Provider(None, (), ("OPENAI_API_KEY",)), model
     base = api_base or _first(provider.base_variables) or provider.base
@@ -71,7 +81,7 @@ def connect(
             f"{model!r} needs a key: set api_key= or the environment variable {provider.key_variables[0]}, or api_base="
             " to use your own server"
         )
-    return OpenAIHTTP(rest, base, key)
+    return BatchHTTP(rest, base, key) if tier == "batch" else OpenAIHTTP(rest, base, key, tier)
 
 
 def _first(variables: tuple[str, ...]) -> str | None:

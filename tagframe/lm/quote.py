@@ -15,7 +15,7 @@ from tagframe.lm.budget import dollars_of
 from tagframe.lm.call import Batch, Job
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
-from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, price_of, tokens_of
+from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, tokens_of
 from tagframe.lm.prompt import Completion, Prompt, accepted
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
@@ -191,7 +191,7 @@ class _QuotingStream(Stream):
     def _quote(self, batch: Batch[Any], distinct: int, unknown: Sequence[Job[Any]], guesses: Sequence[str]) -> Quote:
         lm, seconds, answer_tokens = self._quoting, None, None
         if self._store is not None and not lm.replays:
-            seconds, answer_tokens = self._store.measured(lm.transport.endpoint, lm.model)
+            seconds, answer_tokens = self._store.measured(*lm.stored_as)
         if guesses:
             answer_tokens = sum(map(tokens_of, guesses)) / len(guesses)
         elif answer_tokens is None:
@@ -201,7 +201,7 @@ class _QuotingStream(Stream):
         tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)
         tokens_out = round(answer_tokens * len(unknown))
         most, of_all, dearest = _bounds(batch, [most_tokens(job.prompt) for job in unknown])
-        price = lm.price or price_of(lm.model)
+        price = lm.price_in(lm.tier)
         rounds = math.ceil(
             len(unknown) / server_state(lm.transport.endpoint, lm.model).gate.at_once(self._settings.concurrency)
         )

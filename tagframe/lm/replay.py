@@ -16,8 +16,7 @@ from tagframe.errors import InvalidArgument, ReplayMiss
 from tagframe.lm.batch import read_answers
 from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
-from tagframe.lm.store import ResponseStore, StoredAnswer, open_store, warn_of_damage
-from tagframe.lm.store_schema import create, labelled
+from tagframe.lm.store import ResponseStore, StoredAnswer, create, labelled, open_store, warn_of_damage
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 

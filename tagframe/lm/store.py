@@ -13,26 +13,27 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import json
 import os
+import queue
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import tenacity
 
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, counted, warn
-from tagframe.lm.claims import Claims
-from tagframe.lm.prompt import Stored, TokenLogprob
-from tagframe.lm.store_schema import ADDED, APPLICATION_ID, VERSION, checksum, create, mark_of, version_of
+from tagframe.lm.prompt import UNLABELLED, Label, Stored, TokenLogprob
 from tagframe.lm.structure import Way
-from tagframe.lm.writer import LOCK_SECONDS, Writer, is_busy, transaction
 
 MAX_BYTES = 2 * 1024**3
 """Above this size the oldest answers are deleted; imported answers never are."""
@@ -52,6 +53,244 @@ ON CONFLICT (request, source) DO UPDATE SET text = excluded.text, logprobs = exc
 """
 _FORGET = "DELETE FROM answers WHERE request = ? AND source = ? AND text = ?"
 _LOG = "INSERT INTO log (request, source, kind, reason, answer, messages, logged_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+# --- the schema -------------------------------------------------------------------------------------------------------
+
+APPLICATION_ID = 0x7461676C
+"""SQLite's ``application_id`` of our files ("tagl"): distinguishes a response store from a user's own database."""
+VERSION = 4
+
+_LABEL = "tagframe"
+"""The field of a missing request's body that has its label; it is not sent to a provider."""
+
+_TABLES = """
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL, recorded_by TEXT NOT NULL,
+    reasoning INTEGER NOT NULL DEFAULT 0, UNIQUE (endpoint, model, recorded_by)
+);
+CREATE TABLE answers (
+    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, text TEXT NOT NULL,
+    logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL, recorded_at REAL NOT NULL,
+    checksum INTEGER NOT NULL, UNIQUE (request, source)
+);
+CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL, noted_at REAL NOT NULL);
+CREATE TABLE log (
+    id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources, kind TEXT NOT NULL,
+    reason TEXT NOT NULL, answer TEXT, messages TEXT NOT NULL, logged_at REAL NOT NULL
+)
+"""
+
+ADDED = (
+    "CREATE TABLE IF NOT EXISTS structured (source INTEGER PRIMARY KEY REFERENCES sources, way TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS packs (id INTEGER PRIMARY KEY, pack BLOB NOT NULL, row BLOB NOT NULL,"
+    " line TEXT NOT NULL, UNIQUE (pack, row))",
+    "CREATE INDEX IF NOT EXISTS packs_of_a_row ON packs (row)",
+    "CREATE TABLE IF NOT EXISTS batches (digest TEXT PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources,"
+    " batch TEXT, requests TEXT NOT NULL, noted_at REAL NOT NULL)",
+)
+"""What a store of this version may lack: how each source takes the form of answers, the rows of exported packs, and the
+batches that were submitted to a provider."""
+
+
+def mark_of(endpoint: str, model: str, recorded_by: str) -> int:
+    """The part of :func:`checksum` that identifies the source of an answer."""
+    return zlib.crc32(repr((endpoint, model, recorded_by)).encode())
+
+
+def checksum(request: bytes, mark: int, text: object, logprobs: object, tokens_in: object, tokens_out: object) -> int:
+    """A CRC-32 of the columns of a stored answer, which shows whether it is damaged."""
+    return zlib.crc32(f"{text!r} {logprobs!r} {tokens_in!r} {tokens_out!r}".encode(), zlib.crc32(request, mark))
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file, within the connection's transaction."""
+    for statement in (*_TABLES.split(";"), *ADDED):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def version_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The application id and the version of a file."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+def labelled(body: dict[str, object], label: Label) -> dict[str, object]:
+    """The body of a missing request, with its label."""
+    return {**body, _LABEL: [label.stage, label.question]} if label != UNLABELLED else body
+
+
+def unlabelled(body: dict[str, object]) -> tuple[dict[str, object], Label]:
+    """The body of a missing request as it is sent, and its label."""
+    fields = dict(body)
+    label = fields.pop(_LABEL, None)
+    return fields, Label(*map(str, label)) if isinstance(label, list) else UNLABELLED
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+Write: TypeAlias = tuple[str, tuple[Any, ...]]
+"""A statement and its row."""
+Connect: TypeAlias = Callable[[float], sqlite3.Connection]
+"""Makes a connection in autocommit mode that waits this many seconds for a lock."""
+
+LOCK_SECONDS = 30.0
+"""How long the thread waits for another process's lock."""
+_WRITES_BETWEEN_UPKEEPS = 1000
+
+
+class _Item(NamedTuple):
+    """Writes that belong together, and a function to call afterwards."""
+
+    writes: Sequence[Write]
+    then: Callable[[], None] | None = None
+    last: bool = False
+
+
+class Writer:
+    """Writes one store file.
+
+    Args:
+        connect: see :data:`Connect`.
+        upkeep: called from time to time in the thread, with its connection.
+
+    Attributes:
+        trouble: the error that ended all writing, or None.
+    """
+
+    def __init__(self, connect: Connect, upkeep: Callable[[sqlite3.Connection], None]) -> None:
+        self.trouble: Exception | None = None
+        self._connect = connect
+        self._upkeep = upkeep
+        self._lock = threading.Lock()
+        self._now: sqlite3.Connection | None = None
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._since_upkeep = 0
+        self._upkeep_due = False
+
+    def write_now_or_soon(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> bool:
+        """Commit at once, or have the thread write; gives whether it is written.
+
+        (A commit costs some 60 µs and no fsync, less than waking a thread. The thread does what can take long: waiting
+        for another process's lock, checkpoints, and keeping the file small.)
+        """
+        is_written = self.trouble is None and self._write_now(writes)
+        if not is_written:
+            self.write(writes, then)
+        return is_written
+
+    def _write_now(self, writes: Sequence[Write]) -> bool:
+        with self._lock:
+            try:
+                if self._now is None:
+                    self._now = self._connect(0.0)
+                    self._now.execute("PRAGMA wal_autocheckpoint = 0")  # it would wait for the disk; see _run
+                with transaction(self._now):
+                    _execute(self._now, writes)
+            except (sqlite3.Error, OSError) as error:
+                if not is_busy(error):
+                    self.trouble = error
+                return False
+            if self._count(len(writes)):
+                self._enqueue(_Item(()))
+        return True
+
+    def write(self, writes: Sequence[Write], then: Callable[[], None] | None = None) -> None:
+        """Queue writes for the thread; it calls ``then`` when they are on disk, or have failed."""
+        with self._lock:
+            self._enqueue(_Item(writes, then))
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all queued writes are on disk; False if that took longer than ``timeout`` seconds."""
+        if self._thread is None:
+            return True
+        done = threading.Event()
+        self.write((), done.set)
+        return done.wait(timeout)
+
+    def close(self) -> None:
+        """Write the queue, end the thread, and close the connections."""
+        with self._lock:
+            if self._thread is not None:
+                self._queue.put(_Item((), last=True))
+                self._thread.join(timeout=5)
+                self._thread = None
+            if self._now is not None:
+                self._now.close()
+                self._now = None
+
+    def _enqueue(self, item: _Item) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tagframe-store", daemon=True)
+            self._thread.start()
+        self._queue.put(item)
+
+    def _run(self) -> None:
+        connection: sqlite3.Connection | None = None
+        last = False
+        while not last:
+            items = [self._queue.get()]
+            while not self._queue.empty():  # whatever has come in the meantime shares the transaction
+                items.append(self._queue.get())
+            writes = [write for item in items for write in item.writes]
+            try:
+                if self.trouble is None:
+                    connection = connection or self._connect(LOCK_SECONDS)
+                    if writes:
+                        with transaction(connection):
+                            _execute(connection, writes)
+                    if self._count(len(writes)) or self._upkeep_due:
+                        self._upkeep_due = False
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # stops nobody from writing
+                        self._upkeep(connection)
+            except Exception as error:  # whatever it is: those who wait for this thread must not wait for ever
+                self.trouble = error
+            for item in items:
+                if item.then is not None:
+                    item.then()
+                last = last or item.last
+        if connection is not None:
+            connection.close()
+
+    def _count(self, written: int) -> bool:
+        """Count writes; True if an upkeep is due."""
+        self._since_upkeep += written
+        if self._since_upkeep < _WRITES_BETWEEN_UPKEEPS:
+            return False
+        self._since_upkeep = 0
+        self._upkeep_due = True
+        return True
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether another connection held the lock."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _execute(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
+    for statement, rows in itertools.groupby(writes, key=lambda write: write[0]):
+        connection.executemany(statement, [row for _, row in rows])
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, with the lock from the start."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +325,6 @@ class ResponseStore:
         self._damaged: set[tuple[bytes, int]] = set()
         self._reported_damage: set[tuple[bytes, int]] = set()
         self._writer = Writer(self._writing_connection, self._shrink)
-        self.claims = Claims(self._writer)
         self._connection = self._open()
         self._file = _file_of(path)
 
@@ -223,11 +461,6 @@ class ResponseStore:
                 self._marks[source] = mark
         return mark
 
-    def claimed_elsewhere(self, source: int) -> set[bytes]:
-        """The requests to a source that other processes are sending now."""
-        with self._lock:
-            return self.claims.claimed_by_others(self._connection, source)
-
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
             return self._connection.execute(query, arguments).fetchall()
@@ -315,6 +548,14 @@ class ResponseStore:
                 ).fetchone()
         return self._sources[name]
 
+    def last_name(self, endpoint: str, model: str) -> str:
+        """The name that a server last gave the model that answers to this one; "" if it gave none."""
+        named = self._rows(
+            "SELECT model FROM sources WHERE endpoint = ? AND substr(model, 1, ?) = ? ORDER BY id DESC LIMIT 1",
+            (endpoint, len(model) + 2, f"{model} ("),
+        )
+        return str(named[0][0])[len(model) + 2 : -1] if named else ""
+
     def reasoning(self, source: int) -> int:
         """The tokens that this source's answers were seen to need beyond ``max_tokens``."""
         ((tokens,),) = self._rows("SELECT reasoning FROM sources WHERE id = ?", (source,))
@@ -399,6 +640,21 @@ class ResponseStore:
         now = time.time()
         rows = [(request, json.dumps(body), sample, now) for request, body, sample in requests]
         self._transact("INSERT INTO missing VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
+    def note_batch(self, source: int, digest: str, batch: str | None, requests: Sequence[str]) -> None:
+        """Note requests that are submitted together, and then the name that the provider has given them."""
+        self._transact(
+            "INSERT INTO batches VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET batch = excluded.batch",
+            [(digest, source, batch, json.dumps(list(requests)), time.time())],
+        )
+
+    def noted_batches(self, source: int) -> list[tuple[str, str | None, list[str]]]:
+        """The batches of a source whose answers the provider still has (30 days), oldest first."""
+        rows = self._rows(
+            "SELECT digest, batch, requests FROM batches WHERE source = ? AND noted_at > ? ORDER BY noted_at",
+            (source, time.time() - 30 * 86_400),
+        )
+        return [(digest, batch, json.loads(requests)) for digest, batch, requests in rows]
 
     def note_formed(self, packs: Iterable[tuple[bytes, Iterable[tuple[str, bytes]]]]) -> None:
         """Note the packs (key, rows as shown with the keys of the prompts for them alone) of missing requests."""

@@ -197,7 +197,7 @@ class Stream:
             if sending.future.done():
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
-            self._bar.update(self._run.done, self._run.attempts.dollars, self._run.elsewhere)
+            self._bar.update(self._run.done, self._run.attempts.dollars)
         return self._call.take()
 
     def arrived(self) -> Arrived:
@@ -250,7 +250,7 @@ class Stream:
             self._open = False
             sendings = self._sendings
         if self._run is not None:
-            self._bar.update(self._run.done, self._run.attempts.dollars, self._run.elsewhere)
+            self._bar.update(self._run.done, self._run.attempts.dollars)
         self._bar.close(self._call.usage().failed)
         if self._call.unanswered:
             for sending in sendings:

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 Structured: TypeAlias = Literal["auto", "off", "json_schema", "grammar"]
@@ -70,7 +71,7 @@ class Form:
     def read(self, text: str, way: Way, wraps: bool) -> str | None:
         """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""
         if way == "grammar" and self.grammar is not None:
-            return text if re.fullmatch(_regex(self.grammar), text.strip()) else None
+            return text if _pattern(self.grammar).fullmatch(text.strip()) else None
         try:
             value = json.loads(text)
             value = value["answer"] if self._wrapped(wraps) else value
@@ -141,7 +142,8 @@ def _fits(schema: Mapping[str, Any], value: Any) -> bool:
     return True
 
 
-def _regex(grammar: str) -> str:
+@lru_cache(maxsize=256)
+def _pattern(grammar: str) -> re.Pattern[str]:
     """A rule of GBNF as a regular expression."""
 
     def part(match: re.Match[str]) -> str:
@@ -150,4 +152,4 @@ def _regex(grammar: str) -> str:
             return f"(?:{re.escape(json.loads(text))})"
         return "" if text.isspace() else text
 
-    return _LITERAL.sub(part, grammar)
+    return re.compile(_LITERAL.sub(part, grammar))

@@ -25,15 +25,43 @@ from tagframe.errors import (
     RateLimited,
     RequestTimedOut,
     ServerFailed,
+    ServerMoved,
 )
+from tagframe.lm.billing import NOT_GIVEN, Billed, billed
 from tagframe.lm.endings import Ending, ending_of
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
-from tagframe.lm.quota import ServerLimits, limits_of
 
 _CONTEXT = re.compile(
-    r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long", re.IGNORECASE
-)
+    "|".join((
+        r"context.?(length|window|size|limit)", r"maximum (context|prompt|model|input) length", "max_model_len",
+        r"(prompt|input|request|message)s?( is| are|_is|_are)? too (long|large)", "(request|payload)_too_large",
+        r"too many (input )?tokens", r"(token|length|size) limit exceeded", "string_above_max_length",
+        r"exceed(s|ed)? (the |model )?(token|context|length) limit", "string too long", "longer than the model",
+        r"(input|prompt)[\w ]*tokens? (count|length|number)?[\w ()]*exceeds?", "input validation error.*tokens",
+        r"(reduce|shorten)[\w ]* (prompt|input|message|length)", r"maximum (number of )?(input )?tokens",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+"""How providers say that a prompt is too long: OpenAI, Azure, Gemini, Bedrock, xAI, TGI, vLLM, Anthropic, llama.cpp,
+Groq, Mistral, Cohere, LM Studio, Ollama, MiniMax."""
 _TOO_LONG = "; shorten the cells, or take a model with a longer context"
+_LIMIT_AND_SIZE = re.compile(
+    r"limit:? *([\d,]+).{0,40}?requested:? *([\d,]+)|requested:? *([\d,]+).{0,40}?limit:? *([\d,]+)", re.IGNORECASE
+)
+"""A limit a minute, and the size of one request: OpenAI and Groq; what is "used" already may stand between them."""
+_TOO_LARGE = re.compile(r"(request|message|input|prompt) (is )?too large|(must be|please) reduced?", re.IGNORECASE)
+_NO_MONEY = re.compile(
+    r"insufficient.?(quota|balance|credit|funds)|credit.?(balance|limit)|out of credits?|more credits|billing|payment|"
+    r"(key|spend\w*|budget|usage|monthly|total) limit|exceeded_current_quota|quota (is )?(exceeded|exhausted)|"
+    r"arrear|overdue|good standing|account (balance|is suspended|has been suspended)",
+    re.IGNORECASE,
+)
+"""How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
+Moonshot, DashScope, xAI."""
+_WITHHELD = re.compile(
+    r"content.?(filter|management|policy)|moderation|flagged|safety (system|setting)|responsibleai", re.IGNORECASE
+)
+_BAD_KEY = re.compile(r"api.?key|credential|access token", re.IGNORECASE)
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _CLOSING = re.compile(
     r"(?:\s*(?:</s>|<\|(?:im_end|eot_id|endoftext|end_of_text|end|eot|eom_id)\|>|<end_of_turn>|<eos>))+\s*\Z"
@@ -51,18 +79,28 @@ class Reply:
         text: never empty, unless the answer was cut off before it began.
         truncated: whether the answer was cut off at its limit of tokens, and so cannot be used.
         unfinished: whether it was cut off inside the model's reasoning.
-        tokens_in: None if the server did not give it.
-        tokens_out: likewise.
-        limits: the server's own limits, or None.
+        billed: the tokens that the server counted.
+        model: the name that the server gives its model; None if it gives none.
+        tier: the tier in which the request was served, if the server says so.
     """
 
     text: str
     truncated: bool = False
     unfinished: bool = False
-    tokens_in: int | None = None
-    tokens_out: int | None = None
+    billed: Billed = NOT_GIVEN
     logprobs: tuple[TokenLogprob, ...] | None = None
-    limits: ServerLimits | None = None
+    model: str | None = None
+    tier: str | None = None
+
+    @property
+    def tokens_in(self) -> int | None:
+        """The tokens of the prompt; None if the server did not give them."""
+        return self.billed.tokens_in
+
+    @property
+    def tokens_out(self) -> int | None:
+        """The tokens of the answer; None if the server did not give them."""
+        return self.billed.tokens_out
 
 
 class Transport(Protocol):
@@ -72,10 +110,12 @@ class Transport(Protocol):
         endpoint: answers are stored under it and the model's name; contains no secret.
         own_server: whether it may be a server of the user's own, as llama.cpp's, whose models need the form of answers
             from the start; hosted models are asked for it where an answer is repaired.
+        in_batches: whether requests are collected and answered together, hours later.
     """
 
     endpoint: str
     own_server: bool
+    in_batches: bool
 
     async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
         """The answer; waits for it without end.
@@ -88,12 +128,11 @@ class Transport(Protocol):
         """
 
 
-def read_reply(
-    body: Any, headers: Mapping[str, str] | None = None, *, tools: bool = False, secrets: tuple[str, ...] = ()
-) -> Reply:
-    """The answer in a chat completion's body, with all types checked; ``headers`` are the response's.
+def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ()) -> Reply:
+    """The answer in a chat completion's body, with all types checked.
 
     Args:
+        body: the response's.
         tools: whether tools were asked for, so that an answer may end with a call of one.
         secrets: struck out of the server's error messages.
 
@@ -102,6 +141,15 @@ def read_reply(
         ServerFailed: the server reports an error, or an ending that makes the text unusable.
         AnswerWithheld: a content filter or a refusal withheld the answer, or its end.
     """
+    count = billed(body.get("usage") if isinstance(body, dict) else None)
+    try:
+        return _usable(body, count, tools, secrets)
+    except LMRequestFailed as error:  # a provider bills it all the same
+        error.billed = count if count != NOT_GIVEN else None
+        raise
+
+
+def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> Reply:
     raise_error_in(body, secrets)
     try:
         choice = _first_choice(body["choices"])
@@ -124,17 +172,18 @@ def read_reply(
     if ending in ("broken", "unknown") or (ending == "tool" and not tools):
         raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
     if not isinstance(content, str) or (empty and not truncated):
-        raise MalformedResponse(f"the server's answer has no text: content is {_in_message(content)}", 200)
-    usage = body.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
+        without_text = MalformedResponse(f"the server's answer has no text: content is {_in_message(content)}", 200)
+        without_text.empty = True
+        raise without_text
+    model, tier = body.get("model"), body.get("service_tier")
     return Reply(
         _storable(content),
         truncated,
         truncated and _is_reasoning(content),
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
+        count,
         _logprobs(choice.get("logprobs")),
-        limits_of(headers) if headers else None,
+        model if isinstance(model, str) else None,
+        tier if isinstance(tier, str) else None,
     )
 
 
@@ -144,19 +193,21 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
     ``secrets`` are removed from the message.
 
     Raises:
-        ServerFailed: for any error; a refused request would have another status.
-        RateLimited: for a 429.
-        ContextTooLong: for a prompt that is too long.
+        RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld: by its code and words.
+        ServerFailed: for any other.
     """
     error = body.get("error") if isinstance(body, dict) else None
     if not (any(error.values()) if isinstance(error, dict) else error):
         return
-    code = error.get("code") if isinstance(error, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    fact = f"the server answered with an error: {shorten(_without(secrets, str(message or _in_message(error))))}"
-    if isinstance(message, str) and _CONTEXT.search(message):
-        raise ContextTooLong(f"{fact}{_TOO_LONG}", 200)
-    raise (RateLimited if str(code) == "429" else ServerFailed)(fact, 200)
+    code = str(error.get("code") if isinstance(error, dict) else "")
+    message = str((error.get("message") if isinstance(error, dict) else error) or _in_message(error))
+    kind, way = _kind(int(code) if code.isdecimal() else 400, message)
+    if kind not in _ERRORS_IN_A_REPLY:  # a refused request would have another status
+        kind, way = ServerFailed, ""
+    raise kind(f"the server answered with an error: {shorten(without(secrets, message))}{way}", 200)
+
+
+_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld)
 
 
 def _first_choice(choices: Any) -> Any:
@@ -178,9 +229,7 @@ def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
     return ending_of(reason), reason
 
 
-def read_vectors(
-    body: Any, texts: int, headers: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()
-) -> Reply:
+def read_vectors(body: Any, texts: int, secrets: tuple[str, ...] = ()) -> Reply:
     """The vectors in an embedding response's body, as Base64 of float32 (rows, d), with all types checked.
 
     Raises:
@@ -197,10 +246,8 @@ def read_vectors(
         raise MalformedResponse(
             f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
         )
-    usage = body.get("usage")
-    tokens = _count(usage.get("prompt_tokens")) if isinstance(usage, dict) else None
-    text = base64.b64encode(vectors.tobytes()).decode()
-    return Reply(text, tokens_in=tokens, tokens_out=0, limits=limits_of(headers) if headers else None)
+    tokens = billed(body.get("usage")).tokens_in
+    return Reply(base64.b64encode(vectors.tobytes()).decode(), billed=Billed(tokens, 0))
 
 
 def _without_closing(content: Any) -> Any:
@@ -219,23 +266,50 @@ def _is_reasoning(text: str) -> bool:
 
 def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
     """The error for a response with an error status; ``secrets`` are removed from the server's message."""
-    kind, way = LMRequestFailed, ""
-    if status == 401:
-        kind, way = AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
-    elif status == 404:
-        kind, way = ModelNotFound, "; check the model's name and api_base"
-    elif status == 408:
-        kind = RequestTimedOut
-    elif status == 429:
-        kind = QuotaExhausted if "insufficient_quota" in message else RateLimited
-    elif status == 409 or status >= 500:
-        kind = ServerFailed
-    elif status in (400, 413, 422) and _CONTEXT.search(message):
-        kind, way = ContextTooLong, _TOO_LONG
-    fact = f"the server answered {status}: {shorten(_without(secrets, message)) or 'no reason given'}{way}"
-    error = kind(fact, status, retry_after(headers) if kind.retryable else None)
-    error.limits = limits_of(headers)
-    return error
+    if 300 <= status < 400:
+        return _moved(status, headers, secrets)
+    kind, way = _kind(status, message)
+    fact = f"the server answered {status}: {shorten(without(secrets, message)) or 'no reason given'}{way}"
+    return kind(fact, status, retry_after(headers) if kind.retryable else None)
+
+
+def _kind(status: int, message: str) -> tuple[type[LMRequestFailed], str]:
+    """The kind of an error, and the way out of it."""
+    if status == 413 or is_too_long(status, message):
+        return ContextTooLong, _TOO_LONG
+    if status == 402 or (status in (400, 403) and _NO_MONEY.search(message)):
+        return QuotaExhausted, "; the account needs credit, or a higher limit"
+    if status == 401 or (status in (400, 403) and _BAD_KEY.search(message)):
+        return AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
+    if status == 404:
+        return ModelNotFound, "; check the model's name and api_base"
+    if status == 429:
+        return (
+            QuotaExhausted if "insufficient" in message.lower() or "exceeded_current" in message else RateLimited
+        ), ""
+    if status in (400, 403) and _WITHHELD.search(message):
+        return AnswerWithheld, ""
+    if status == 408:
+        return RequestTimedOut, ""
+    return (ServerFailed if status in (409, 498) or status >= 500 else LMRequestFailed), ""
+
+
+def is_too_long(status: int, message: str) -> bool:
+    """Whether an error says that the request is too long, in words, or by a limit that is smaller than the request."""
+    for low, high, size, limit in _LIMIT_AND_SIZE.findall(message):
+        of, wanted = (int((text or "0").replace(",", "")) for text in (low or limit, high or size))
+        return wanted > of  # else it fits, at another time
+    if status == 429:
+        return _TOO_LARGE.search(message) is not None
+    return status in (400, 422, 500) and _CONTEXT.search(message) is not None
+
+
+def _moved(status: int, headers: Mapping[str, str], secrets: tuple[str, ...]) -> ServerMoved:
+    """The error for a redirect, which is not followed: a key would go to an address that the user has not given."""
+    where = next((value for name, value in headers.items() if name.lower() == "location"), "")
+    base = re.sub(r"/(chat/completions|embeddings|models)/?$", "", without(secrets, where))
+    to = f" to {shorten(base)!r}: set api_base to that, if it is right" if where else "; check api_base"
+    return ServerMoved(f"the server answered {status}: it redirects{to}", status)
 
 
 def error_message(raw: bytes) -> str:
@@ -258,13 +332,22 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             try:
                 seconds = float(value)
             except ValueError:
-                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+                seconds = parsedate_to_datetime(value).timestamp() - _servers_time(headers)
     except (KeyError, TypeError, ValueError):
         return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _without(secrets: tuple[str, ...], message: str) -> str:
+def _servers_time(headers: Mapping[str, str]) -> float:
+    """The time on the server's clock, by which it names dates; that of this machine may be another."""
+    try:
+        return parsedate_to_datetime(headers.get("date", headers.get("Date", ""))).timestamp()
+    except (TypeError, ValueError):
+        return time.time()
+
+
+def without(secrets: tuple[str, ...], message: str) -> str:
+    """A message in which secrets are struck out."""
     for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
         if len(secret) >= _MIN_SECRET_CHARACTERS:
             message = message.replace(secret, "***")
@@ -292,19 +375,23 @@ def _storable(text: str) -> str:
     return text
 
 
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
 def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
     try:
         return tuple(
             TokenLogprob(
                 str(token["token"]),
-                float(token["logprob"]),
-                tuple((str(top["token"]), float(top["logprob"])) for top in token.get("top_logprobs") or ()),
+                _number(token["logprob"]),
+                tuple((str(top["token"]), _number(top["logprob"])) for top in token.get("top_logprobs") or ()),
             )
             for token in value["content"]
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
+
+
+def _number(logprob: Any) -> float:
+    """A log probability; one that is no number makes all of them unknown."""
+    number = float(logprob)
+    if math.isnan(number):
+        raise ValueError("a log probability is no number")
+    return number

@@ -24,15 +24,17 @@ class Usage:
 
     Attributes:
         prompts: that were asked; one may be about several rows.
-        sent: requests sent, with retries, repairs and hedges.
+        sent: requests sent, with retries and repairs.
         deduplicated: prompts answered by an identical one of this call, or of another call in progress.
         stored: prompts answered from the response store.
         retried: requests sent again after a fault.
         repaired: requests sent again after a rejected answer.
         failed: prompts that ended with an error.
         tokens_in: tokens of the prompts, as the server counted them.
-        tokens_out: tokens of the answers.
+        tokens_out: tokens of the answers, with their reasoning; those of unusable answers too.
+        tokens_cached: those tokens of the prompts that the provider read from its cache.
         dollars: the price of those tokens; None if the model's price is unknown.
+        dollars_saved: by how much the cached tokens were cheaper.
         seconds: for a prompt the time of its requests, for a call the wall-clock time.
     """
 
@@ -45,7 +47,9 @@ class Usage:
     failed: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_cached: int = 0
     dollars: float | None = 0.0
+    dollars_saved: float = 0.0
     seconds: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
@@ -57,7 +61,11 @@ class Usage:
         for name in ("deduplicated", "stored", "retried", "repaired", "failed"):
             if getattr(self, name):
                 parts.append(f"{getattr(self, name)} {'from the store' if name == 'stored' else name}")
-        return f"{', '.join(parts)}; {self.tokens_in} tokens in, {self.tokens_out} out, {dollars}, {self.seconds:.1f} s"
+        cached = f" ({self.tokens_cached} cached, ${self.dollars_saved:.4f} saved)" if self.tokens_cached else ""
+        return (
+            f"{', '.join(parts)}; {self.tokens_in} tokens in{cached}, {self.tokens_out} out, {dollars},"
+            f" {self.seconds:.1f} s"
+        )
 
 
 _COUNTS = tuple(f.name for f in fields(Usage) if f.name != "dollars")

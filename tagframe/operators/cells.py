@@ -11,7 +11,7 @@ import bisect
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -61,6 +61,70 @@ def _plain(value: Any) -> Any:
 
 
 encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+
+
+class _Unreadable(Exception):
+    """A cell is, or contains, a value of this type, whose text does not say what it is."""
+
+    def __init__(self, kind: type) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{4,}")
+_PICTURE_DTYPES = ("image",)
+"""Of LOTUS's image arrays, whose cells are pictures or the names of their files."""
+
+
+def _readable(value: Any) -> Any:
+    """As :func:`_plain`, for rows that a model judges: two cells that differ must not look alike.
+
+    Raises:
+        _Unreadable: bytes, a picture, or an object that is shown by its address in memory.
+    """
+    if isinstance(value, set | frozenset):  # whose order is another in each process
+        return sorted(value, key=lambda one: (type(one).__name__, str(one)))
+    if isinstance(value, bytes | bytearray | memoryview) or getattr(value, "ndim", 0) > 2:
+        raise _Unreadable(type(value))
+    plain = _plain(value)
+    if isinstance(plain, str) and _ADDRESS.search(plain):
+        raise _Unreadable(type(value))
+    return plain
+
+
+_encode_readable = json.JSONEncoder(ensure_ascii=False, default=_readable).encode
+
+
+def refuse_unreadable(column: pd.Series, cells: Iterable[Any]) -> None:
+    """Refuse a column that no prompt can show.
+
+    Raises:
+        InvalidArgument: it has bytes, pictures, or objects without a text of their own.
+    """
+    kind: type | None = None
+    if str(column.dtype) in _PICTURE_DTYPES:
+        kind = type(column.dtype)
+    known: set[type] = set()  # types whose cells are alike in this; containers are looked into, each
+    for cell in cells if kind is None else ():
+        if type(cell) not in known and not isinstance(cell, _SCALARS):
+            if not hasattr(cell, "__len__"):
+                known.add(type(cell))
+            try:
+                _line({"": cell}, _encode_readable)
+            except _Unreadable as unreadable:
+                kind = unreadable.kind
+                break
+    if kind is None:
+        return
+    way = f"decode it first, as in frame[{column.name!r}].str.decode('utf-8')"
+    if not issubclass(kind, bytes):
+        way = "make a column of text from it first"
+    raise InvalidArgument(
+        f"the column {column.name!r} has values of type {kind.__name__!r}, which a prompt cannot show: {way}, or name"
+        " other columns in braces"
+    )
+
+
 _CUT = " … (cut)"
 _CONTROL_TOKENS = re.compile(r"<(?=[|｜]|(?:start|end)_of_turn>)|\[(?=/?INST\])")
 """The first characters of the marks between turns in chat templates (ChatML and Llama 3; DeepSeek; Gemma; Mistral)."""
@@ -100,16 +164,35 @@ def json_cells(column: pd.Series) -> list[Any]:
 
 
 def encode_rows(
-    frame: pd.DataFrame, positions: Sequence[int], names: Sequence[str] | None = None, *, blanks: bool = False
+    frame: pd.DataFrame,
+    positions: Sequence[int],
+    names: Sequence[str] | None = None,
+    *,
+    blanks: bool = False,
+    any_type: bool = False,
 ) -> list[str | None]:
     """Each row's columns at ``positions`` as one line of JSON, without blank cells; None for a row without any other.
 
     Blank cells are nulls and, unless ``blanks`` is true, texts of white space only. Fields have the given names, or
     those of :func:`~tagframe.operators.prompt_names.prompt_names`.
+
+    Args:
+        frame: any.
+        positions: of columns.
+        names: of the fields.
+        blanks: whether blank texts are shown.
+        any_type: whether cells that cannot be read are shown by their type and size.
+
+    Raises:
+        InvalidArgument: a column has bytes, pictures, or objects without a text, unless ``any_type``.
     """
     refuse_private(frame, positions)
     names = prompt_names(frame, positions) if names is None else names
     columns = [_cells(frame.iloc[:, position]) for position in positions]
+    if not any_type:
+        for position, column in zip(positions, columns, strict=True):
+            refuse_unreadable(frame.iloc[:, position], column)
+    writer = encode if any_type else _encode_readable
     lines: list[str | None] = []
     for cells in zip(*columns, strict=True):
         row = {
@@ -120,12 +203,16 @@ def encode_rows(
         if not row:
             lines.append(None)
             continue
-        try:
-            line = encode(row)
-        except (TypeError, ValueError):  # a nested object with keys that JSON lacks, or one that contains itself
-            line = encode({name: cell if isinstance(cell, _SCALARS) else _plain(cell) for name, cell in row.items()})
+        line = _line(row, writer)
         lines.append(line if line.isascii() else _HALF_CHARACTER.sub("\ufffd", line))
     return lines
+
+
+def _line(row: Mapping[str, Any], writer: Callable[[Any], str]) -> str:
+    try:
+        return writer(row)
+    except (TypeError, ValueError):  # a nested object with keys that JSON lacks, or one that contains itself
+        return encode({name: cell if isinstance(cell, _SCALARS) else _plain(cell) for name, cell in row.items()})
 
 
 def one_line(name: str) -> str:

@@ -22,6 +22,7 @@ from tagframe.errors import (
     InvalidArgument,
     LMError,
     RowsFailed,
+    UnsureWarning,
     counted,
     spared,
     warn,
@@ -203,6 +204,7 @@ def finish(
     if keeps_failures:
         finished[free_name(base, error_name(suffix))] = error_column(outcomes[row] for row in rows)
     warn_of_cuts(operator, outcomes)
+    _warn_if_all_unsure(operator, [outcomes[row] for row in rows])
 
     def report() -> None:
         frame = outcome_frame(outcomes, base.index if index is None else index, remarks)
@@ -224,6 +226,17 @@ def finish(
     if failures:
         warn(f"{operator}: {failed_rows(len(outcomes), [error for _, error in failures], of)}", FailedRowsWarning)
     return finished
+
+
+def _warn_if_all_unsure(operator: str, outcomes: Sequence[Outcome]) -> None:
+    """Warn of a result without any value: it looks like one of blank rows."""
+    judged = [outcome for outcome in outcomes if outcome.kind != "null"]
+    if len(judged) > 1 and all(outcome.kind == "unsure" for outcome in judged):
+        warn(
+            f"{operator}: the model could tell nothing of any of {counted(len(judged), 'row')}; they are <NA>, and"
+            ' .tag.outcomes marks them as "unsure". Ask for something that the rows show, or try another model.',
+            UnsureWarning,
+        )
 
 
 def summarised(result: Any, operator: str, usage: Usage, max_failed: float | None, counts: dict[str, Any]) -> Any:

@@ -419,6 +419,8 @@ def confidence_of(logprobs: Sequence[TokenLogprob] | None, truth: bool | Unsure)
                 of[reading] += math.exp(min(logprob, 0.0))
         if not of[truth]:  # a server that leaves the answer out of its own alternatives
             of[truth] = math.exp(min(token.logprob, 0.0))
+        if not of[truth]:  # servers write the logarithm of 0 as -9999 or -3.4e38, also of the token that they chose
+            return None
         return of[truth] / (of[True] + of[False]) if token.top else of[truth]
     return None
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.cells import position_of
+from tagframe.operators.cells import position_of, refuse_unreadable
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
@@ -196,12 +196,13 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
 
     Raises:
         ColumnNotFound: there is no such column.
-        InvalidArgument: there are two, or it is private.
+        InvalidArgument: there are two, or it is private, or its cells cannot be read.
     """
     position = position_of(frame, label)
     refuse_private(frame, [position])
     column = frame.iloc[:, position]
     nulls = column.isna().to_numpy()
+    refuse_unreadable(column, column[~nulls])
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]
     return [cell if cell and cell.strip() else None for cell in cells]
 

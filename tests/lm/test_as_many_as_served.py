@@ -12,7 +12,7 @@ import pytest
 from tag_bench.server import DROP, Reply, Request, Server, error
 from tagframe import errors
 from tagframe.lm import LM, Prompt, RetryPolicy, pacing
-from tagframe.lm.pacing import AdaptiveLimit, Answers, Sent, server_state
+from tagframe.lm.pacing import Answers, Sent, server_state
 
 pytestmark = pytest.mark.slow
 
@@ -55,34 +55,6 @@ def test_a_request_that_others_overtake_times_out(monkeypatch: pytest.MonkeyPatc
         answers.add()
         assert answers.turn_of(hanging) == min(clock.now, 7)
         assert answers.turn_of(Sent(clock.now, 7, answers.count)) == clock.now
-
-
-@pytest.mark.parametrize(
-    ("seconds", "least", "most"),
-    [
-        (lambda n: max(1.0, n), 1, 8),  # one at a time
-        (lambda n: max(1.0, n / 8), 8, 40),  # eight at a time
-        (lambda n: 1 + n / 10, 30, 64),  # all in one computation, which takes longer for more
-        (lambda n: 1.0, 64, 64),
-    ],
-    ids=["one slot", "eight slots", "batches", "all"],
-)
-def test_the_number_in_flight_falls_where_more_do_not_help(
-    monkeypatch: pytest.MonkeyPatch, seconds: Callable[[int], float], least: int, most: int
-):
-    """A simulated server that takes ``seconds(n)`` for an answer while n requests are in flight."""
-    clock = Clock(monkeypatch)
-    gate = AdaptiveLimit()
-    limits = []
-    with gate.serving(64):
-        for _ in range(3000):
-            gate.in_flight = gate.limit
-            clock.now += seconds(gate.in_flight) / gate.in_flight
-            gate.answered()
-            gate.took(seconds(gate.in_flight) / seconds(1))
-            limits.append(gate.limit)
-    settled = sorted(limits[1500:])
-    assert least <= settled[len(settled) // 2] <= most
 
 
 @pytest.mark.parametrize("refusal", [503, 429])

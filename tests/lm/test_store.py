@@ -16,8 +16,7 @@ import tagframe as tf
 from tag_bench.server import Request, Server, error
 from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, StoreWarning
 from tagframe.lm import LM, Parameters, Prompt, open_store
-from tagframe.lm.store import ResponseStore, StoredAnswer
-from tagframe.lm.store_schema import APPLICATION_ID
+from tagframe.lm.store import APPLICATION_ID, ResponseStore, StoredAnswer
 
 ROWS = [Prompt.of(f"row {i}") for i in range(30)]
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import pathlib
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import encode_rows, fence, shortened
 
 
@@ -27,7 +30,7 @@ def test_every_kind_of_cell_becomes_json():
             "odd": [{(1, 2): 3}, {"a": 1}],
         }
     )
-    first, second = (json.loads(line) for line in encode_rows(frame, range(frame.shape[1])))
+    first, second = (json.loads(line) for line in encode_rows(frame, range(frame.shape[1]), any_type=True))
     assert first["text"] == "a\nb"
     assert second["text"] == 'say "x" {y}'
     assert (first["whole"], second["whole"]) == (1, 2**60)
@@ -117,3 +120,62 @@ def test_a_shortened_line_is_json_and_short(row, size):
     assert len(short.encode()) <= size
     assert (short == line) == (len(line.encode()) <= size)
     json.loads(short)
+
+
+class Bare:
+    """Shown by its address in memory, unless it has a text."""
+
+
+class Named(Bare):
+    def __str__(self) -> str:
+        return "a name"
+
+
+READABLE = {
+    "sets": [{"b", "a", "c"}, frozenset({2, 1})],
+    "arrays": [np.array([1, 2]), np.zeros((2, 2))],
+    "times": [datetime.timedelta(1), pd.Period("2026-01")],
+    "identities": [uuid.UUID(int=7), pathlib.Path("a/b")],
+    "texts of their own": [Named(), {"of": Named()}],
+    "texts with addresses": ["<object at 0x7f12ab34>", "b"],
+}
+UNREADABLE = {
+    "bytes": [b"I love it", b"I hate it"],
+    "arrays of bytes": [bytearray(b"ab"), memoryview(b"cd")],
+    "numpy's bytes": list(np.array([b"ab", b"cd"])),
+    "a null first": [None, b"ab"],
+    "objects": [Bare(), Bare()],
+    "objects in lists": [["a"], [Bare()]],
+    "bytes in dicts": [{"a": 1}, {"a": b"x"}],
+    "functions": [len, lambda: 1],
+    "generators": [iter([1]), (n for n in ())],
+    "pictures": [np.zeros((4, 4, 3), dtype=np.uint8)] * 2,
+}
+
+
+@pytest.mark.parametrize("kind", READABLE)
+def test_cells_with_a_text_are_shown_by_it(kind: str):
+    frame = pd.DataFrame({"c": pd.Series(READABLE[kind], dtype=object)})
+    one, other = encode_rows(frame, [0])
+    assert one != other
+    assert [one, other] == encode_rows(frame, [0])
+
+
+def test_the_order_of_a_set_is_the_same_in_each_process():
+    assert encode_rows(pd.DataFrame({"c": [{"pear", "apple", "fig"}]}), [0]) == ['{"c": ["apple", "fig", "pear"]}']
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_cells_that_no_prompt_can_show_are_refused_by_column_and_type(kind: str):
+    frame = pd.DataFrame({"n": [1, 2], "c": pd.Series(UNREADABLE[kind], dtype=object)})
+    with pytest.raises(InvalidArgument, match=r"the column 'c' has values of type '\w+', which a prompt cannot show"):
+        encode_rows(frame, [0, 1])
+    assert encode_rows(frame, [0]) == ['{"n": 1}', '{"n": 2}']
+
+
+def test_bytes_are_decoded_as_the_error_says():
+    frame = pd.DataFrame({"c": UNREADABLE["bytes"]})
+    with pytest.raises(InvalidArgument) as refused:
+        encode_rows(frame, [0])
+    assert "frame['c'].str.decode('utf-8')" in str(refused.value)
+    assert encode_rows(frame.assign(c=frame["c"].str.decode("utf-8")), [0])[0] == '{"c": "I love it"}'

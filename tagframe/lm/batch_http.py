@@ -1,0 +1,245 @@
+"""The batch tier: requests are collected, submitted as one file, and answered by the provider within a day.
+
+The endpoints are OpenAI's (``/files``, ``/batches``), which Azure, Groq, Together and Mistral have too.
+What was submitted is noted in the response store, so that a process that was killed finds its batches again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut, ServerFailed
+from tagframe.lm.openai_http import OpenAIHTTP
+from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.store import ResponseStore
+from tagframe.lm.transport import Reply, failure, read_reply, shorten
+
+MAX_REQUESTS = 50_000
+"""The most requests of a batch (OpenAI's)."""
+MAX_FILE_BYTES = 100 * 1024**2
+"""The most bytes of a batch's file (OpenAI takes 200 MB, Azure 100)."""
+MAX_ANSWER_BYTES = 2**30
+"""The most bytes that are read of a batch's answers."""
+SECONDS_OF_QUIET = 0.25
+"""A batch is submitted once no request has come for so long."""
+FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
+"""Seconds between two looks at a batch; each wait is half as long again as the one before."""
+_ENDED = ("completed", "failed", "expired", "cancelled")
+_PATH = "/v1/chat/completions"
+
+
+class BatchHTTP(OpenAIHTTP):
+    """A model of an OpenAI-compatible server, asked in batches.
+
+    Attributes:
+        store: where batches are noted, or None.
+        source: the id of this endpoint and model in it.
+    """
+
+    def __init__(self, model: str, api_base: str, api_key: str | None = None) -> None:
+        super().__init__(model, api_base, api_key)
+        self._made_of = model, api_base, api_key
+        self.in_batches = True
+        self.store: ResponseStore | None = None
+        self.source = 0
+        self._new: list[tuple[str, bytes]] = []
+        self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
+        self._earlier_known = False  # for these
+        self._collector: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting = 0  # requests
+
+    def __reduce__(self) -> Any:
+        return BatchHTTP, self._made_of
+
+    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
+        """See :meth:`tagframe.lm.transport.Transport.send`."""
+        body = self.body(prompt, parameters)
+        name = hashlib.sha256(json.dumps([body, prompt.sample], sort_keys=True).encode()).hexdigest()
+        if name not in self._lines:
+            self._lines[name] = asyncio.get_running_loop().create_future()
+            request = {"custom_id": name, "method": "POST", "url": _PATH, "body": body}
+            self._new.append((name, json.dumps(request).encode()))
+            if self._collector is None:
+                self._collector = asyncio.create_task(self._collect())
+        self._waiting += 1
+        try:
+            line: Any = await asyncio.shield(self._lines[name])
+        except asyncio.CancelledError:
+            if self._waiting == 1:
+                self._leave()
+            raise
+        finally:
+            self._waiting -= 1
+        self._lines.pop(name, None)
+        response = line.get("response") or {}
+        status, answer = response.get("status_code", 200), response.get("body")
+        if status != 200 or not isinstance(answer, dict):
+            raise self._refusal(status, answer, line.get("error"))
+        return read_reply(answer, tools=parameters.tools, secrets=self._secrets)
+
+    def _refusal(self, status: int, answer: Any, error: Any) -> LMRequestFailed:
+        """The error for a line without an answer; one that expired is asked again."""
+        found = (answer.get("error") if isinstance(answer, dict) else None) or error
+        message = str(found.get("message") or found) if isinstance(found, dict) else str(found)
+        return failure(status, message, {}, self._secrets) if status != 200 else ServerFailed(shorten(message), None)
+
+    def _leave(self) -> None:
+        """Stop looking at batches that nobody waits for; whoever asks the same later finds them in the store."""
+        for task in (*self._tasks, *([self._collector] if self._collector else [])):
+            task.cancel()
+        self._new.clear()
+        self._lines.clear()
+        self._earlier_known = False
+
+    # --- submitting -----------------------------------------------------------------------------------------------
+
+    async def _collect(self) -> None:
+        """Submit what has come, once nothing more comes."""
+        try:
+            count = -1
+            while count != len(self._new):
+                count = len(self._new)
+                await asyncio.sleep(SECONDS_OF_QUIET)
+            new, self._new = self._new, []
+        finally:
+            self._collector = None
+        await self._find_earlier()
+        again: dict[str, list[str]] = {}
+        for name, _ in new:
+            if batch := self._elsewhere.pop(name, None):
+                again.setdefault(batch, []).append(name)
+        for batch, names in again.items():
+            self._start(self._await(batch, names))
+        resumed = {name for names in again.values() for name in names}
+        for part in _parts([one for one in new if one[0] not in resumed]):
+            self._start(self._submit(part))
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _submit(self, lines: Sequence[tuple[str, bytes]]) -> None:
+        names = [name for name, _ in lines]
+        digest = hashlib.sha256("".join(names).encode() + str(time.time_ns()).encode()).hexdigest()
+        try:
+            if self.store is not None:  # before it is submitted: or a kill would leave a paid batch unknown
+                self.store.note_batch(self.source, digest, None, names)
+            file = await self._upload(b"\n".join(line for _, line in lines))
+            job = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h"}
+            made = await self.ask("POST", "/batches", job | {"metadata": {"tagframe": digest}})
+            batch = str(made["id"])
+            if self.store is not None:
+                self.store.note_batch(self.source, digest, batch, names)
+        except Exception as error:  # whatever it is, nobody may wait for ever
+            self._fail(names, error)
+        else:
+            await self._await(batch, names)
+
+    async def _upload(self, data: bytes) -> str:
+        import aiohttp
+
+        form = aiohttp.FormData()
+        form.add_field("purpose", "batch")
+        form.add_field("file", data, filename="tagframe.jsonl", content_type="application/jsonl")
+        return str(json.loads(await self.exchange("POST", "/files", form))["id"])
+
+    async def _find_earlier(self) -> None:
+        """Learn the batches of earlier processes from the store, and the names that their provider gave them."""
+        if self.store is None or self._earlier_known:
+            return
+        self._earlier_known = True
+        for digest, noted, names in self.store.noted_batches(self.source):
+            if batch := noted or await self._named(digest):
+                self._elsewhere |= dict.fromkeys(names, batch)
+
+    async def _named(self, digest: str) -> str | None:
+        """The batch with this digest: it was submitted, and its process was killed before it knew the name."""
+        try:
+            listed = (await self.ask("GET", "/batches")).get("data") or []
+        except (LMRequestFailed, AttributeError):
+            return None
+        named = (one for one in listed if (one.get("metadata") or {}).get("tagframe") == digest)
+        return next((str(one["id"]) for one in named), None)
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    async def _await(self, batch: str, names: Sequence[str]) -> None:
+        """Give each request the line that answers it, once the batch has ended."""
+        try:
+            job = await self._ended(batch)
+            lines: dict[str, dict[str, Any]] = {}
+            for field in ("error_file_id", "output_file_id"):
+                if file := job.get(field):
+                    raw = await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
+                    read = (json.loads(line) for line in raw.split(b"\n") if line.strip())
+                    lines |= {str(line.get("custom_id")): line for line in read}
+            if not lines:
+                raise self._without_answers(batch, job)
+            for name in names:
+                missing = {"error": {"message": f"the batch {batch!r} ended as {job['status']!r} without this answer"}}
+                self._settle(name, lines.get(name, missing))
+        except Exception as error:  # whatever it is, nobody may wait for ever
+            self._fail(names, error)
+
+    async def _ended(self, batch: str) -> dict[str, Any]:
+        wait = FIRST_WAIT
+        while True:
+            try:
+                job = await self.ask("GET", f"/batches/{batch}")
+                if isinstance(job, dict) and job.get("status") in _ENDED:
+                    return job
+            except (ConnectionFailed, RateLimited, RequestTimedOut, ServerFailed):
+                pass  # it works on all the same
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, LONGEST_WAIT)
+
+    def _without_answers(self, batch: str, job: dict[str, Any]) -> LMRequestFailed:
+        errors = (job.get("errors") or {}).get("data") or []
+        reasons = "; ".join(str(one.get("message")) for one in errors if isinstance(one, dict))
+        fact = f"the batch {batch!r} ended as {job['status']!r}: {shorten(reasons) or 'no reason given'}"
+        if job["status"] != "failed":
+            return ServerFailed(fact, None)
+        if any("limit" in str(one.get("code")) for one in errors if isinstance(one, dict)):  # of what is enqueued
+            return RateLimited(fact, 429)
+        refused = LMRequestFailed(fact, 400)
+        refused.stops_run = True
+        return refused
+
+    def _settle(self, name: str, line: dict[str, Any]) -> None:
+        future = self._lines.get(name)
+        if future is not None and not future.done():
+            future.set_result(line)
+
+    def _fail(self, names: Sequence[str], error: Exception) -> None:
+        for name in names:
+            future = self._lines.pop(name, None)
+            if future is not None and not future.done():
+                future.set_exception(error if isinstance(error, LMRequestFailed) else _unreadable(error))
+                future.exception()  # whoever waits for it takes it; nobody may
+
+
+def _unreadable(error: Exception) -> LMRequestFailed:
+    failed = ServerFailed(f"the batch could not be submitted or read: {type(error).__name__}: {error}", None)
+    failed.__cause__ = error
+    return failed
+
+
+def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:
+    """The requests in files of the sizes that providers take."""
+    parts: list[list[tuple[str, bytes]]] = []
+    size = 0
+    for line in lines:
+        size += len(line[1]) + 1
+        if not parts or len(parts[-1]) == MAX_REQUESTS or size > MAX_FILE_BYTES:
+            parts.append([])
+            size = len(line[1]) + 1
+        parts[-1].append(line)
+    return parts

@@ -1,0 +1,130 @@
+"""``tier="batch"`` and ``tier="flex"``: submitted, waited for, resumed, and paid at their own price."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import Server, error
+from tagframe import LM, Price, Prompt
+from tagframe.errors import InvalidArgument, LMRequestFailed
+from tagframe.lm import pacing
+from tests.lm.batch_server import BatchServer, Reply
+from tests.lm.conftest import FAST
+
+PRICE = Price(1e-6, 2e-6)
+
+
+def prompts(count: int) -> list[Prompt]:
+    return [Prompt.of(f"Is {number} even?") for number in range(count)]
+
+
+def model(server: Server, **options: object) -> LM:
+    return LM("openai/test", api_base=server.url, api_key="none", retry=FAST, tier="batch", price=PRICE, **options)  # type: ignore[arg-type]
+
+
+def test_a_call_is_one_batch_at_half_the_price(tmp_path: Path):
+    rows = pd.DataFrame({"city": [f"city {number}" for number in range(200)]})
+    with BatchServer(lambda request: str("7" in request.prompt)) as server:
+        lm = model(server, store=tmp_path / "s.db", concurrency=4)
+        found = rows.tag.sem_filter("{city} is large", lm=lm)
+        assert found.index.tolist() == [number for number in range(200) if "7" in str(number)]
+        assert len(server.batches) == 1
+        assert server.count == 200
+        tokens = found.tag.summary
+        assert tokens["dollars"] == pytest.approx((tokens["tokens_in"] * 1e-6 + tokens["tokens_out"] * 2e-6) / 2)
+        quote = rows.tag.sem_filter("{city} is big", lm=lm, quote=True)
+        whole = rows.tag.sem_filter(
+            "{city} is big", lm=model(server).__class__("openai/test", api_base=server.url, price=PRICE), quote=True
+        )
+        assert quote.dollars == pytest.approx(whole.dollars / 2)
+        assert rows.tag.sem_filter("{city} is large", lm=lm).tag.summary["calls"] == 0
+
+
+def spoilt(line: dict, number: int) -> dict | None:
+    kinds = [
+        lambda: None,
+        lambda: line | {"response": None, "error": {"code": "batch_expired", "message": "expired"}},
+        lambda: line | {"response": {"status_code": 500, "body": {"error": {"message": "oh"}}}},
+        lambda: line | {"response": {"status_code": 200, "body": {"choices": []}}},
+    ]
+    return kinds[number]() if number < len(kinds) else line
+
+
+def test_what_a_batch_leaves_out_is_in_the_next(tmp_path: Path):
+    with BatchServer(lambda request: f"odd \u2028 {request.prompt}") as server:
+        server.spoil = lambda line, number: spoilt(line, number) if len(server.batches) == 1 else line
+        completions = model(server, store=tmp_path / "s.db").complete(prompts(6))
+        assert [one.value for one in completions] == [f"odd \u2028 Is {number} even?" for number in range(6)]
+        assert len(server.batches) > 1
+        assert server.count == 10
+
+
+def test_a_refused_line_is_one_row():
+    with BatchServer(lambda request: error(400, "no") if "3" in request.prompt else "yes") as server:
+        completions = model(server, store=None).complete(prompts(5))
+    assert [one.ok for one in completions] == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("errors", "status"),
+    [([{"code": "invalid_json_line", "message": "line 1 is odd"}], 400), ([{"code": "token_limit_exceeded"}], 429)],
+)
+def test_a_batch_that_fails_as_a_whole(errors: list[dict], status: int):
+    with BatchServer() as server:
+        server.failing = errors
+        (one, _) = model(server, store=None).complete(prompts(2))
+    assert isinstance(one.error, LMRequestFailed)
+    assert one.error.status == status
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_killed_process_finds_its_batch_again(tmp_path: Path, is_named: bool):
+    store = tmp_path / "s.db"
+    with BatchServer(ready=10**9) as server:
+
+        async def leave() -> None:
+            with pytest.raises(asyncio.TimeoutError):
+                async with asyncio.timeout(2):
+                    await model(server, store=store).acomplete(prompts(3))
+
+        asyncio.run(leave())
+        assert len(server.batches) == 1
+        if not is_named:  # killed between the submission and its note
+            tf.lm.open_store(store)._connection.execute("UPDATE batches SET batch = NULL")
+        server.ready = 1
+        pacing.forget()
+        completions = model(server, store=store).complete(prompts(4))
+        assert all(one.ok for one in completions)
+        assert len(server.batches) == 2
+        assert server.count == 4
+
+
+def test_a_budget_holds():
+    with BatchServer() as server:
+        budget = tf.Budget(calls=3)
+        completions = model(server, store=None, budget=budget).complete(prompts(5))
+        assert sum(one.ok for one in completions) == 3 == server.count
+        assert budget.spent.calls == 3
+
+
+def test_the_tier_of_a_model_that_has_none():
+    with pytest.raises(InvalidArgument, match="api_base"):
+        LM("anthropic/claude-sonnet-4-5", api_key="none", tier="batch").complete(prompts(1))
+    with pytest.raises(InvalidArgument, match="tier must be"):
+        LM("openai/test", tier="cheap")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("served", "share"), [("flex", 0.5), (None, 0.5), ("default", 1.0)])
+def test_flex(served: str | None, share: float):
+    changes = {"usage": {"prompt_tokens": 100, "completion_tokens": 10}, "service_tier": served}
+    with Server(lambda request: Reply("yes", changes=changes)) as server:
+        lm = LM("openai/test", api_base=server.url, tier="flex", price=PRICE, store=None)
+        usage = lm.complete(prompts(1)).usage
+        assert server.requests[0].body["service_tier"] == "flex"
+        assert lm.timeout == 900
+    assert usage.dollars == pytest.approx(share * (100e-6 + 20e-6))

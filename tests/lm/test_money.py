@@ -1,0 +1,250 @@
+"""What providers bill is what is counted, by the usage that each of them sends; and runs end where money does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tag_bench.server import NULL, Reply, Server, error
+from tagframe import LM, Price, Prompt
+from tagframe.errors import AnswerWithheld, AuthenticationFailed, LMRequestFailed, QuotaExhausted
+from tagframe.lm.billing import Billed, billed
+from tests.lm.conftest import FAST
+
+# The forms as the providers document them; the tokens in, of which cached and written, and out that are billed.
+FORMS: dict[str, tuple[dict[str, Any], Billed]] = {
+    "OpenAI": (
+        {
+            "prompt_tokens": 2006, "completion_tokens": 300, "total_tokens": 2306,
+            "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 256, "accepted_prediction_tokens": 0},
+        },
+        Billed(2006, 300, 1920),
+    ),
+    "OpenAI's Responses": (
+        {
+            "input_tokens": 75, "input_tokens_details": {"cached_tokens": 64}, "output_tokens": 1186,
+            "output_tokens_details": {"reasoning_tokens": 1024}, "total_tokens": 1261,
+        },
+        Billed(75, 1186, 64),
+    ),
+    "xAI": (
+        {
+            "prompt_tokens": 279, "completion_tokens": 6, "total_tokens": 3285,
+            "prompt_tokens_details": {"text_tokens": 279, "cached_tokens": 163},
+            "completion_tokens_details": {"reasoning_tokens": 3000},
+        },
+        Billed(279, 3006, 163),
+    ),
+    "reasoning beside, and no total": (
+        {"prompt_tokens": 279, "completion_tokens": 6, "completion_tokens_details": {"reasoning_tokens": 3000}},
+        Billed(279, 3006),
+    ),
+    "Gemini behind OpenAI's form": (
+        {"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 914},
+        Billed(12, 902),
+    ),
+    "Gemini": (
+        {
+            "promptTokenCount": 1000, "candidatesTokenCount": 7, "thoughtsTokenCount": 90, "totalTokenCount": 1097,
+            "cachedContentTokenCount": 800,
+        },
+        Billed(1000, 97, 800),
+    ),
+    "DeepSeek": (
+        {
+            "prompt_tokens": 1200, "completion_tokens": 50, "total_tokens": 1250,
+            "prompt_cache_hit_tokens": 1152, "prompt_cache_miss_tokens": 48,
+            "completion_tokens_details": {"reasoning_tokens": 40},
+        },
+        Billed(1200, 50, 1152),
+    ),
+    "Anthropic": (
+        {
+            "input_tokens": 50, "cache_creation_input_tokens": 248, "cache_read_input_tokens": 1800,
+            "output_tokens": 503,
+        },
+        Billed(2098, 503, 1800, 248),
+    ),
+    "Anthropic by litellm": (
+        {
+            "prompt_tokens": 2098, "completion_tokens": 503, "total_tokens": 2601,
+            "prompt_tokens_details": {"cached_tokens": 1800}, "cache_creation_input_tokens": 248,
+            "cache_read_input_tokens": 1800,
+        },
+        Billed(2098, 503, 1800, 248),
+    ),
+    "Anthropic by a gateway that renames": (
+        {
+            "prompt_tokens": 50, "completion_tokens": 503, "total_tokens": 553, "cache_read_input_tokens": 1800,
+            "cache_creation_input_tokens": 248,
+        },
+        Billed(2098, 503, 1800, 248),
+    ),
+    "Bedrock": (
+        {
+            "inputTokens": 11, "outputTokens": 5, "totalTokens": 1316, "cacheReadInputTokens": 1300,
+            "cacheWriteInputTokens": 0,
+        },
+        Billed(1311, 5, 1300),
+    ),
+    "Groq": (
+        {"prompt_tokens": 18, "completion_tokens": 556, "total_tokens": 574, "queue_time": 0.03, "total_time": 0.46},
+        Billed(18, 556),
+    ),
+    "Cohere": (
+        {
+            "billed_units": {"input_tokens": 5, "output_tokens": 418},
+            "tokens": {"input_tokens": 71, "output_tokens": 420},
+        },
+        Billed(5, 418),
+    ),
+    "all of it cached": ({"input_tokens": 0, "cache_read_input_tokens": 9, "output_tokens": 1}, Billed(9, 1, 9)),
+    "a total that is too low": ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 3}, Billed(10, 5)),
+    "more cached than there are": (
+        {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 99}},
+        Billed(10, 1, 10),
+    ),
+    "no numbers": ({"prompt_tokens": "9", "completion_tokens": True, "total_tokens": None}, Billed()),
+}  # fmt: skip
+PRICE = Price(3e-6, 15e-6, cached=3e-7, written=3.75e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_providers_usage(form: str):
+    usage, right = FORMS[form]
+    assert billed(usage) == right
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("no numbers", "Cohere")])
+def test_dollars_and_budgets_are_what_is_billed(form: str):
+    usage, tokens = FORMS[form]
+    fresh = (tokens.tokens_in or 0) - tokens.cached - tokens.written
+    each = fresh * 3e-6 + tokens.cached * 3e-7 + tokens.written * 3.75e-6 + (tokens.tokens_out or 0) * 15e-6
+    with Server(lambda request: Reply("True", changes={"usage": usage})) as server:
+        lm = LM("openai/test", api_base=server.url, price=PRICE, store=None)
+        used = lm.complete([Prompt.of(f"row {number}") for number in range(10)]).usage
+        assert used.dollars == pytest.approx(10 * each)
+        assert used.tokens_cached == 10 * tokens.cached
+        assert used.dollars_saved == pytest.approx(10 * tokens.cached * 2.7e-6)
+        budget = tf.Budget(dollars=3.5 * each + 0.001)
+        lm.using(budget=budget, concurrency=1).complete([Prompt.of(f"other {number}") for number in range(40)])
+        assert budget.spent.dollars == pytest.approx(each * (server.count - 10))
+
+
+def test_the_summary_names_what_the_cache_saved():
+    usage = FORMS["OpenAI"][0]
+    rows = pd.DataFrame({"city": ["Oslo", "Rome"]})
+    with Server(lambda request: Reply("True", changes={"usage": usage})) as server:
+        lm = LM("openai/gpt-4o-mini", api_base=server.url, store=None)
+        summary = rows.tag.sem_filter("{city} is large", lm=lm).tag.summary
+    assert summary["tokens_cached"] == 2 * 1920
+    assert summary["dollars"] == pytest.approx(2 * (86 * 0.15 + 1920 * 0.075 + 300 * 0.6) / 1e6)
+    assert summary["dollars_saved"] == pytest.approx(2 * 1920 * 0.075 / 1e6)
+
+
+UNUSABLE = {
+    "no text": NULL,
+    "blanks": Reply(" \n "),
+    "a broken end": Reply("The", finish_reason="error"),
+    "withheld": Reply("The", finish_reason="content_filter"),
+    "no choices": Reply(changes={"choices": []}),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_an_unusable_reply_is_paid_for(kind: str):
+    usage = {"prompt_tokens": 800, "completion_tokens": 16000, "total_tokens": 16800}
+    reply = Reply(**{**UNUSABLE[kind].__dict__, "changes": {**UNUSABLE[kind].changes, "usage": usage}})
+    with Server(lambda request: reply) as server:
+        budget = tf.Budget(dollars=1.0)
+        lm = LM("openai/test", api_base=server.url, price=Price(1e-6, 10e-6), retry=FAST, store=None, budget=budget)
+        used = lm.complete([Prompt.of("a")]).usage
+        assert used.dollars == pytest.approx(server.count * (800e-6 + 0.16))
+        assert budget.spent.dollars == pytest.approx(used.dollars)
+
+
+PAGE = Reply(raw=b"<!DOCTYPE html><html>Sign in</html>")
+ENDLESS_UNUSABLE = {
+    "no text": NULL,
+    "a page": PAGE,
+    "another form": Reply(raw=b'{"output": "True"}'),
+    "an empty body": Reply(raw=b""),
+    "a list": Reply(raw=b"[]"),
+    "no choices": Reply(changes={"choices": []}),
+    "a broken end": Reply("x", finish_reason="error"),
+    "an error in the body": Reply(changes={"error": {"message": "overloaded", "code": 500}}),
+    "half a stream": Reply(raw=b'data: {"choices":[{"index":0,"delta":{"content":"T"}}]}\n\n'),
+    "a stream of no text": Reply(raw=b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS_UNUSABLE)
+def test_replies_that_are_all_unusable_stop_the_run(kind: str):
+    rows = pd.DataFrame({"city": [f"city {number}" for number in range(600)]})
+    with Server(lambda request: ENDLESS_UNUSABLE[kind]) as server:
+        lm = LM("openai/test", api_base=server.url, retry=FAST, store=None)
+        with pytest.raises(tf.errors.RowsFailed):
+            rows.tag.sem_filter("{city} is large", lm=lm)
+        assert server.count < 300
+
+
+NO_MONEY = {
+    "DeepSeek": (402, "Insufficient Balance"),
+    "OpenRouter": (402, "This request requires more credits, or fewer max_tokens"),
+    "OpenRouter's key": (403, "Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys"),
+    "Anthropic": (400, "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing"),
+    "OpenAI": (
+        429,
+        "You exceeded your current quota, please check your plan and billing details. (insufficient_quota)",
+    ),
+    "OpenAI's limit": (400, "Billing hard limit has been reached"),
+    "xAI": (403, "Your team has either used all available credits or reached its monthly spending limit."),
+    "DashScope": (400, "Access denied, please make sure your account is in good standing. (Arrearage)"),
+    "Moonshot": (429, "Your account is suspended, please check your plan (exceeded_current_quota_error)"),
+    "Groq": (400, "Organization has been restricted: billing issue"),
+}
+
+
+@pytest.mark.parametrize("who", NO_MONEY)
+def test_an_account_without_money_ends_the_run(who: str):
+    status, words = NO_MONEY[who]
+    with Server(lambda request: error(status, words)) as server:
+        completions = LM("openai/test", api_base=server.url, retry=FAST, store=None, concurrency=4).complete(
+            [Prompt.of(f"row {number}") for number in range(300)]
+        )
+        assert server.count <= 4
+    assert any(isinstance(one.error, QuotaExhausted) for one in completions)
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (400, "API key not valid. Please pass a valid API key.", AuthenticationFailed),
+        (403, "Your chosen model requires moderation and your input was flagged", AnswerWithheld),
+        (
+            400,
+            "The response was filtered due to the prompt triggering Azure's content management policy",
+            AnswerWithheld,
+        ),
+        (403, "Request blocked by the firewall", LMRequestFailed),
+        (429, "Rate limit reached on tokens per minute: Limit 6000, Used 5034, Requested 1443. Try again in 4s", None),
+    ],
+)
+def test_what_is_no_want_of_money(status: int, words: str, kind: type[LMRequestFailed] | None):
+    with Server(lambda request: error(status, words) if "bad" in request.prompt else "True") as server:
+        lm = LM("openai/test", api_base=server.url, retry=FAST, store=None, concurrency=1)
+        good, bad = lm.complete([Prompt.of("good"), Prompt.of("bad")])
+    assert good.ok
+    assert type(bad.error) is (kind or tf.errors.RateLimited)
+
+
+def test_a_refusal_of_every_row_ends_the_run_in_any_words():
+    with Server(lambda request: error(403, "Not in your region")) as server:
+        LM("openai/test", api_base=server.url, retry=FAST, store=None).complete(
+            [Prompt.of(f"row {number}") for number in range(1000)]
+        )
+        assert server.count < 200
