@@ -6,9 +6,11 @@ A record of another sum is of another run: :mod:`tag_bench.records` refuses it b
 from __future__ import annotations
 
 import ast
+import glob
 import hashlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import sysconfig
@@ -44,9 +46,19 @@ def data_md5(folder: Path, written: Iterable[Path] = ()) -> str:
         written: files and folders that the running command writes, which may lie in it.
     """
     outputs = {path.resolve() for path in written}
-    paths = (path for path in folder.resolve().rglob("*") if not path.name.endswith(_SIDE))
-    files = (path for path in paths if path.is_file() and not outputs & {path, *path.parents})
-    return md5_of((file for file in files if not _is_hidden(file, folder.resolve())), folder.resolve())
+    files = (path for path in _walked(folder) if not path.name.endswith(_SIDE) and not _is_hidden(path, folder))
+    return md5_of((file for file in files if not outputs & {file.resolve(), *file.resolve().parents}), folder)
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """All files of a folder; folders behind links are read, too, each once."""
+    seen = set()
+    for path, folders, names in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(path)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        yield from filter(_is_file, (Path(path) / name for name in names))
 
 
 def _is_hidden(path: Path, folder: Path) -> bool:
@@ -69,7 +81,8 @@ def _is_file(path: Path) -> bool:
 def source_md5(*used: Any) -> str:
     """The sum of our own source, and of all that objects and modules of other people are made of.
 
-    Of theirs, what a module imports counts too, and files that it names, unless they are of an installed library.
+    Of theirs, what a module imports counts too, unless it is an installed library, with files that it names, those
+    beside it of its own name, and all of a package.
 
     Args:
         *used: methods, embedders, or names of modules.
@@ -110,6 +123,9 @@ def _files(module: str, seen: set[str]) -> Iterator[Path]:
         return
     file = Path(spec.origin).resolve()
     yield file
+    yield from filter(_is_file, file.parent.glob(f"{glob.escape(file.stem)}.*"))  # such as its weights
+    if spec.submodule_search_locations:
+        yield from (path for path in _walked(file.parent) if not _is_hidden(path, file.parent))
     if file.suffix != ".py":
         return
     tree = ast.parse(file.read_bytes())

@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 import tagframe
+from tag_bench.paper import TABLES
 from tag_bench.published import PUBLISHED
 from tag_bench.retrieval import command
 
@@ -63,6 +64,33 @@ def test_each_part_of_a_paper_is_where_the_page_says(row: Row):
     file, _, name = test.strip("`").partition("::")
     assert re.search(rf"^(?:async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), flags=re.MULTILINE)
     assert deviation
+
+
+def deviations() -> dict[str, str]:
+    """The code's own list: what each module says is not as printed."""
+    files = (ROOT / "tagframe").rglob("*.py")
+    modules = [file for file in files if re.search(r"^DEVIATIONS\b", file.read_text("utf-8"), flags=re.MULTILINE)]
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in modules]
+    return {key: text for name in names for key, text in importlib.import_module(name).DEVIATIONS.items()}
+
+
+def test_the_page_has_the_deviations_of_the_code_and_no_others():
+    listed = deviations()
+    assert sorted(row[5] for row in PARTS if row[5] != "–") == sorted(listed.values())
+    for paper, place, function, _, _, deviation in PARTS:
+        module = importlib.import_module(f"tagframe.{function.strip('`').rpartition('.')[0]}")
+        mine = [key for key, text in getattr(module, "DEVIATIONS", {}).items() if text == deviation]
+        assert (deviation == "–") != bool(mine), f"{function} and the page do not agree: {deviation}"
+        assert all(key.startswith(f"{paper}: {place}") for key in mine)
+
+
+def test_the_page_lists_each_table_that_one_command_makes():
+    listed = rows(PAPERS.split("<!-- tables -->")[1].split("\n\n")[0])
+    assert [(name.strip("`"), about) for name, about, _ in listed] == [
+        (name, table["about"]) for name, table in TABLES.items()
+    ]
+    for (_, _, needs), table in zip(listed, TABLES.values(), strict=True):
+        assert ("--lm" in needs) == any(row.get("model") for row in table["rows"])
 
 
 def test_each_switch_is_an_argument():

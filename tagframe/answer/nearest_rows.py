@@ -26,6 +26,11 @@ from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block, without_reasoning
 from tagframe.operators.cells import fence
 
+DEVIATIONS = {
+    "TAG: section 4.2, RAG": "nulls of a row are left out; the prompt that scores rows is ours",
+}
+"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+
 ROWS = 10
 """Rows that are retrieved (TAG, section 4.2)."""
 

@@ -28,6 +28,17 @@ from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.retrieval import RetrievedTables
 
+DEVIATIONS = {
+    "JAR: appendix A.2": ("lines of the foreign keys between the tables follow them; the comment lines are left out"),
+    "TAG: section 4.2, Text2SQL": (
+        "with `gen=`, the prompt is that of Text2SQL: it asks for the answer, not for relevant rows"
+    ),
+    "TAG: appendix B.1": (
+        '`not null` is written of columns without nulls, not of those so declared; "understading" is spelled right'
+    ),
+}
+"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+
 PromptName = Literal["bird", "jar"]
 _SAMPLES = 3
 

@@ -12,7 +12,7 @@ from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
-from tagframe.lm.call import Batch, Job
+from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
 from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, tokens_of
@@ -116,7 +116,7 @@ class QuotingLM(LM):
 
     Prompts with a stored answer get that answer. The others get ``guess(prompt)``, so that an operator with several
     rounds can be quoted to its end. Without a guess, or if ``accept`` rejects it, :class:`QuoteEnds` stops the operator
-    after this call::
+    after this call; all that was asked together with a rejected guess is counted::
 
         quoting = QuotingLM(get_lm(), guess=lambda prompt: "True")
         with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
@@ -151,6 +151,25 @@ class _QuotingStream(Stream):
         super().__init__(lm, description)
         self._quoting = lm
         self._guess = guess
+        self._rejected: QuoteEnds | None = None
+
+    def take(self) -> Arrived:
+        """The guesses.
+
+        Raises:
+            QuoteEnds: one was rejected.
+        """
+        self._end_if_rejected()
+        return super().take()
+
+    async def atake(self) -> Arrived:
+        """:meth:`take`, awaited."""
+        self._end_if_rejected()
+        return await super().atake()
+
+    def _end_if_rejected(self) -> None:
+        if self._rejected is not None:
+            raise self._rejected
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         self._take_stored(jobs)
@@ -163,7 +182,8 @@ class _QuotingStream(Stream):
             try:
                 value = accepted(text, job.accept)
             except AnswerRejected as rejection:
-                raise self._ends(f"an acceptable guess instead of {text!r} ({rejection})") from rejection
+                self._rejected = self._ends(f"an acceptable guess instead of {text!r} ({rejection})")
+                return
             job.completion = Completion(text, value, None, Usage(prompts=1), None, "sent")
         self._call.end(jobs)
 

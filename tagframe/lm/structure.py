@@ -104,7 +104,16 @@ class Form:
 
 
 def words(values: Mapping[Any, str]) -> Form:
-    """One of a few words, by JSON values: texts, True, False and None."""
+    """The form of an answer that is one of a few words.
+
+    Args:
+        values: the word that the prompt asks for, by the JSON value that a server is asked for: a text, True, False or
+            None.
+
+    >>> form = words({True: "yes", False: "no"})
+    >>> form.schema, form.grammar, form.write(True)
+    ({'type': 'boolean'}, '"yes" | "no"', 'yes')
+    """
     listed = list(values)
     texts = [value for value in listed if isinstance(value, str)]
     if texts:

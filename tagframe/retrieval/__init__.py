@@ -1,7 +1,7 @@
 """Finds the tables of a corpus that answer a question together."""
 
 from tagframe.retrieval import methods as methods
-from tagframe.retrieval.method import Prepared, all_tables, among_candidates, by_both, by_meaning, by_words
+from tagframe.retrieval.method import Prepared, Setup, all_tables, among_candidates, by_both, by_meaning, by_words
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
 from tagframe.retrieval.problem import GreedyWeights, JarWeights, Selection, SelectionProblem, spanning_forest
 from tagframe.retrieval.question import Question
@@ -19,6 +19,7 @@ __all__ = [
     "RetrievedTables",
     "Selection",
     "SelectionProblem",
+    "Setup",
     "TableHit",
     "all_tables",
     "among_candidates",

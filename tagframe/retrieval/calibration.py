@@ -59,7 +59,10 @@ def unfitted(embedder: Embedder | None) -> str:
     """The note for an encoder that no weights were fitted for; "" for others."""
     if embedder is None or embedder.name == FITTED_WITH:
         return ""
-    return f"no weights were fitted for {embedder.name}; its cosines are rescaled to those of {FITTED_WITH}"
+    return (
+        f"no weights were fitted for {embedder.name}, so neither are chances here; its cosines are rescaled to those "
+        f"of {FITTED_WITH}"
+    )
 
 
 def moments(embedder: Embedder) -> tuple[float, float]:

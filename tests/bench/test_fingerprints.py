@@ -123,3 +123,32 @@ def test_a_method_is_told_by_its_parameters():
     assert len(long) < 400
     assert source_md5() == source_md5(JAR())
     assert weights_md5() == weights_md5(JAR())
+
+
+def test_folders_behind_links_count_and_end(tmp_path):
+    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    for one in (folder, elsewhere):
+        one.mkdir()
+    (elsewhere / "rows.csv").write_text("1")
+    (folder / "database").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(folder)
+    first = data_md5(folder)
+    (elsewhere / "rows.csv").write_text("2")
+    assert data_md5(folder) != first
+
+
+@pytest.mark.parametrize("name", ["pack/sub.py", "pack/table.bin", "alone.json", "beside.py"])
+def test_what_a_plug_in_is_made_of_counts(tmp_path, monkeypatch, name):
+    (tmp_path / "pack").mkdir()
+    files = {"pack/__init__.py": "from . import sub\n", "pack/sub.py": "import beside\n", "pack/table.bin": "1"}
+    files |= {"alone.py": "import pack\n", "alone.json": "[1]", "beside.py": "X = 1\n", "other.py": "Y = 1\n"}
+    for path, text in files.items():
+        (tmp_path / path).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("alone", "pack", "pack.sub", "beside"):  # those of another test
+        sys.modules.pop(module, None)
+    first = source_md5("alone")
+    (tmp_path / "other.py").write_text("Y = 2\n")
+    assert source_md5("alone") == first
+    (tmp_path / name).write_text(files[name] + "\n")
+    assert source_md5("alone") != first

@@ -457,6 +457,8 @@ def test_a_quote_of_several_rounds(server: Server, lm: LM):
 def test_a_guess_that_accept_rejects_ends_the_quote(lm: LM):
     with pytest.raises(QuoteEnds, match="acceptable guess"):
         QuotingLM(lm, guess=lambda prompt: "x").complete(ROWS[:1], accept=int)
+    with pytest.raises(QuoteEnds, match="acceptable guess"):
+        asyncio.run(QuotingLM(lm, guess=lambda prompt: "x").acomplete(ROWS[:1], accept=int))
 
 
 def test_a_quote_that_the_store_answers_is_free(server: Server, lm: LM):

@@ -34,6 +34,15 @@ def reviews(live) -> pd.DataFrame:
 STARS = [4, pd.NA, 3, 4]
 
 
+def test_a_guess_that_is_rejected_still_counts_all_that_is_asked_with_it(own_names, live):
+    names = {"__name__": "of_the_page"}
+    exec(DECLARATION.replace('"3"', '"three"'), names)
+    frame = pd.DataFrame({"review": ["Good!!!!", "Well!!!", "Bad!", "So so!!"]})
+    quote = frame.tag.quote.sem_stars(ASKED)
+    assert (quote.calls, quote.calls_at_most, quote.whole) == (4, 8, False)
+    assert "at least" in str(quote)
+
+
 def test_it_has_every_form(sem_stars, reviews, live):
     for rated in (
         sem_stars(reviews, ASKED),

@@ -67,5 +67,5 @@ def test_an_encoder_that_tells_no_texts_apart(schema):
 def test_it_is_said_once(schema):
     corpus = schema(**{"shop.customers": ["id", "city"], "shop.orders": ["id", "customer_id"]})
     said = retrieve_tables("customers by city", corpus, embedder=Narrow()).note
-    assert said.count("no weights were fitted for narrow") == 1
+    assert said.count("no weights were fitted for narrow, so neither are chances here") == 1
     assert "fitted" not in retrieve_tables("customers by city", corpus, method="dense", k=1, embedder=Narrow()).note

@@ -28,6 +28,13 @@ from tagframe.retrieval.question import Question
 if TYPE_CHECKING:
     from tagframe.lm import LM
 
+DEVIATIONS = {
+    "iterative JAR: appendix D": (
+        "CRUSH4SQL's own elements are columns, and it encodes segments with the question; the prompt is ours"
+    ),
+}
+"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+
 PROMPT = """Imagine the smallest database schema that would answer the question. Write one table on a line, as \
 table(column, column, ...), and nothing else.
 

@@ -31,6 +31,15 @@ from tagframe.retrieval.problem import (
     spanning_forest,
 )
 
+DEVIATIONS = {
+    "JAR: equations 1 to 15, optimum": (
+        "the same optimum, by branch and bound instead of a solver; of equal sets the one of the lowest ids, "
+        "where a solver gives any; if no tables connect, the best set without that condition, and the result "
+        "says so"
+    ),
+}
+"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+
 Sets = npt.NDArray[np.intp]
 """Shape (m, t): m sets of t tables, one per row."""
 

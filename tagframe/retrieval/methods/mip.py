@@ -21,6 +21,15 @@ from tagframe.retrieval.methods.join_aware import Variant
 from tagframe.retrieval.problem import PAPER_WEIGHTS, ColumnProblem, Floats, JarWeights, Selection, best_first
 from tagframe.retrieval.question import Question
 
+DEVIATIONS = {
+    "JAR: equations 1 to 15, program": (
+        "CBC is the solver, not Gurobi, and has 60 seconds (`seconds=`; iterative JAR gave an hour); columns "
+        "of ω = 0 do not join; the sink takes from chosen tables only; if the program has no solution, or "
+        "none in time, `exact` chooses, and the result says so"
+    ),
+}
+"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+
 NO_SOLUTION = "no solution"
 STATUSES = ("optimal", "feasible", NO_SOLUTION, "infeasible")
 """How a program ended (iterative JAR, appendix B): solved; a set found, but not proven to be the best; none found in

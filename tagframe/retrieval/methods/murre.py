@@ -34,6 +34,23 @@ from tagframe.retrieval.words import STOP_WORDS, terms, words_in
 if TYPE_CHECKING:
     from tagframe.lm import LM
 
+DEVIATIONS = {
+    "MURRE: algorithm 1": (
+        "tables of no list are ranked, too, after all others; tables of one list, which have one product, by "
+        "their similarity to the question; without a model (`lm=`), rules remove words instead of rewriting, "
+        "in 2 hops"
+    ),
+    "MURRE: section 2.2": (
+        "the text of prompts and splices; tables are encoded as for all methods, as a sentence of names in words"
+    ),
+    "MURRE: appendix A": (
+        "four examples of our own in place of those of tables 7 and 8, which are of Spider and BIRD; the "
+        "prompts without tabulation and without early stop are not printed"
+    ),
+    "MURRE: section 3.3": "with MiniLM, it ranks as the dense ranking does (see below)",
+}
+"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+
 BEAM, HOPS = 5, 3
 """The paper's beam size and largest number of hops (section 3.1)."""
 
