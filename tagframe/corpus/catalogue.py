@@ -186,19 +186,19 @@ class Catalogue:
                 _put_source(db, source, source.stamp)
             _put_meta(db, "counts", _counts(db))
 
-    def add(self, make: Callable[[], IndexedSource]) -> None:
-        """Write some tables of a source before the others; the source counts as changed until :meth:`write`.
+    def add(self, make: Callable[[], Sequence[IndexedSource]]) -> None:
+        """Write some tables of sources before the others; a source counts as changed until :meth:`write`.
 
         Args:
-            make: gives the source with these tables; as for :meth:`write`.
+            make: gives the sources with these tables; as for :meth:`write`.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
-            source = make()
-            _put_source(db, source, None)
-            _put_tables(db, source.key, source.tables, source.seen, whole=False)
+            for source in make():
+                _put_source(db, source, None)
+                _put_tables(db, source.key, source.tables, source.seen, whole=False)
             _put_meta(db, "counts", _counts(db))
 
     def sketch(self, digest: str) -> dict[int, Hashes]:

@@ -81,8 +81,9 @@ class SourceCatalogue:
 
     def flush(self) -> None:
         """Save the waiting tables."""
-        for source in self._waiting.values():
-            self._tried(lambda catalogue, source=source: catalogue.add(lambda: source))  # type: ignore[misc]
+        waiting = list(self._waiting.values())
+        if waiting:
+            self._tried(lambda catalogue: catalogue.add(lambda: waiting))
         self._waiting, self._since = {}, time.monotonic()
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:

@@ -25,7 +25,7 @@ WORDS = frozenset(
 """Cells, trimmed and in lower case, that name a sum."""
 _MARKS = WORDS.union("all overall sum alle tous todos 0 00 000 0000 99 999 9999 - * district state country".split())
 _MOST_ROWS, _MOST_CELLS = 50_000, 2_000_000
-_FEW_VALUES, _MOST_COLUMNS, _LEAST_PARTS = 5, 12, 3
+_MOST_VALUES, _FEW_VALUES, _MOST_COLUMNS, _LEAST_PARTS = 1_000, 5, 12, 3
 _SHARE = 0.9
 """The share of rows whose numbers have to be sums."""
 _SMALL = 20
@@ -121,11 +121,13 @@ class _Cells:
             if len(self.codes) < _MOST_COLUMNS:
                 with suppress(TypeError):  # lists in cells
                     codes, values = pd.factorize(whole)
-                    self.codes[name], self._texts[name] = codes, [str(value).strip() or None for value in values]
+                    if len(values) <= _MOST_VALUES or (codes < 0).any():
+                        self.codes[name] = codes
+                        self._texts[name] = [str(value).strip() or None for value in values[:_MOST_VALUES]]
 
     def is_group(self, name: str) -> bool:
         """Whether several rows have each value of a column."""
-        return len(self._texts[name]) <= len(self.codes[name]) / 2
+        return int(self.codes[name].max(initial=-1)) < len(self.codes[name]) / 2
 
     def marked(self, name: str) -> Iterator[tuple[str | None, npt.NDArray[np.bool_]]]:
         """The cells of a column that may mark sums, and in which rows they are: at most half of them."""
@@ -149,11 +151,15 @@ class _Cells:
             within: the column in whose groups they sum; "" for all rows.
             is_named: whether the cell that they have in common speaks for sums.
         """
+        if not within and is_total.sum() > 1:
+            return ()
         codes = self.codes[within] if within else np.zeros(len(is_total), dtype=np.intp)
         is_part = ~is_total & (codes >= 0)
         of_parts, size = codes[is_part], int(codes.max(initial=0)) + 1
         parts = np.bincount(of_parts, minlength=size)
         # A row of the whole among those of the groups has a group of its own.
+        if is_total.sum() > 2 * size:
+            return ()
         rows = np.flatnonzero(is_total & (codes >= 0) & (parts[codes] > 1))
         groups = codes[rows]
         is_each_once = len(rows) > bool(within) and len({*groups.tolist()}) == len(groups)

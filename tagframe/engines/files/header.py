@@ -81,16 +81,23 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
         rows: the first ones, cell by cell; empty cells are None or "".
         may_have_titles: whether titles are looked for.
     """
-    above = _titles(rows) if may_have_titles else 0
+    if may_have_titles and (head := head_below_titles(rows)) is not None:
+        return head
+    depth = _depth(rows)
+    if rows and depth == 1 and is_record(rows[0], rows[1:]):
+        return Head(depth=0)
+    return _head(rows, 0, depth)
+
+
+def head_below_titles(rows: Sequence[Row]) -> Head | None:
+    """The names below titles; None if nothing is above the names."""
+    above = _titles(rows)
     # The last title may be the upper row of names that stand in two.
     for first in [above - 1, above] if above and _may_be_upper(rows[above - 1]) else [above] if above else []:
         depth = _depth(rows[first:])
         if (first == above or depth > 1) and (head := _below_titles(rows, first, depth)) is not None:
             return head
-    depth = _depth(rows)
-    if rows and depth == 1 and is_record(rows[0], rows[1:]):
-        return Head(depth=0)
-    return _head(rows, 0, depth)
+    return None
 
 
 def names_in(rows: Sequence[Row], above: int, depth: int) -> Head:
@@ -249,7 +256,7 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
     return is_like and (not own or max(counts.values(), default=0) > 1)
 
 
-_SAMPLE, _FEW, _LONGEST_CODE = 200, 2, 40
+_SAMPLE, _FEW, _LONGEST_CODE = 50, 2, 40
 _VALUES = {"number", "date"}
 
 

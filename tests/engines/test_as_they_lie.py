@@ -1,0 +1,242 @@
+"""Files as they lie: no row and no cell of them vanishes, and none is misread, without a word."""
+
+import datetime as dt
+import warnings
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.engines.files.header import head_of
+from tagframe.engines.sqlite.worker import compare_moments
+from tagframe.errors import SQLFailed, UnreadableTable
+
+
+def opened(folder, **given):
+    """The corpus, and all that was said when it was opened."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        corpus = tf.open_corpus(folder, progress=False, **given)
+    return corpus, " | ".join(str(one.message) for one in caught)
+
+
+def rows(number, form):
+    return "".join(form(at) + "\n" for at in range(number))
+
+
+VALUES = [[f"D{at}", 100 + at, 10 + at, 50 + at, 20 + at] for at in range(8)]
+PLAIN = ["District", "a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("above", "head"),
+    [
+        ([["District", "Spring", None, "Autumn", None], [None, "t", "ha", "t", "ha"]], (0, 2, "Spring / ha")),
+        ([["Yield"], [], ["District", "Spring", "", "Autumn", ""], ["", "t", "ha", "t", "ha"]], (2, 2, "Spring / ha")),
+        ([["City", 2023, None, 2024, None], [None, "Q1", "Q2", "Q1", "Q2"]], (0, 2, "2023 / Q2")),
+        ([["", "People", "", "", ""], ["District", "2019", "2020", "2021", "2022"]], (0, 2, "People / 2020")),
+        (
+            [["year", "2023", "2023", "2024", "2024"], ["quarter", "Q1", "Q2", "Q1", "Q2"], ["city"]],
+            (0, 3, "2023 / Q2"),
+        ),
+        ([["R", "2023", "", "2024", ""], ["", "H1", "H2", "H1", "H2"], ["", *"tttt"]], (0, 3, "2023 / H2 / t")),
+        ([PLAIN, ["", "(1000)", "(1000)", "km2", "t"]], (0, 2, "b / (1000)")),
+        ([["# (c)"], ["Column no.", "1", "2", "3", "4"], PLAIN], (2, 1, "b")),
+        ([PLAIN, ["1", "2", "3", "4", "5"]], (0, 1, "b")),
+        ([PLAIN, ["D", "n/a", "unknown", "3", "4"]], (0, 1, "b")),
+        ([PLAIN, ["D", "unknown", "unknown", "unknown", "unknown"]], (0, 1, "b")),
+        ([PLAIN], (0, 1, "b")),
+    ],
+)
+def test_names_of_several_rows_are_joined(above, head):
+    found = head_of([*above, *VALUES])
+    assert (found.above, found.depth, found.names[2]) == head
+    texts = [["" if cell is None else str(cell) for cell in row] for row in [*above, *VALUES]]
+    assert head_of(texts) == found, "a text and a sheet are read alike"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_record"),
+    [
+        (rows(9, lambda at: f"{at * 7},x{at},{at / 3:.2f}"), True),
+        (rows(9, lambda at: f"u{at}@x.org,Ann,2024-01-{at + 1:02}"), True),
+        (rows(16, lambda at: f"{'Ann Bo Cy Di'.split()[at % 4]},{'red blue'.split()[at % 2]}"), True),
+        (rows(9, lambda at: f"{2019 + at},A{at}"), True),
+        ('7,"Berth 7",Lisbon,38.5\n', True),
+        ("country,2019,2020\n" + rows(9, lambda at: f"C{at},{at},{at}"), False),
+        ("name,2019\n" + rows(9, lambda at: f"C{at},{2000 + at}"), False),
+        ("place,1/22/20,1/23/20\n" + rows(9, lambda at: f"C{at},{at},{at}"), False),
+        ("day,1,2,3\n" + rows(9, lambda at: f"mon,{at},{at},{at}"), False),
+        ("0,1,2\n" + rows(9, lambda at: f"{at + 5},{at},{at}"), False),
+        ("q1,q2\n" + rows(9, lambda at: f"a{at},b{at}"), False),
+        ("name,city\nBo,Ulm\nCy,Rome\n", False),
+    ],
+)
+def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    width = len(text.split("\n")[0].split(","))
+    names = [f"column_{at + 1}" for at in range(width)] if is_record else text.split("\n")[0].split(",")
+    assert list(corpus["t"].columns) == names
+    assert len(corpus["t"]) == text.count("\n") - (not is_record)
+    assert ("the first row is like the others" in said) == is_record
+    if is_record:
+        again, said = opened(tmp_path, csv={"t.csv": {"header": 0}})
+        assert len(again["t"]) == text.count("\n") - 1, "as the message says"
+
+
+def test_the_names_are_what_the_user_says(tmp_path):
+    (tmp_path / "t.csv").write_text("a,a,b\nx,y,z\n1,2,3\n")
+    for option, names in (
+        ({"header": None}, ["column_1", "column_2", "column_3"]),
+        ({"names": ["p", "q", "r"]}, ["p", "q", "r"]),
+        ({"header": [0, 1]}, ["a / x", "a / y", "b / z"]),
+        ({"header": 0}, ["a", "a.1", "b"]),
+    ):
+        assert list(tf.open_corpus(tmp_path, csv={"t.csv": option}, progress=False)["t"].columns) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "word"),
+    [
+        ("c,n\nEU,1\nNA,2\nAS,3\n", ["EU", "NA", "AS"], "read as a code"),
+        ("c,n\nfra,1\nnan,2\ndeu,3\n", ["fra", "nan", "deu"], "read as a code"),
+        ("c,n\nA1,1\nNA,2\nB2,3\n,4\n", ["A1", "NA", "B2", None], "read as a code"),
+        ("c,n\nA,1\nNA,2\nB+,3\n", ["A", None, "B+"], "read as missing: 'NA' in 'c'"),
+        ("c,n\nNone,1\nMilk,2\nPeanut,3\n", [None, "Milk", "Peanut"], "read as missing: 'None' in 'c'"),
+        ("c,n\n1.5,1\nNA,2\n2,3\n", [1.5, None, 2], "read as missing: 'NA' in 'c'"),
+    ],
+)
+def test_what_is_read_as_missing_is_said(tmp_path, text, cells, word):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    assert [None if pd.isna(cell) else cell for cell in corpus["t"]["c"]] == cells
+    assert word in said
+    other, _ = opened(tmp_path, csv={"t.csv": {"na_values": {"c": ["NA", "nan"]}}})
+    kept, _ = opened(tmp_path, csv={"t.csv": {"keep_default_na": False, "na_values": [""]}})
+    assert other["t"]["c"].isna().sum() == text.count(",") - 1 - sum(cell not in (None, "NA", "nan") for cell in cells)
+    assert kept["t"]["c"].isna().sum() == ("\n," in text), "as the message says"
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "word"),
+    [
+        ("a,b\n" + rows(5, lambda at: f"{at},x,,,"), ["a", "b"], "columns 3, 4, 5 have no name and no cell"),
+        ("a,b\n" + rows(500, lambda at: f"{at},x{',,,' * (at == 450)}"), ["a", "b"], "columns 3, 4, 5 have no name"),
+        ("a;b;\n" + rows(5, lambda at: f"{at};x;"), ["a", "b"], "column 3 has no name and no cell"),
+        ("a,b,\n" + rows(5, lambda at: f"{at},x"), ["a", "b"], "column 3 has no name and no cell"),
+        (rows(5, lambda at: f"{at}|R {at}|"), ["column_1", "column_2"], "column 3 has no name and no cell"),
+        ("a,b\n" + rows(5, lambda at: f"x{at % 2},x,z,w"), ["a", "b", "column_3", "column_4"], "called 'column_3'"),
+        ("a,b\n" + rows(5, lambda at: f"Car {at},{at},4"), ["column_1", "a", "b"], "as R writes it"),
+        ('a,b\n1,"x, y"\n2,"u\nv, w"\n', ["a", "b"], ""),
+        (",a,b\n0,1,2\n", ["Unnamed: 0", "a", "b"], ""),
+    ],
+)
+def test_cells_beyond_the_names(tmp_path, text, names, word):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    assert list(corpus["t"].columns) == names
+    assert len(corpus["t"]) == 2 if "\nv" in text else text.count("\n") - (names[0] != "column_1" or "a" in names)
+    assert word in said
+    assert bool(said) == bool(word)
+
+
+def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + rows(9, lambda at: f"{at},x{',oops' * (at == 4)}"))
+    with pytest.raises(UnreadableTable, match=r"line 6 has 3 cells.*'on_bad_lines': 'skip'"):
+        tf.open_corpus(tmp_path, progress=False)
+    skipped, _ = opened(tmp_path, csv={"t.csv": {"on_bad_lines": "skip"}})
+    assert len(skipped["t"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shape"),
+    [
+        ("t.txt", "line_id,line_name\nL1,Island Loop\n", (1, 2)),
+        ("t.txt", "pier,name,zone\nP1,A,Z\nP2,B\n", (2, 3)),
+        ("t.txt", "feed_id,feed_name\n", (0, 2)),
+        ("t.txt", "id,name,name\n1,a,b\n", (1, 3)),
+        ("t.TXT", "id|v\n1|2\n2|\n3\n", (3, 2)),
+        ("t.dat", rows(5, lambda at: f'{at},"Air {at}",\\N'), (5, 3)),
+        ("t.txt", "word\nhello\n", "do not split"),
+        ("t.txt", "Dear Sir,\nI came, I saw.\nYours\n", "most of its rows"),
+        ("t.out", "id,v\n1,2\n3,4\n", "is written like a table"),
+    ],
+)
+def test_a_text_is_read_or_named(tmp_path, name, text, shape):
+    (tmp_path / name).write_text(text)
+    (tmp_path / "other.csv").write_text("x\ny\n")
+    corpus, said = opened(tmp_path)
+    if isinstance(shape, str):
+        assert shape in said
+        assert shape in str(corpus.problems)
+        assert len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
+    else:
+        assert corpus["t"].shape == shape
+
+
+@pytest.mark.parametrize(
+    ("cells", "number"),
+    [
+        (["54.018.918,68 €", "12,00 €"], 54018918.68),
+        (["54.018.918,68-", "1.012,00"], -54018918.68),
+        (["54.018.918,68 Euro", "12,00 Euro"], 54018918.68),
+        (["R$ 54.018,68", "R$ 12,00"], 54018.68),
+        (["54 018,68 Kč", "1 012,00 Kč"], 54018.68),
+        (["SFr. 54'018.68", "SFr. 12.00"], 54018.68),
+        (["54.018.918,68 €", " - ", "12,00 €"], "some of its cells are words"),
+        (["54.018.918,68 €", "k. A.", "12,00 €", "3,00 €"], "some of its cells are words"),
+        (["54,6 Mio. €", "1,2 Mio. €"], "a unit that is not read"),
+    ],
+)
+def test_amounts_are_numbers_or_it_is_said_why_not(tmp_path, cells, number):
+    (tmp_path / "t.csv").write_text("n;b\n" + "".join(f"x;{cell}\n" for cell in cells))
+    corpus, said = opened(tmp_path)
+    assert number in said if isinstance(number, str) else corpus["t"]["b"][0] == number
+    assert said.count("'b'") >= 1
+
+
+MOMENTS = pd.to_datetime(["2024-01-01 12:30:00", "2024-01-02 00:00:00", "2024-02-01 08:00:00.500"], format="ISO8601")
+
+
+@pytest.mark.parametrize(
+    ("moments", "condition", "number"),
+    [
+        (MOMENTS, "d BETWEEN '2024-01-01 00:00:00' AND '2024-01-01 23:59:59'", 1),
+        (MOMENTS, "d <= '2024-01-02'", 2),
+        (MOMENTS, "d = '2024-01-01T12:30'", 1),
+        (MOMENTS, "d = '2024-02-01 08:00:00.500000'", 1),
+        (MOMENTS, "d >= datetime((SELECT max(d) FROM t), '-29 days')", 0 + 1),
+        (MOMENTS.normalize(), "d BETWEEN '2024-01-01 00:00:00' AND '2024-02-01 23:59:59'", 3),
+        (MOMENTS.normalize(), "d BETWEEN '2024-01-01' AND '2024-02-01'", 3),
+        (MOMENTS.normalize(), "d IN ('2024-01-02 00:00:00', '2024-02-01')", 2),
+        ([dt.date(2024, 1, 2), None, None], "d = '2024-01-02 00:00:00'", 1),
+    ],
+)
+def test_times_of_frames_are_compared_as_times(moments, condition, number):
+    run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"d": moments})}))
+    assert run(f"SELECT count(*) AS n FROM t WHERE {condition}")["n"][0] == number
+
+
+def test_other_texts_are_compared_as_texts():
+    assert [compare_moments(one, other) for one, other in (("a", "b"), ("b", "a"), ("a", "a"), ("", "2024-01-01"))] == [
+        -1, 1, 0, -1]  # fmt: skip
+
+
+LONG = Decimal("12345678901234567890123.01")
+
+
+@pytest.mark.parametrize("cells", [[LONG, LONG + 1], [2**60 + 1, 1.5], [2**70, 1]])
+def test_numbers_that_sqlite_does_not_have_are_refused_by_name(cells):
+    frame = pd.DataFrame({"id": [1, 2], "long": pd.Series(cells, dtype=object)})
+    run = tf.exec_sql(tf.open_corpus({"t": frame}))
+    assert run("SELECT sum(id) AS n FROM t")["n"][0] == 3
+    with pytest.raises(SQLFailed, match=r"column 'long' holds .*engine='duckdb'"):
+        run("SELECT long FROM t")
+
+
+def test_duckdb_keeps_the_digits_of_decimals():
+    pytest.importorskip("duckdb")
+    run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"long": [LONG, LONG + 1]})}, engine="duckdb"))
+    assert run("SELECT max(long) AS x, count(DISTINCT long) AS n FROM t").iloc[0].tolist() == [LONG + 1, 2]
