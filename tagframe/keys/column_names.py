@@ -104,6 +104,8 @@ _IRREGULAR = {
     "cookies": "cookie", "calories": "calorie", "indices": "index", "vertices": "vertex", "matrices": "matrix",
     "statuses": "status",
 }  # fmt: skip
+_NO_PLURALS = frozenset("gas has was its yes his gps dns sms sas tls ups aws css ios pos abs cas rss sos".split())
+"""Words of three letters that end in s, and are no plurals."""
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
 """Words that change the meaning of "address": such columns do not refer to a table of addresses."""
 _JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code|no|num|nr|nummer)\Z")
@@ -123,13 +125,15 @@ _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list"
 def singular(word: str) -> str:
     """The singular of an English noun, by its ending.
 
-    >>> [singular(word) for word in ("races", "countries", "status", "matches", "address", "series")]
-    ['race', 'country', 'status', 'match', 'address', 'series']
+    >>> [singular(word) for word in ("races", "countries", "status", "matches", "ads", "gas", "series")]
+    ['race', 'country', 'status', 'match', 'ad', 'gas', 'series']
     """
     if word in _IRREGULAR:
         return _IRREGULAR[word]
-    if len(word) <= 3 or word.endswith(("ss", "us", "is", "series", "species")):
+    if len(word) < 3 or word in _NO_PLURALS or word.endswith(("ss", "us", "is", "series", "species")):
         return word
+    if len(word) == 3:
+        return word.removesuffix("s")
     if word.endswith("ies"):
         return word[:-3] + "y"
     if word.endswith(("sses", "shes", "ches", "xes", "zes")):

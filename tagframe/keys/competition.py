@@ -219,6 +219,8 @@ def _may_be_the_key(candidate: Candidate) -> bool:
         return False
     if right.name.key_word and right.own >= _MIN_OWN_NAME_SCORE:
         return True
+    if names.is_rank(right.spelt) or candidate.left.name.key_word == 1.0 > right.name.key_word > 0:
+        return False  # an order of the rows, or a number where an id is named
     # The first column beside the row number is not a measure, whatever its name.
     says_which = right.profile.position <= 1 or not names.is_measure(right.spelt)
     return right.unique == 1.0 and right.profile.family == "integer" and says_which
@@ -240,6 +242,7 @@ def _is_rival(other: Candidate, best: Candidate) -> bool:
         and other.logit > max(0.0, best.logit - _MAX_LOGIT_GAP)
         and (other.right.is_counted or best.right.is_counted)
         and not _points_to(best)
+        and not (names.is_rank(other.right.spelt) or (best.match.direct and other.right.name.key_word < 1.0))
         and other.contained is not None
         and _is_whole_of_left(other)
     )

@@ -1,0 +1,423 @@
+"""What a bare schema says of a reference: numbers for each column and each table that its name may mean.
+
+A schema is counted as a whole, so that no culture is built in: whether references have a key word, which words begin
+the names of all tables or of a part of them, how often a column's name repeats, how many columns mean a table. The
+numbers are the features of a model (:mod:`~tagframe.keys.schema_model`); none of them decides alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys import column_names as names
+from tagframe.keys.conventions import Mentions
+from tagframe.keys.key_columns import Floats
+
+Words = tuple[str, ...]
+End = tuple[str, str]
+"""Table id and column name."""
+
+FEATURES = tuple(
+    """key_word words level higher_elsewhere same_elsewhere sole exact role glued begins partial own_module key_first
+    key_declared same_type same_family type_length about rank margin self child_of parent_of repeats types_alike
+    unmarked unmarked_habit exact_habit plural generic measure rank_word flag dated long_text first own_key actor_people
+    by self_role self_role_elsewhere bridge target_width referenced polymorphic better_beside is_code ends_digit
+    unmarked_exact unmarked_rare by_rules by_rules_sure""".split()
+)
+"""The features by name, in the order of their numbers."""
+
+_LETTERS = 4
+"""A table's name of so many letters may stand in a column's without a separator."""
+_MOST_TARGETS = 12
+"""A column is compared with at most so many tables that its name may mean."""
+_PREFIXED = 0.8
+"""A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
+_MODULE = 3
+"""A word that begins the names of so many tables is that of a part of the schema."""
+_FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
+_LONG = re.compile(r"text|json|blob|bytea|xml|\[\]|array", re.IGNORECASE)
+_REAL = re.compile(r"float|double|real|money|\(\d+,\s*[1-9]", re.IGNORECASE)
+_TYPE = re.compile(r"\W.*")
+_BY = re.compile(
+    r"(ed|en)_?by(_?(id|user|uid))*\Z|(user|by)_?(modified|created|updated|changed|deleted|from|to)\Z", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A column and a table that it may refer to, by the position of each, with its features: shape (features,)."""
+
+    table: int
+    column: int
+    target: int
+    features: Floats
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A column's name taken apart, without the prefix of its table."""
+
+    profile: ColumnProfile
+    spelt: str
+    words: Words
+    entity: Words
+    key_word: float
+
+
+class _Draft(NamedTuple):
+    """A column's target with its first score and its rank among all of them."""
+
+    table: int
+    column: int
+    target: int
+    score: float
+    rank: int
+    ranked: list[tuple[float, int]]
+
+
+class SchemaReading:
+    """A schema as a whole, read by names and declared types.
+
+    Args:
+        tables: of one database.
+        by_rules: for columns, the columns that the rules of names take for their targets, and how surely.
+    """
+
+    def __init__(self, tables: Sequence[TableProfile], by_rules: Mapping[End, Mapping[End, float]]) -> None:
+        self._tables, self._by_rules = tables, by_rules
+        self._position = {table.id: position for position, table in enumerate(tables)}
+        raw = [names.table_entity(table.name) for table in tables]
+        first = Counter(words[0] for words in raw if len(words) > 1)
+        whole = {word for word, count in first.items() if count > _PREFIXED * len(tables) and len(tables) > 2}
+        self.things = [words[1:] if words[:1] and words[0] in whole and len(words) > 1 else words for words in raw]
+        begins = Counter(words[0] for words in self.things if len(words) > 1)
+        self._modules = {word for word, count in begins.items() if count >= _MODULE}
+        self._bare = [
+            "".join(words[1:] if len(words) > 1 and words[0] in self._modules else words) for words in self.things
+        ]
+        self.columns = [self._read(table) for table in tables]
+        self.keys = [self._key(position) for position in range(len(tables))]
+        self._mentions = Mentions(tables)
+        self._index()
+        self._count()
+
+    def _read(self, table: TableProfile) -> list[_Read]:
+        starts = Counter(column.name.partition("_")[0] for column in table.columns if "_" in column.name)
+        prefix, count = max(starts.items(), key=lambda one: one[1], default=("", 0))
+        is_prefix = len(table.columns) > 1 and count == len(table.columns) and len(prefix) <= 12
+        found = []
+        for column in table.columns:
+            spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
+            spelt = spelt or column.name
+            name = names.column_name(spelt)
+            found.append(_Read(column, spelt, name.words, name.entity, name.key_word))
+        return found
+
+    def _key(self, position: int) -> tuple[int, int]:
+        """The position of the column that is likely the table's key, -1 for none; and how its name says so.
+
+        That is 4 for a row number, 3 for the table's name, 2 for a part of it, 1 for the first column with a key word,
+        0 for the first column.
+        """
+        columns, thing = self.columns[position], self.things[position]
+        declared = self._tables[position].primary_key
+        joined, best = "".join(thing), (-1, -1)
+        if len(declared) > 1:
+            return best
+        for at, column in enumerate(columns):
+            called = "".join(column.entity)
+            if len(declared) == 1 and column.profile.name.casefold() != declared[0].casefold():
+                continue
+            if column.key_word == 1.0 and not column.entity:
+                strength = 4 if at == 0 or column.words == ("id",) else 2
+            elif column.key_word and called and joined == called:
+                strength = 3
+            elif column.key_word == 1.0 and called and at < 2 and self._is_short(called, joined, column, position):
+                strength = 2
+            elif at == 0:
+                strength = 1 if column.key_word else 0
+            else:
+                strength = 1 if len(declared) == 1 else -1
+            if strength > best[1]:
+                best = (at, strength)
+        return best
+
+    def _is_short(self, called: str, joined: str, column: _Read, position: int) -> bool:
+        ends = joined.endswith(called) or joined.startswith(called)
+        return ends or names.about(column.spelt, self._tables[position].name) >= 0.45
+
+    def _index(self) -> None:
+        self._called: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for position, thing in enumerate(self.things):
+            for cut in range(len(thing)):
+                way = "whole" if cut == 0 else "rest"
+                self._called["".join(thing[cut:])].append((position, way))
+            for cut in range(1, len(thing)):
+                self._called["".join(thing[:cut])].append((position, "begin"))
+        self._by_key: dict[Words, list[int]] = defaultdict(list)
+        for position, (at, strength) in enumerate(self.keys):
+            if at >= 0 and strength >= 0:
+                column = self.columns[position][at]
+                if column.entity or not column.key_word:
+                    self._by_key[column.words].append(position)
+        self._by_text: dict[str, list[int]] = defaultdict(list)
+        for position, thing in enumerate(self.things):
+            for text in {"".join(thing), self._bare[position]}:
+                if len(text) >= _LETTERS:
+                    self._by_text[text].append(position)
+        self._owner: dict[Words, int] = {}
+        self._people = [
+            at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and thing[-1] in names.PEOPLE
+        ]
+
+    def _count(self) -> None:
+        self._repeats = Counter(column.words for columns in self.columns for column in columns)
+        self._types = Counter((column.words, _type(column.profile)) for columns in self.columns for column in columns)
+        whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
+        hits = [
+            column.key_word > 0
+            for thing, columns in zip(self.things, self.columns, strict=True)
+            for column in columns
+            if (called := "".join(column.entity)) in whole and called != "".join(thing)
+            and not names.is_plural(column.spelt) and column.profile.family not in ("boolean", "date", "blob")
+        ]  # fmt: skip
+        self._unmarked = 1 - sum(hits) / len(hits) if hits else 0.0
+        keyed = [column for columns in self.columns for column in columns if column.key_word == 1.0 and column.entity]
+        self._exact = sum("".join(column.entity) in whole for column in keyed) / len(keyed) if keyed else 0.0
+        self._bridge = []
+        for position, thing in enumerate(self.things):
+            parts = sum("".join(thing[:cut]) in whole and "".join(thing[cut:]) in whole for cut in range(1, len(thing)))
+            keys = sum(column.key_word == 1.0 and bool(column.entity) for column in self.columns[position])
+            self._bridge.append(float(parts > 0) + keys / max(1, len(self.columns[position])))
+
+        for words, positions in self._by_key.items():
+            self._owner[words] = max(positions, key=self._owns_alone)
+
+    def _owns_alone(self, position: int) -> tuple[float, ...]:
+        """Of the tables whose first key has one name, the one that is about that thing: no detail of it whose second
+        column is a part of the key, too, and with the most to say."""
+        columns, (at, strength) = self.columns[position], self.keys[position]
+        second = columns[1] if len(columns) > 1 and at == 0 else None
+        is_detail = second is not None and (second.key_word > 0 or second.profile.family == "date")
+        return strength, -is_detail, -min(3, len(self.things[position])), len(columns), -position
+
+    def references(self) -> list[Reference]:
+        """All columns with the tables that they may refer to."""
+        drafts = [
+            _Draft(table, at, target, score, rank, ranked)
+            for table, columns in enumerate(self.columns)
+            for at, column in enumerate(columns)
+            for ranked in [self._ranked(table, column)]
+            for rank, (score, target) in enumerate(ranked[:_MOST_TARGETS])
+        ]
+        referenced = Counter(one.target for one in drafts if one.rank == 0 and one.target != one.table)
+        beside: dict[tuple[int, int], float] = defaultdict(float)
+        for one in drafts:
+            beside[one.table, one.target] = max(beside[one.table, one.target], one.score)
+        return [
+            Reference(*one[:3], self._features(one, referenced[one.target], beside[one.table, one.target]))
+            for one in drafts
+        ]
+
+    def _ranked(self, table: int, column: _Read) -> list[tuple[float, int]]:
+        scores = [(self._static(table, column, target), target) for target in self._targets(table, column)]
+        return sorted(scores, key=lambda one: (-one[0], one[1]))
+
+    def _targets(self, table: int, column: _Read) -> set[int]:
+        entity = column.entity
+        found: set[int] = set()
+        if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
+            return found
+        for start in range(len(entity)):
+            for position, _ in self._called.get("".join(entity[start:]), ())[:40]:
+                found.add(position)
+            found.update(self._by_key.get(column.words[start:], ())[:20])
+        for position, _ in self._mentions.of(column.spelt)[:_MOST_TARGETS]:
+            found.add(position)
+        text = "".join(entity)
+        for cut in range(len(text) - _LETTERS + 1):
+            found.update(self._by_text.get(text[cut:], ())[:20])
+            found.update(self._by_text.get(text[: cut + _LETTERS], ())[:20])
+        for cut in range(1, len(self.things[table]) + 1):
+            for position, way in self._called.get("".join(self.things[table][:cut]) + text, ()) if text else ():
+                if way == "whole":
+                    found.add(position)
+        if any(word in names.SELF_ROLES for word in entity) or (column.key_word == 1.0 and entity):
+            found.add(table)
+        if self._is_actor(column):
+            found.update(self._people[:4])
+        if not entity and column.key_word:
+            called = "".join(self.things[table][:-1])
+            found.update(position for position, way in self._called.get(called, ()) if way == "whole")
+        found.update(self._position[id] for id, _ in self._ruled(table, column))
+        own_at, _ = self.keys[table]
+        if own_at >= 0 and self.columns[table][own_at] is column:
+            found.discard(table)
+        return {target for target in found if self.keys[target][0] >= 0}
+
+    def _ruled(self, table: int, column: _Read) -> Mapping[End, float]:
+        return self._by_rules.get((self._tables[table].id, column.profile.name), {})
+
+    def _is_actor(self, column: _Read) -> bool:
+        if not names.SELF_ROLES.isdisjoint(column.entity):
+            return False
+        return bool(_BY.search(column.spelt)) or names.is_role(column.spelt) or column.entity[-1:] == ("by",)
+
+    def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
+        """How many of the last words of the column are the table's, how many words stand before them, and the share of
+        the table's words."""
+        entity, thing = column.entity, self.things[target]
+        whole = "".join(thing)
+        for start in range(len(entity)):
+            called = "".join(entity[start:])
+            for cut in range(len(thing)):
+                if called == "".join(thing[cut:]):
+                    return len(entity) - start, start, (len(whole) - len("".join(thing[:cut]))) / max(1, len(whole))
+        return 0, len(entity), 0.0
+
+    def _level(self, table: int, column: _Read, target: int) -> float:
+        """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
+        the table or its own key, 2.2 as a table of another part of the schema; 1 less if a role stands before it."""
+        entity, mine = column.entity, self.things[table]
+        names_of = {"".join(self.things[target]), self._bare[target]}
+        own = mine[1:] if len(mine) > 1 and mine[0] in self._modules else mine
+        starts = {"".join(words[:cut]) for words in (mine, own) for cut in range(1, len(words) + 1)}
+        near = self.things[target][:1] == mine[:1] or self._bare[target] == "".join(self.things[target])
+        key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
+        if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
+            return 0.5 * (column.words[-1:] == key.words[-1:] and entity[-1:] == self.things[target][-1:])
+        for start in range(len(entity)):
+            text, less = "".join(entity[start:]), float(start > 0)
+            if table != target and any(begin + text in names_of for begin in starts):
+                return 3.0 - less
+            if text in names_of:
+                return (2.5 if near else 2.2) - less
+        if self._owns(column, target):
+            return 2.5 if column.words == self.columns[target][self.keys[target][0]].words else 1.5
+        return 0.0
+
+    def _glued(self, column: _Read, target: int) -> tuple[float, float]:
+        """The share of the column's letters that the table's name is at the end of it, and at its start."""
+        text, bare = "".join(column.entity), self._bare[target]
+        if len(bare) < _LETTERS or not text:
+            return 0.0, 0.0
+        share = len(bare) / len(text)
+        return share * text.endswith(bare), share * text.startswith(bare)
+
+    def _static(self, table: int, column: _Read, target: int) -> float:
+        """A first guess, to rank the tables that a name may mean."""
+        score = self._level(table, column, target)
+        key = self.columns[target][self.keys[target][0]]
+        if not score:
+            ends, begins = self._glued(column, target)
+            matched, _, share = self._match(table, column, target)
+            score = max(1.2 * ends, begins, 0.8 * share * matched / max(1, len(column.entity)))
+            score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
+        if target == table and not names.SELF_ROLES.isdisjoint(column.entity):
+            score += 1.0
+        if target in self._people and self._is_actor(column):
+            score += 1.0 + 0.2 * ("".join(self.things[target]) == "user")
+        if _type(column.profile) != _type(key.profile):
+            score -= 0.7
+        return score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1)
+
+    def _is_polymorphic(self, table: int, column: _Read) -> bool:
+        """Whether another column says in which table the key is: ``commentable_type`` beside ``commentable_id``."""
+        stem = column.words[: len(column.entity)]
+        return bool(column.key_word and stem) and any(
+            one.words in ((*stem, "type"), (*stem, "type", "id")) for one in self.columns[table]
+        )
+
+    def _ends_in_key(self, column: _Read, target: int) -> bool:
+        key = self.columns[target][self.keys[target][0]]
+        return bool(key.entity) and column.words[-len(key.words) :] == key.words
+
+    def _owns(self, column: _Read, target: int) -> bool:
+        """Whether the column's name ends in the key of the table that has it as its own, of all that have it."""
+        key = self.columns[target][self.keys[target][0]]
+        is_own = self.keys[target][1] >= 2 and self._owner.get(key.words) == target
+        return is_own and self._ends_in_key(column, target)
+
+    def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
+        table, at, target, score, rank, ranked = draft
+        column, key_at, strength = self.columns[table][at], *self.keys[target]
+        key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
+        level = self._level(table, column, target)
+        others = [(one, position) for one, position in ranked if position != target]
+        levels = [self._level(table, column, position) for _, position in others]
+        highest = max(levels, default=0.0)
+        ends, begins = self._glued(column, target)
+        matched, _, share = self._match(table, column, target)
+        joined, whole = "".join(mine), "".join(thing)
+        self_role = not names.SELF_ROLES.isdisjoint(entity)
+        is_actor = self._is_actor(column)
+        ruled = self._ruled(table, column).get((self._tables[target].id, key.profile.name), 0.0)
+        unmarked = column.key_word == 0
+        values = (
+            column.key_word,
+            min(4, len(entity)),
+            level,
+            max(0.0, highest - level),
+            float(level > 0 and highest == level),
+            float(level > 0 and highest == 0),
+            float(level >= 2),
+            float(1 <= level < 2),
+            ends * (level == 0),
+            begins * (level == 0),
+            share * matched / max(1, len(entity)) * (level == 0),
+            float(mine[:1] == thing[:1]),
+            float(strength <= 1),
+            float(len(self._tables[target].primary_key) == 1),
+            float(_type(column.profile) == _type(key.profile)),
+            float(column.profile.family == key.profile.family),
+            float(column.profile.declared_type.casefold() == key.profile.declared_type.casefold()),
+            names.about(column.spelt, self._tables[target].name) * (level == 0),
+            min(3, rank),
+            max(-1.0, min(1.0, score - max((one for one, _ in others), default=score - 1.0))),
+            float(table == target and not self_role and level == 0),
+            float(len(mine) > len(thing) and joined.startswith(whole)),
+            float(len(thing) > len(mine) and whole.startswith(joined)),
+            math.log1p(self._repeats[column.words]),
+            self._types[column.words, _type(column.profile)] / self._repeats[column.words],
+            float(unmarked),
+            unmarked * self._unmarked,
+            self._exact,
+            float(names.is_plural(column.spelt)) * unmarked,
+            float(bool(entity) and all(word in names.GENERIC for word in entity)),
+            float(names.is_measure(column.spelt)),
+            float(names.is_rank(column.spelt)),
+            float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
+            float(column.profile.family in ("date", "real")),
+            float(bool(_LONG.search(column.profile.declared_type))),
+            float(at == 0),
+            float(self.keys[table][0] == at and level < 2),
+            float(is_actor and target in self._people),
+            float(bool(_BY.search(column.spelt)) and target in self._people),
+            float(self_role and table == target),
+            float(self_role and table != target and level < 1),
+            self._bridge[target],
+            math.log1p(len(self.columns[target])),
+            math.log1p(referenced),
+            float(level < 2 and self._is_polymorphic(table, column)),
+            min(1.0, beside - score),
+            float(column.words[-1:] != ("id",) and column.key_word > 0),
+            float(column.spelt[-1:].isdigit()),
+            unmarked * float(level >= 2),
+            unmarked * (1 - self._unmarked) * float(level < 2),
+            ruled,
+            float(ruled > 0.5),
+        )
+        return np.array(values, dtype=np.float64)
+
+
+def _type(column: ColumnProfile) -> str:
+    """The declared type without its length; the family if none is declared."""
+    return _TYPE.sub("", column.declared_type.casefold().replace(" ", "_")) or column.family
