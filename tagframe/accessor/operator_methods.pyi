@@ -10,7 +10,7 @@ from tagframe.config import SearchSettings
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.key_text import On
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import How
+from tagframe.joins.steps import MergeHow
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
 from tagframe.merging.frames import Frames
@@ -509,7 +509,7 @@ class OperatorMethods:
     ) -> Quote: ...
     def merge(
         self, *frames: Frames, on: On | None = None, plan: JoinPlan | None = None, stack: bool | None = None,
-        roles: Literal['all'] | None = None, how: How = 'inner', on_fanout: Reaction = 'raise',
+        roles: Literal['all'] | None = None, how: MergeHow | None = None, on_fanout: Reaction = 'raise',
         on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn', min_chance: float = 0.02,
         columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
         aggregate: Aggregate | None = None, distinct: bool = False, validate: Validate | None = None
@@ -540,7 +540,7 @@ class OperatorMethods:
             roles: "all" joins a frame once for each column of another that refers to it (``buyer_id`` and ``seller_id``),
                 in the role that the column's name says. None joins it once.
             how: the kind of every join. "left" keeps the rows of the first frame, "right" those of the others; rows without
-                a partner come last.
+                a partner come last. "anti" gives the rows of the first frame without a partner in the others.
             on_fanout: what to do if a step repeats rows of the first frame: "raise", "warn" or "allow".
             on_loss: what to do if rows of the first frame are lost; lost rows of other frames cause no warning.
             on_ambiguous: what to do if other plans are equally likely.

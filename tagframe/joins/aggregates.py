@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.steps import PlanTable, table_order
-from tagframe.keys.column_names import words
+from tagframe.keys.column_names import column_name, is_identifier, is_measure, words
 
 if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
@@ -86,16 +86,17 @@ _AMOUNTS = frozenset(
 def is_amount(column: str) -> bool:
     """Whether a sum over the column makes sense, by its name.
 
-    >>> is_amount("total_paid"), is_amount("shape_pt_lat"), is_amount("rank")
+    >>> is_amount("total_paid"), is_amount("payment_id"), is_amount("rank")
     (True, False, False)
     """
-    return not _AMOUNTS.isdisjoint(words(column))
+    return not _AMOUNTS.isdisjoint(words(column)) and not is_identifier(column) and not column_name(column).key_word
 
 
 def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, str]:
     """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row."""
     columns = [column for column in source.columns if column not in keys]
-    amount = next((column for column in columns if column in source.numbers and is_amount(column)), None)
+    amounts = [column for column in columns if column in source.numbers and is_amount(column)]
+    amount = next(filter(is_measure, amounts), next(iter(amounts), None))
     column, function = (amount, "sum") if amount is not None else (next(iter(columns), "…"), "count")
     first = f"aggregate={{{source.called!r}: {FIRST!r}}} for the first row of each"
     return f"aggregate={{{source.called!r}: {{{column!r}: {function!r}}}}}", first

@@ -275,16 +275,16 @@ class JoinPlan(Public):
         gone = {self.source(table).id for table in tables}
         if self.is_anchored and self.start in gone:
             raise InvalidArgument(f"the merge starts from {self.start}, so it cannot give rows without one of its rows")
-        starts = [table for table in self.tables if table not in gone and table not in self.bridges]
-        if not gone or not starts:
+        present = [table for table in self.tables if table not in gone and table not in self.bridges]
+        if not gone or not present:
             raise InvalidArgument(
                 f"rows that lack {' and '.join(tables) or 'nothing'} need another table to be rows of"
             )
-        starts = [self.start] if self.start in starts else starts
+        starts = [self.start] if self.start in present else present
         plans = [self.restarted(start) for start in starts]
         plan = min(plans, key=lambda one: sum(step.grows for step in one.steps if step.table not in gone))
         absent = plan._beyond(gone)
-        if lone := [table for table in starts if table in absent]:
+        if lone := [table for table in present if table in absent]:
             raise InvalidArgument(f"only {' and '.join(sorted(gone))} connects {' and '.join(lone)} with the others")
         first = sorted(plan.steps, key=lambda step: step.table in absent)
         return replace(

@@ -132,9 +132,14 @@ def _unique(table: TableProfile) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _is_number(column: ColumnProfile) -> bool:
+    """Whether a column holds numbers, by its values or, before they are read, by its type ("Int64")."""
+    return column.family in ("integer", "real") or column.declared_type.casefold().startswith(("int", "uint", "float"))
+
+
 def _plan_table(table: TableProfile, bridge: bool, stack: Stack | None = None, role: str = "") -> PlanTable:
     columns = tuple(column.name for column in table.columns)
-    numbers = tuple(column.name for column in table.columns if column.family in ("integer", "real"))
+    numbers = tuple(column.name for column in table.columns if _is_number(column))
     plain = PlanTable(
         table.id, table.database, table.name, columns, table.rows, _unique(table), bridge, role=role, numbers=numbers
     )

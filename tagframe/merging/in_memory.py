@@ -227,8 +227,8 @@ class Merge:
             advice.say_written_otherwise(step, int(lone.isin([*found]).sum()), next(iter(found.items())))
 
     def _rows_out(self, found: Matches) -> int:
-        kept = int(np.count_nonzero(found.counts == 0)) if self.how in ("left", "outer") else 0
-        return int(found.counts.sum(dtype=np.int64)) + kept
+        alone = int(np.count_nonzero(found.counts == 0)) if self.how in ("left", "outer") else 0
+        return int(found.counts.sum(dtype=np.int64)) + alone
 
     def _is_too_long(self, found: Matches) -> bool:
         """Whether a step that repeats rows would make more cells than any merge needs; nothing is joined to know it."""

@@ -48,7 +48,7 @@ def merge_tables(
                     say_stacked(plan, on)
                 frame, report = run_plan(plan, corpus, **arguments)
             except FanOut as error:
-                if arguments.get("how") not in (None, "inner"):  # it keeps the rows of the first table
+                if arguments.get("how") in ("left", "right", "anti"):  # it keeps the rows of the first table
                     raise
                 refused = refused or error
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
@@ -19,6 +20,8 @@ _DENIALS = frozenset(
     sem nenhum nenhuma nunca não""".split()
 )
 """Words that deny what follows, in English, German, French, Spanish, Italian and Portuguese."""
+_FEWEST_SHARED, _SHARED = 5, 0.58
+"""Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
 _FUNCTION_WORDS = frozenset("of the in on to per and by a all de la le des der die das von und y del e di".split())
@@ -79,4 +82,18 @@ def _spelt(word: str) -> tuple[str, ...]:
 
 def _named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
     """The tables that a word names, in any form."""
-    return [table for table, words in own.items() if not words.isdisjoint(spelt)]
+    return [
+        table
+        for table, words in own.items()
+        if not words.isdisjoint(spelt) or any(_is_like(spelt[1], word) for word in words)
+    ]
+
+
+def _is_like(word: str, other: str) -> bool:
+    """Whether two words begin alike, as a verb and its noun do.
+
+    >>> _is_like("bestellt", "bestellung"), _is_like("ordine", "ordini"), _is_like("station", "statistic")
+    (True, True, False)
+    """
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
+    return shared >= _FEWEST_SHARED and shared >= _SHARED * max(len(word), len(other))

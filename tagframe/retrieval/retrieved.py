@@ -161,11 +161,12 @@ class RetrievedTables(Public):
         needed: Collection[str] = (),
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
+        denies: bool = True,
     ) -> JoinPlan:
         hints, by_words = role_readers(self.question)
         members = self._members()
         columns = {id: [column.name for column in self.corpus.profile(id).columns] for id in members}
-        absent = [id for id in tables_denied(self.question, columns) if id != self.anchor]
+        absent = [id for id in tables_denied(self.question, columns) if id != self.anchor] if denies else []
         named = {table.casefold() for table in (*needed, *absent)}
         plan = plan_tables(
             self.corpus,
@@ -257,7 +258,8 @@ class RetrievedTables(Public):
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
             how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
-                :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed.
+                :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without ``how``, a
+                question that denies a table ("customers without orders") gets the rows without a partner there.
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -266,7 +268,7 @@ class RetrievedTables(Public):
                 tables or their columns.
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
-        plan = self._plan_of(plan, on, stack, roles, aggregate, min_chance)
+        plan = self._plan_of(plan, on, stack, roles, aggregate, min_chance, how)
         frame, report = run_plan(
             plan,
             self.corpus,
@@ -300,7 +302,7 @@ class RetrievedTables(Public):
 
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
-        plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance)
+        plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance, arguments.get("how"))
         return merge_batches(plan, self.corpus, rows, implied=filter_of(self.question), **arguments)
 
     def _plan_of(
@@ -311,6 +313,7 @@ class RetrievedTables(Public):
         roles: Literal["all"] | None,
         aggregate: Aggregate | None,
         min_chance: float,
+        how: MergeHow | None,
     ) -> JoinPlan:
         check_roles(roles)
         if plan is not None and (on is not None or roles is not None):
@@ -319,10 +322,11 @@ class RetrievedTables(Public):
                 "another key"
             )
         if plan is None:
-            if on is None and roles is None and stack is not False and not aggregate and min_chance == MIN_CHANCE:
+            denies, plain = how in (None, "anti"), on is None and roles is None and stack is not False
+            if plain and denies and not aggregate and min_chance == MIN_CHANCE:
                 plan = self._plan_then
             else:
-                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles)
+                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, denies)
             if stack is None:
                 say_stacked(plan, on)
         return plan

@@ -1,0 +1,99 @@
+"""Rows without a partner: by how='anti', by a plan, and by a question that denies a table."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
+from tagframe.joins import JoinPlan
+from tagframe.retrieval.denied import tables_denied
+
+CUSTOMERS = pd.DataFrame({"customer_id": [11, 12, 13, 14], "town": ["Brno", "Cheb", "Brno", "Opava"]})
+ORDERS = pd.DataFrame({"order_id": [501, 502, 503], "customer_id": [11, 11, 13], "year": [2020, 2021, 2021]})
+TOWNS = pd.DataFrame({"town": ["Brno", "Cheb", "Opava"], "region": ["South", "West", "North"]})
+FRAMES = {"customers": CUSTOMERS, "orders": ORDERS, "towns": TOWNS}
+
+
+def test_rows_without_a_partner_keep_their_own_columns():
+    frame = tf.merge({"customers": CUSTOMERS, "orders": ORDERS}, how="anti")
+    expected = CUSTOMERS[~CUSTOMERS["customer_id"].isin(ORDERS["customer_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(frame, expected)
+    assert repr(frame.tag.merge_report).startswith(
+        "Rows of frames.customers without a row in frames.orders.\nMerged from frames.customers (4 rows):"
+    )
+
+
+def test_where_on_the_absent_table_says_which_of_its_rows_count():
+    frame = tf.merge({"customers": CUSTOMERS, "orders": ORDERS}, how="anti", where={"year": 2020})
+    assert frame["customer_id"].tolist() == [12, 13, 14]
+
+
+def test_a_plan_may_lack_one_table_and_join_the_others():
+    plan = tf.join_plan(FRAMES).lacking("orders")
+    assert JoinPlan.from_json(plan.to_json()) == plan
+    frame = tf.merge(FRAMES, plan=plan)
+    assert frame[["customer_id", "region"]].to_numpy().tolist() == [[12, "West"], [14, "North"]]
+    assert len(tf.merge(FRAMES, plan=plan, how="inner", on_fanout="allow", on_loss="allow")) == 3
+
+
+def test_a_plan_cannot_lack_its_start_or_what_connects_the_others():
+    with pytest.raises(InvalidArgument, match=r"starts from frames\.customers"):
+        tf.join_plan(FRAMES).lacking("customers")
+    with pytest.raises(InvalidArgument, match=r"connects frames\.towns"):
+        tf.join_plan({"orders": ORDERS, "customers": CUSTOMERS, "towns": TOWNS}).lacking("customers")
+
+
+def test_an_anti_merge_that_removes_all_rows_or_none_warns():
+    with pytest.warns(DoubtfulJoinWarning, match="every row has a partner there"):
+        tf.merge({"towns": TOWNS, "customers": CUSTOMERS}, on="town", how="anti")
+
+
+def test_a_key_that_repeats_on_both_sides_may_be_a_part_of_the_key():
+    seen = pd.DataFrame({"town": ["Brno", "Brno", "Opava"], "year": [1, 2, 1]})
+    with pytest.warns(DoubtfulJoinWarning, match="repeats in both tables"):
+        tf.merge({"customers": CUSTOMERS, "seen": seen}, on="town", how="anti")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_denied"),
+    [
+        ("How many customers never ordered anything?", True),
+        ("Which customers are without orders?", True),
+        ("customers with no order recorded", True),
+        ("customers who haven't placed an order", True),
+        ("Customers without a town who placed orders", False),
+        ("non-customers and orders", False),
+        ("How many customers have orders?", False),
+        ("orders not by customers", True),
+    ],
+)
+def test_a_denied_table_is_found_in_words(question, is_denied):
+    columns = {"shop.customers": ["customer_id", "town"], "shop.orders": ["order_id", "customer_id"]}
+    denied = "shop.customers" if question.startswith("orders") else "shop.orders"
+    assert tables_denied(question, columns) == [denied] * is_denied
+
+
+@pytest.mark.parametrize(
+    ("question", "tables", "absent"),
+    [
+        ("Welche Kunden haben nie bestellt?", ["kunden", "bestellungen"], ["bestellungen"]),
+        ("Clients sans commande", ["clients", "commandes"], ["commandes"]),
+        ("Clientes sin pedidos", ["clientes", "pedidos"], ["pedidos"]),
+        ("Quanti clienti non hanno nessun ordine?", ["clienti", "ordini"], ["ordini"]),
+    ],
+)
+def test_a_question_of_any_language_chooses_the_rows(question, tables, absent):
+    assert tables_denied(question, {name: ["id"] for name in tables}) == absent
+
+
+def test_the_question_chooses_and_the_report_says_so():
+    corpus = tf.open_corpus({"customers": CUSTOMERS, "orders": ORDERS})
+    found = corpus.retrieve_tables("How many customers never placed an order?", k=2)
+    assert "without a row in frames.orders" in " ".join(repr(found).split())
+    frame = found.merge()
+    assert frame["customer_id"].tolist() == [12, 14]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(found.merge(how="inner")) == 3

@@ -1,0 +1,50 @@
+"""Repeated rows are judged after the filter: that of where=, or the one that the question names."""
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import FanOut, RowsMultipliedWarning
+
+PLACES = pd.DataFrame({"place_id": ["p1", "p2", "p3"], "name": ["Alma", "Bora", "Casa"]})
+KITCHENS = pd.DataFrame({"place_id": ["p1", "p1", "p2", "p3"], "kitchen": ["Mexican", "Bar", "Mexican", "Sushi"]})
+RATINGS = pd.DataFrame({"place_id": ["p1", "p1", "p2", "p3"], "user": ["u1", "u2", "u1", "u2"], "stars": [1, 2, 2, 0]})
+FRAMES = {"ratings": RATINGS, "kitchens": KITCHENS}
+ON = "ratings.place_id = kitchens.place_id"
+
+
+def found(question):
+    return tf.open_corpus(FRAMES).retrieve_tables(question, k=2).add("ratings", "kitchens")
+
+
+def test_where_that_leaves_each_row_once_is_not_refused():
+    frame = tf.merge(FRAMES, on=ON, where={"kitchen": "Mexican"})
+    right = RATINGS.merge(KITCHENS[KITCHENS["kitchen"] == "Mexican"], on="place_id")
+    assert frame["stars"].tolist() == right["stars"].tolist()
+    with pytest.raises(FanOut):
+        tf.merge(FRAMES, on=ON, where={"kitchen": ["Mexican", "Bar"]})
+
+
+def test_the_filter_of_the_question_is_given_as_a_line_that_works():
+    tables = found("How many ratings have Mexican kitchens?")
+    with pytest.warns(RowsMultipliedWarning, match=r"merge\(where=\{'kitchen': 'Mexican'\}\)"):
+        frame = tables.merge(on=ON)
+    assert len(frame[frame["kitchen"] == "Mexican"]) == len(tables.merge(on=ON, where={"kitchen": "Mexican"})) == 3
+
+
+def test_without_a_filter_in_the_question_repeated_rows_are_refused():
+    with pytest.raises(FanOut):
+        found("ratings and kitchens").merge(on=ON)
+
+
+def test_a_short_word_of_the_question_is_no_cell():
+    frames = {**FRAMES, "kitchens": KITCHENS.replace({"Bar": "eu"})}
+    tables = tf.open_corpus(frames).retrieve_tables("Qui ont eu ratings, kitchens", k=2).add("ratings", "kitchens")
+    with pytest.raises(FanOut):
+        tables.merge(on=ON)
+
+
+def test_a_step_of_too_many_rows_is_refused_before_it_is_made():
+    frames = {name: pd.DataFrame({"kind": [1] * 60_000, name: range(60_000)}) for name in ("left", "right")}
+    with pytest.raises(FanOut, match="3,600,000,000 rows"):
+        tf.merge(frames, on="left.kind = right.kind", on_fanout="allow")
