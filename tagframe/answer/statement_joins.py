@@ -22,7 +22,9 @@ def plan_of(execution: Execution) -> JoinPlan | None:
         return None
     keys = list(_keys(execution))
     try:
-        return plan_tables(execution.reader.corpus, execution.tables, given=keys, keys=[], stack_unions=False)
+        return plan_tables(
+            execution.reader.corpus, execution.tables, given=keys, keys=keys, stack_unions=False, min_chance=0.0
+        )
     except (NotConnected, InvalidArgument):
         return None
 
