@@ -436,10 +436,10 @@ def _values(value: exp.Expr) -> Iterator[exp.Column]:
 
 def unique_keys(table: TableProfile) -> list[tuple[str, ...]]:
     """Sets of columns of which each row has other values, as declared or counted, the smallest first."""
-    shown = table.for_prompts
-    keys = [table.primary_key] if table.primary_key and {*table.primary_key} <= {one.name for one in shown} else []
+    visible = table.for_prompts
+    keys = [table.primary_key] if table.primary_key and {*table.primary_key} <= {one.name for one in visible} else []
     if not table.estimated:
-        keys += [(one.name,) for one in shown if one.rows and one.rows > 1 and one.distinct == one.rows]
+        keys += [(one.name,) for one in visible if one.rows and one.rows > 1 and one.distinct == one.rows]
     return sorted(dict.fromkeys(keys), key=len)
 
 
