@@ -154,7 +154,7 @@ def command(
     synthesizer = Synthesizer(pool)
 
     def ask(question: Question) -> Record:
-        query = synthesizer.shown(question.text)
+        query = synthesizer.visible(question.text)
         prompt = synthesizer.prompt(question.text, query)
         content = content_of(question, schemas.get(question.database.lower(), {}), query, prompt)
         return {"sql": question.sql, "gold_tables": sorted(question.gold), "shown": asdict(content)}

@@ -154,7 +154,7 @@ def _rounded(row: tuple[object, ...]) -> tuple[object, ...]:
 def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
     """How another result differs, in a few words."""
     if other.size == 1 and rows.size == 1:
-        return f"it would be {_shown(other.iat[0, 0])} instead of {_shown(rows.iat[0, 0])}"
+        return f"it would be {_excerpt(other.iat[0, 0])} instead of {_excerpt(rows.iat[0, 0])}"
     if len(rows) != len(other):
         return f"there would be {counted(len(other), 'row')} instead of {len(rows):,}"
     changed = [
@@ -169,6 +169,6 @@ def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
     return f"{len(changed):,} of {len(rows):,} rows would differ"
 
 
-def _shown(cell: object) -> str:
+def _excerpt(cell: object) -> str:
     plain = plain_value(cell)
     return f"{plain:.10g}" if isinstance(plain, float) else str(plain)

@@ -31,7 +31,7 @@ _SENTENCE = 4
 """A description that repeats this many words of a cell is not kept."""
 _LISTED = 10
 
-_Said = tuple[str, dict[str, str]]
+_Reply = tuple[str, dict[str, str]]
 """Of a table, and of its columns."""
 
 _TASK = f"""You write a data dictionary. You are shown one table of a database: its columns with their types and a \
@@ -75,17 +75,17 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
     Raises:
         ReplayMiss: a store that is replayed lacks answers; all prompts are noted in it.
     """
-    asked = list(prompts(corpus))
-    found: dict[int, Completion[_Said]] = {}
+    prompts_left = list(prompts(corpus))
+    found: dict[int, Completion[_Reply]] = {}
     try:
         with lm.stream("annotate") as stream:
-            stream.put(Batch([prompt for _, prompt in asked], parse_annotation))
+            stream.put(Batch([prompt for _, prompt in prompts_left], parse_annotation))
             while arrived := stream.take():
                 found.update(*arrived.values())
     finally:
         values: dict[FactKey, Any] = {}
         failed = {}
-        for number, (profile, _) in enumerate(asked):
+        for number, (profile, _) in enumerate(prompts_left):
             answer = found.get(number)
             if answer is None or answer.value is None:
                 failed[profile.id] = "it was not asked" if answer is None else str(answer.error)
@@ -100,19 +100,21 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
     return Annotated(len(values) - columns, columns, tuple(failed.items()))
 
 
-def _facts(profile: TableProfile, said: _Said) -> dict[FactKey, Any]:
+def _facts(profile: TableProfile, remarks: _Reply) -> dict[FactKey, Any]:
     """A model's descriptions of a table and its columns, without text copied from cells, which may be an attack."""
-    table, columns = said
+    table, columns = remarks
     names = {column.name.casefold(): column.name for column in profile.for_prompts}
-    cells = [_shown(column) for column in profile.for_prompts]
-    told = [cell.casefold() for several in cells for cell in several if len(cell.split()) >= _SENTENCE]
+    cells = [_excerpt(column) for column in profile.for_prompts]
+    phrases = [cell.casefold() for several in cells for cell in several if len(cell.split()) >= _SENTENCE]
     own = {name: text for name, text in columns.items() if text and name.casefold() in names}
-    own = {name: text for name, text in {"": table, **own}.items() if not any(cell in text.casefold() for cell in told)}
+    own = {
+        name: text for name, text in {"": table, **own}.items() if not any(cell in text.casefold() for cell in phrases)
+    }
     found: dict[FactKey, Any] = {("annotated", (profile.id,)): [own.pop("", ""), _seen(profile)]}
     return found | {("annotated", (profile.id, names[name.casefold()])): text for name, text in own.items()}
 
 
-def _shown(column: ColumnProfile) -> list[str]:
+def _excerpt(column: ColumnProfile) -> list[str]:
     return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]]
 
 
@@ -125,8 +127,8 @@ def quoted(corpus: Corpus, lm: LM) -> Quote:
     """The cost of :func:`annotated`."""
     quoting = QuotingLM(lm, lambda prompt: '{"table": "what a row of this table is, in a sentence"}')
     with contextlib.suppress(QuoteEnds):
-        asked = [prompt for _, prompt in prompts(corpus)]
-        quoting.complete(asked, accept=parse_annotation)
+        prompts_left = [prompt for _, prompt in prompts(corpus)]
+        quoting.complete(prompts_left, accept=parse_annotation)
     return quoting.quote
 
 
@@ -144,8 +146,8 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
             continue
         position = positions[profile.id]
         columns = list(profile.for_prompts)
-        shown = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
-        keys = [key for other in shown if (key := links.best(position, other)) is not None]
+        visible = [other for other, _ in sorted(links.of(position), key=lambda pair: -pair[1])[:_KEYS]]
+        keys = [key for other in visible if (key := links.best(position, other)) is not None]
         unread = {f"{table}.{column}" for table, column in private}
         joins = [f"{key.left} = {key.right}" for key in keys if not unread & {key.left, key.right}]
         read = _examples(profile.id, statements)
@@ -154,12 +156,12 @@ def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:
                 column.name: [
                     column.declared_type or column.family,
                     *filter(None, [_by_person(column)]),
-                    *_shown(column),
+                    *_excerpt(column),
                 ]
                 for column in columns[start : start + COLUMNS]
             }
-            said = {"description": by_person} if (by_person := _by_person(profile)) else {}
-            plain = {"table": profile.id, **said, "columns": shown_columns}
+            remarks = {"description": by_person} if (by_person := _by_person(profile)) else {}
+            plain = {"table": profile.id, **remarks, "columns": shown_columns}
             parts = [fence(json.dumps(plain, ensure_ascii=False), "table")]
             parts += [f"It joins:\n{fence(joins, 'joins')}"] if joins else []
             parts += [f"Statements that read it:\n{fence(read, 'statements')}"] if read else []
@@ -181,7 +183,7 @@ def _examples(table: str, statements: Sequence[Statement]) -> list[str]:
     return lines
 
 
-def parse_annotation(text: str) -> _Said:
+def parse_annotation(text: str) -> _Reply:
     """A model's descriptions of a table and of its columns.
 
     >>> parse_annotation('{"table": "A sale.", "columns": {"AMT": "amount"}}')
@@ -191,8 +193,8 @@ def parse_annotation(text: str) -> _Said:
         AnswerRejected: it has another form.
     """
     try:
-        said = json.loads(parse_block(text))
-        table, columns = said["table"], said.get("columns", {})
+        remarks = json.loads(parse_block(text))
+        table, columns = remarks["table"], remarks.get("columns", {})
         if not isinstance(table, str) or not table.strip():
             raise ValueError('"table" is no sentence')
         if not all(isinstance(one, str) for one in columns.values()):

@@ -240,10 +240,10 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        said = "".join(f"\nmetric: {one}" for one in self.metrics)
-        said += "".join(f"\nassumed: {one}" for one in self.assumptions)
-        said += "".join(f"\ndoubt: {one}" for one in self.doubts)
-        return fitted(f"{self.text}\n{said}\nfrom {self.made_of}\nby {self.query}")
+        remarks = "".join(f"\nmetric: {one}" for one in self.metrics)
+        remarks += "".join(f"\nassumed: {one}" for one in self.assumptions)
+        remarks += "".join(f"\ndoubt: {one}" for one in self.doubts)
+        return fitted(f"{self.text}\n{remarks}\nfrom {self.made_of}\nby {self.query}")
 
     def _repr_html_(self) -> str:
         from tagframe.display import answer_html

@@ -65,18 +65,18 @@ def cell_literals(corpus: Corpus, profile: TableProfile) -> dict[str, CellLitera
 
 def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, CellLiterals]:
     engine = corpus.engine(profile.id)
-    shown = list(profile.for_prompts)
-    if engine is None or not shown:
+    visible = list(profile.for_prompts)
+    if engine is None or not visible:
         return {}
-    first = corpus.read(profile.id, [column.name for column in shown], limit=_ROWS_LOOKED_AT)
-    few = [column.name for column in shown if column.distinct is not None and column.distinct <= FEW_VALUES]
+    first = corpus.read(profile.id, [column.name for column in visible], limit=_ROWS_LOOKED_AT)
+    few = [column.name for column in visible if column.distinct is not None and column.distinct <= FEW_VALUES]
     rows = profile.rows or 0
     whole = first if rows <= len(first) else None
     if whole is None and few and rows <= _ROWS_READ_WHOLE:
         whole = corpus.read(profile.id, few)
     in_place = engine.kind == "sqlite"
     found = {}
-    for column in shown:
+    for column in visible:
         complete = column.name in few and whole is not None
         cells = _cells((whole if complete and whole is not None else first)[column.name], in_place)
         known = _column(cells, complete)
@@ -108,8 +108,8 @@ def _column(cells: Sequence[Any], complete: bool) -> CellLiterals:
     # By type and value: 1 and '1' are two, 1 and 1.0 as well.
     literals = _frequent([_literal(cell) for cell in plain])
     digits = set(types) == {"TEXT"} and all(_NUMBER.fullmatch(cell.strip()) for cell in plain)
-    kept = literals if complete and len(literals) <= FEW_VALUES else literals[:_SAMPLES]
-    return CellLiterals(tuple(types), tuple(kept), complete and len(kept) == len(literals), digits)
+    rest = literals if complete and len(literals) <= FEW_VALUES else literals[:_SAMPLES]
+    return CellLiterals(tuple(types), tuple(rest), complete and len(rest) == len(literals), digits)
 
 
 def _frequent(texts: Sequence[str]) -> list[str]:
@@ -131,9 +131,9 @@ def _literal(cell: Any) -> str:
     if isinstance(cell, bytes):
         return f"a blob of {len(cell)} bytes"
     text = " ".join(str(cell).split()) if len(str(cell)) > _LONGEST else str(cell)
-    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    if not shown.isprintable():
+    visible = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if not visible.isprintable():
         # A cell of NUL would reach the model as nothing, or as an end of the text.
-        codes = {code for code in map(ord, shown) if not chr(code).isprintable()}
+        codes = {code for code in map(ord, visible) if not chr(code).isprintable()}
         return f"a text with {', '.join(f'char({code})' for code in sorted(codes)[:3])}"
-    return "'" + shown.replace("'", "''") + "'"
+    return "'" + visible.replace("'", "''") + "'"

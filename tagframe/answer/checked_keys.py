@@ -36,7 +36,7 @@ _LISTED = 10
 _WORD = 3
 """A shorter cell counts as repeated only where it stands as a word."""
 
-_Said = dict[int, tuple[str, str]]
+_Reply = dict[int, tuple[str, str]]
 """By the number of a pair in its prompt: one of :data:`ANSWERS`, and the reason."""
 
 _FORM = '{"1": {"answer": "yes", "why": "…"}, "2": …}'
@@ -69,9 +69,9 @@ class CheckedKeys(Displayable):
     failed: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        asked = counted(self.yes + self.no + self.unsure, "pair")
-        said = f"a model checked {asked} of columns: {self.yes} yes, {self.no} no, {self.unsure} cannot tell"
-        lines = [said, *(f"  {pair} failed: {why}" for pair, why in self.failed[:_LISTED])]
+        prompts_left = counted(self.yes + self.no + self.unsure, "pair")
+        remarks = f"a model checked {prompts_left} of columns: {self.yes} yes, {self.no} no, {self.unsure} cannot tell"
+        lines = [remarks, *(f"  {pair} failed: {why}" for pair, why in self.failed[:_LISTED])]
         return "\n".join([*lines, *[f"  … {len(self.failed) - _LISTED:,} more failed"] * (len(self.failed) > _LISTED)])
 
 
@@ -85,28 +85,28 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
     Raises:
         ReplayMiss: a store that is replayed lacks answers; all prompts are noted in it.
     """
-    asked = list(prompts(corpus))
-    found: dict[int, Completion[_Said]] = {}
+    prompts_left = list(prompts(corpus))
+    found: dict[int, Completion[_Reply]] = {}
     facts: dict[FactKey, Any] = {}
     failed: dict[str, str] = {}
     try:
         with lm.stream("check keys") as stream:
-            stream.put(Batch([prompt for _, prompt in asked], parse_answers))
+            stream.put(Batch([prompt for _, prompt in prompts_left], parse_answers))
             while arrived := stream.take():
                 found.update(*arrived.values())
     finally:
-        for number, (pairs, _) in enumerate(asked):
+        for number, (pairs, _) in enumerate(prompts_left):
             answer = found.get(number)
-            said = (answer and answer.value) or {}
+            remarks = (answer and answer.value) or {}
             missing = "it was not asked" if answer is None else str(answer.error or "the answer leaves it out")
-            cells = [cell for pair in pairs for column in _columns(corpus, pair) for cell in _shown(column)]
+            cells = [cell for pair in pairs for column in _columns(corpus, pair) for cell in _excerpt(column)]
             for position, pair in enumerate(pairs, start=1):
-                if position not in said:
+                if position not in remarks:
                     failed[f"{pair.left} = {pair.right}"] = missing
                     continue
-                word, why = said[position]
-                seen = any(_shown(column) for column in _columns(corpus, pair))
-                facts.update([checked_fact(_told(pair), word, "" if _repeats(why, cells) else why, cells=seen)])
+                word, why = remarks[position]
+                seen = any(_excerpt(column) for column in _columns(corpus, pair))
+                facts.update([checked_fact(_described(pair), word, "" if _repeats(why, cells) else why, cells=seen)])
         if facts:
             fact_store(corpus).put(facts)
     counts = Counter(value["answer"] for value in facts.values())
@@ -145,18 +145,18 @@ def prompts(corpus: Corpus) -> Iterator[tuple[Sequence[KeyPair], Prompt]]:
     """The doubtful keys that no model has judged, in packs, and a prompt for each pack."""
     keys = possible_keys(corpus)
     known = {pair.sides for pair, _, _ in fact_store(corpus).facts.checked}
-    asked = [key for key in doubtful(keys) if _told(key).sides not in known]
-    asked.sort(key=lambda key: (key.left, key.right))  # pairs of one table share its description
+    prompts_left = [key for key in doubtful(keys) if _described(key).sides not in known]
+    prompts_left.sort(key=lambda key: (key.left, key.right))  # pairs of one table share its description
     around: dict[str, list[str]] = defaultdict(list)
     for key in keys:
         for table in key.tables if key.score > MOST else ():
             around[table].append(f"{key.left} = {key.right}")
-    for start in range(0, len(asked), PAIRS):
-        pack = asked[start : start + PAIRS]
+    for start in range(0, len(prompts_left), PAIRS):
+        pack = prompts_left[start : start + PAIRS]
         tables = sorted({table for key in pack for table in key.tables})
-        told = [json.dumps(_table(corpus, table, around), ensure_ascii=False) for table in tables]
+        described = [json.dumps(_table(corpus, table, around), ensure_ascii=False) for table in tables]
         pairs = [json.dumps(_pair(corpus, n, key), ensure_ascii=False) for n, key in enumerate(pack, start=1)]
-        user = f"{fence(told, 'tables')}\n\n{fence(pairs, 'pairs')}"
+        user = f"{fence(described, 'tables')}\n\n{fence(pairs, 'pairs')}"
         yield pack, Prompt((Message("system", _TASK), Message("user", user)))
 
 
@@ -188,7 +188,7 @@ def _pair(corpus: Corpus, number: int, key: KeyPair) -> dict[str, Any]:
 def _facts(column: ColumnProfile) -> dict[str, Any]:
     plain: dict[str, Any] = {"type": column.declared_type or column.family, "description": column.description}
     if not column.private:
-        plain |= {"distinct": column.distinct, "nulls": column.nulls, "values": _shown(column)}
+        plain |= {"distinct": column.distinct, "nulls": column.nulls, "values": _excerpt(column)}
     return {name: value for name, value in plain.items() if value not in (None, "", [])}
 
 
@@ -197,22 +197,24 @@ def _columns(corpus: Corpus, key: KeyPair) -> list[ColumnProfile]:
     return [*map(left.column, key.left_columns), *map(right.column, key.right_columns)]
 
 
-def _shown(column: ColumnProfile) -> list[str]:
+def _excerpt(column: ColumnProfile) -> list[str]:
     return [sample[:_CHARACTERS] for sample in column.samples[:_SAMPLES]] if not column.private else []
 
 
-def _told(key: KeyPair) -> JoinColumns:
+def _described(key: KeyPair) -> JoinColumns:
     return JoinColumns.of(vars(key))
 
 
 def _repeats(why: str, cells: Sequence[str]) -> bool:
     """Whether a reason repeats a cell, which may be an attack, or be hidden later."""
-    said = why.casefold()
-    shown = {cell.strip().casefold() for cell in cells} - {""}
-    return any(cell in said if len(cell) > _WORD else re.search(rf"\b{re.escape(cell)}\b", said) for cell in shown)
+    remarks = why.casefold()
+    visible = {cell.strip().casefold() for cell in cells} - {""}
+    return any(
+        cell in remarks if len(cell) > _WORD else re.search(rf"\b{re.escape(cell)}\b", remarks) for cell in visible
+    )
 
 
-def parse_answers(text: str) -> _Said:
+def parse_answers(text: str) -> _Reply:
     """A model's answers; pairs without a usable one are left out.
 
     >>> parse_answers('{"1": {"answer": "Yes", "why": "its key"}, "2": {"answer": "maybe"}, "3": "no"}')
@@ -222,10 +224,10 @@ def parse_answers(text: str) -> _Said:
         AnswerRejected: there is none.
     """
     plain, body = parse_json(text, _FORM)
-    found: _Said = {}
+    found: _Reply = {}
     for number, one in plain.items() if isinstance(plain, dict) else ():
-        said, why = (one.get("answer"), one.get("why")) if isinstance(one, dict) else (one, "")
-        word = said.strip().casefold() if isinstance(said, str) else ""
+        remarks, why = (one.get("answer"), one.get("why")) if isinstance(one, dict) else (one, "")
+        word = remarks.strip().casefold() if isinstance(remarks, str) else ""
         if re.fullmatch(r"\d{1,3}", number) and word in ANSWERS:
             found[int(number)] = word, as_description(why)[:_WHY] if isinstance(why, str) else ""
     if not found:

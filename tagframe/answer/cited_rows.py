@@ -64,11 +64,11 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
 
 def _key_columns(profile: TableProfile) -> list[str]:
     """The columns that identify rows of a table: its primary key, or a column without repeated values."""
-    shown = [column.name for column in profile.for_prompts]
-    if profile.primary_key and set(profile.primary_key) <= set(shown):
+    visible = [column.name for column in profile.for_prompts]
+    if profile.primary_key and set(profile.primary_key) <= set(visible):
         return list(profile.primary_key)
     for column in profile.columns:
-        if column.name in shown and column.rows and column.distinct == column.rows:
+        if column.name in visible and column.rows and column.distinct == column.rows:
             return [column.name]
     return []
 
@@ -76,17 +76,17 @@ def _key_columns(profile: TableProfile) -> list[str]:
 def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]] | None:
     """Values of a table's key, each with its row in the result; None if they cannot be read within the limits."""
     by_row = not is_grouped(tree) and tree.args.get("distinct") is None
-    shown = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
+    visible = [exp.alias_(column_of(key, alias), f"key_{position}") for position, key in enumerate(keys)]
     if by_row:
         # The items of SELECT are kept, since ORDER BY may name them.
         block = without(tree)
-        block.set("expressions", [*shown, *block.expressions])
+        block.set("expressions", [*visible, *block.expressions])
     else:
         block = without(tree, *_AFTER_WHERE)
         if (found := _groups(tree, reader)) is not None:
             groups, same = found
             block = block.join(groups, join_type="cross").where(*same)
-        block.set("expressions", shown)
+        block.set("expressions", visible)
         block.set("distinct", exp.Distinct())
     inner = written(block, reader.engine.dialect.name)
     columns = ", ".join(f"key_{position}" for position in range(len(keys)))
@@ -133,14 +133,14 @@ def is_rightly_empty(sql: str, reader: Reader) -> bool:
     tree = parsed(sql, reader.engine.dialect.name)
     tree, is_except = (tree.this, True) if isinstance(tree, exp.Except) else (tree, False)
     where = conjuncts(tree.args.get("where"))
-    kept = where if is_except else [part for part in where if not _is_anti(part, tree)]
-    if len(kept) == len(where) and not is_except:
+    rest = where if is_except else [part for part in where if not _is_anti(part, tree)]
+    if len(rest) == len(where) and not is_except:
         return False
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or is_grouped(tree):
         return False
-    held = [part for part in where if part not in kept]
+    holders = [part for part in where if part not in rest]
     end = time.monotonic() + LEAST_SECONDS
-    return _count(tree, kept, reader, end) not in ("0", "?") and not any(_has_null(part, reader) for part in held)
+    return _count(tree, rest, reader, end) not in ("0", "?") and not any(_has_null(part, reader) for part in holders)
 
 
 def _has_null(part: exp.Expr, reader: Reader) -> bool:
@@ -177,24 +177,24 @@ def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
         seconds: that it took; all counts together take as long, and a second at least.
     """
     tree = parsed(sql, reader.engine.dialect.name)
-    told = "The statement gave no rows, or only NULL."
+    described = "The statement gave no rows, or only NULL."
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
-        return told
+        return described
     where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
     count = partial(_count, tree, reader=reader, end=time.monotonic() + max(seconds, LEAST_SECONDS))
     lines = [f"Its FROM has {count([])} rows."]
     if len(where) > 1:
-        lines += [f"{count([part])} of them where {_shown(part, reader)}." for part in where]
+        lines += [f"{count([part])} of them where {_excerpt(part, reader)}." for part in where]
     if where:
-        kept = next((position for position in range(1, len(where) + 1) if count(where[:position]) == "0"), None)
-        if kept is None:
+        rest = next((position for position in range(1, len(where) + 1) if count(where[:position]) == "0"), None)
+        if rest is None:
             lines.append(f"{count(where)} of them where all conditions hold.")
         else:
-            together = "" if kept == 1 else ", together with the conditions before it"
-            lines.append(f"None is left by {_shown(where[kept - 1], reader)}{together}.")
+            together = "" if rest == 1 else ", together with the conditions before it"
+            lines.append(f"None is left by {_excerpt(where[rest - 1], reader)}{together}.")
     if having:
-        lines.append(f"Its groups are then held to {' AND '.join(_shown(part, reader) for part in having)}.")
-    return f"{told} {' '.join(lines)}"
+        lines.append(f"Its groups are then held to {' AND '.join(_excerpt(part, reader) for part in having)}.")
+    return f"{described} {' '.join(lines)}"
 
 
 def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader, end: float) -> str:
@@ -215,6 +215,6 @@ def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader, end: flo
     return f"{counted['n'].iloc[0]:,}"
 
 
-def _shown(part: exp.Expr, reader: Reader) -> str:
+def _excerpt(part: exp.Expr, reader: Reader) -> str:
     text = written(part, reader.engine.dialect.name)
     return text if len(text) <= 300 else f"{text[:300]}…"

@@ -14,7 +14,7 @@ from tagframe.answer.alternatives import Comparison, Doubt
 from tagframe.answer.generation import is_empty
 from tagframe.answer.guard import Reader
 from tagframe.answer.metrics import defined_twice, is_called_as_data, uses
-from tagframe.answer.other_statements import Asked, alternatives, repeated_rows
+from tagframe.answer.other_statements import Subject, alternatives, repeated_rows
 from tagframe.answer.sql_tree import written
 from tagframe.engines.sql_reader import ReadStatement
 from tagframe.errors import CorpusError
@@ -35,12 +35,12 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None, question: s
         retrieved: the tables that were retrieved for the question, if they were.
         question: that the statement answers.
     """
-    if (asked := _asked(rows, question)) is None:
+    if (subject := _subject_of(rows, question)) is None:
         return ()
-    execution, reader = asked.execution, asked.reader
-    facts = [Doubt("lacking", text) for text in _lacks(asked.statement, retrieved)]
+    execution, reader = subject.execution, subject.reader
+    facts = [Doubt("lacking", text) for text in _lacks(subject.statement, retrieved)]
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
-        facts += asked.comparison.doubts(alternatives(asked))
+        facts += subject.comparison.doubts(alternatives(subject))
     if is_empty(rows) and not execution.is_rightly_empty(rows):
         facts.append(Doubt("empty", f"the statement gives {'only NULL' if len(rows) else 'no rows'}"))
     facts += [
@@ -53,16 +53,16 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None, question: s
 
 def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
     """The doubts about rows that a join repeats and the statement adds up."""
-    asked = _asked(rows, "")
-    return () if asked is None else tuple(asked.comparison.doubts(repeated_rows(asked)))
+    subject = _subject_of(rows, "")
+    return () if subject is None else tuple(subject.comparison.doubts(repeated_rows(subject)))
 
 
-def _asked(rows: pd.DataFrame, question: str) -> Asked | None:
+def _subject_of(rows: pd.DataFrame, question: str) -> Subject | None:
     execution = results.recall(rows, "execution")
     if execution is None or execution.reader is None:
         return None
     comparison = Comparison(rows, execution.reader, execution.seconds)
-    return Asked(execution, rows, question, comparison, execution.reader)
+    return Subject(execution, rows, question, comparison, execution.reader)
 
 
 def _of_metrics(query: Query, reader: Reader) -> Iterator[str]:

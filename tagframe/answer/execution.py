@@ -118,18 +118,18 @@ class ExecSQL:
             SQLFailed: it does not compile, or exceeds its limits.
             RowsFailed: with ``on_error="raise"``, an LM function has values without an answer.
         """
-        asked = query if isinstance(query, Query) and query.tables else Query(str(query), names_of(self.corpus))
-        reader, start = Reader(self.corpus, asked.tables, self.limits), time.monotonic()
-        if has_functions(asked.sql):
-            done = yield from Staged(asked.sql, reader, self.on_error, self.rows_per_call).steps()
+        wanted = query if isinstance(query, Query) and query.tables else Query(str(query), names_of(self.corpus))
+        reader, start = Reader(self.corpus, wanted.tables, self.limits), time.monotonic()
+        if has_functions(wanted.sql):
+            done = yield from Staged(wanted.sql, reader, self.on_error, self.rows_per_call).steps()
         else:
-            done = Done(reader.run(asked.sql), asked.sql, reader)
+            done = Done(reader.run(wanted.sql), wanted.sql, reader)
         seconds = 0.0 if done.reports else time.monotonic() - start
-        tables = tuple(dict.fromkeys(reader.named(asked.sql).values()))
-        execution = Execution(asked, tables, done.sql, done.reader.anew(), done.reports, done.is_text, seconds)
+        tables = tuple(dict.fromkeys(reader.named(wanted.sql).values()))
+        execution = Execution(wanted, tables, done.sql, done.reader.anew(), done.reports, done.is_text, seconds)
         results.remember(done.rows, execution=execution)
-        if said := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
-            results.remember(done.rows, descriptions=said)
+        if remarks := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
+            results.remember(done.rows, descriptions=remarks)
         return done.rows
 
     def judged(self, query: Any, rows: pd.DataFrame, question: str) -> tuple[tuple[Doubt, ...], float | None]:
@@ -142,14 +142,14 @@ class ExecSQL:
             rows: its result, or no rows if it has no statement.
             question: that they answer.
         """
-        execution, shown = results.recall(rows, "execution"), getattr(query, "retrieved", None)
+        execution, visible = results.recall(rows, "execution"), getattr(query, "retrieved", None)
         if execution is None or execution.reader is None:
             return tuple(lacks_of(query)), None
-        if shown is None and (shown := getattr(query, "ranked", None)) is None:
+        if visible is None and (visible := getattr(query, "ranked", None)) is None:
             ids = {*getattr(query, "tables", {}).values()} & {*self.corpus.ids}
-            shown = ranked(question, self.corpus.subset(sorted(ids)) if ids else self.corpus)
-        doubts = (*lacks_of(query), *doubts_of(rows, shown, question))
-        return doubts, None if shown is None else confidence_in(execution.tables, shown)
+            visible = ranked(question, self.corpus.subset(sorted(ids)) if ids else self.corpus)
+        doubts = (*lacks_of(query), *doubts_of(rows, visible, question))
+        return doubts, None if visible is None else confidence_in(execution.tables, visible)
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """The conditions of the statement that leave no rows, in words for the model that wrote it; "" if it is right
@@ -164,10 +164,10 @@ class ExecSQL:
 
 def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
     """Descriptions for the columns of a result, if all source columns of that name have the same one."""
-    said: dict[str, set[str]] = defaultdict(set)
+    remarks: dict[str, set[str]] = defaultdict(set)
     for column in (column for table in tables for column in table.for_prompts):
-        said[column.name.casefold()].add(column.description)
-    found = {name: said.get(name.casefold(), set()) for name in map(str, rows.columns)}
+        remarks[column.name.casefold()].add(column.description)
+    found = {name: remarks.get(name.casefold(), set()) for name in map(str, rows.columns)}
     return {name: text for name, texts in found.items() if len(texts) == 1 for text in texts if text}
 
 

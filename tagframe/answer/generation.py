@@ -48,13 +48,13 @@ _NOTES_REQUEST = "Collect from the rows what answers this question, with every n
 def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
     """``gen``'s prompt: the question, as many rows as fit, the number of those that do not, and what ``syn`` said."""
     lines = _lines(rows)
-    shown = _fitting(lines)
-    count = f"Rows: {len(lines)}" if shown == len(lines) else f"Rows: the first {shown} of {len(lines)}"
-    said = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
-    said += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
-    said += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
+    count_shown = _fitting(lines)
+    count = f"Rows: {len(lines)}" if count_shown == len(lines) else f"Rows: the first {count_shown} of {len(lines)}"
+    remarks = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
+    remarks += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
+    remarks += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
     columns = f"Columns: {encode(prompt_names(rows, range(rows.shape[1])))}"
-    text = f"{fence([columns, *lines[:shown]], 'rows')}\n\n{count}.{said}\n\nQuestion: {question}"
+    text = f"{fence([columns, *lines[:count_shown]], 'rows')}\n\n{count}.{remarks}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
 
 
@@ -64,10 +64,10 @@ def _lines(rows: pd.DataFrame) -> list[str]:
     read = [
         json.loads(line or "{}") for line in encode_rows(rows, range(rows.shape[1]), names, blanks=True, any_type=True)
     ]
-    return [encode([_shown(row.get(name)) for name in names]) for row in read]
+    return [encode([_excerpt(row.get(name)) for name in names]) for row in read]
 
 
-def _shown(cell: Any) -> Any:
+def _excerpt(cell: Any) -> Any:
     """A cell without NUL characters, and without the noise of computed fractions: 4519.68 for 4519.679999999999."""
     if isinstance(cell, str):
         return cell.replace("\0", "")
@@ -75,11 +75,11 @@ def _shown(cell: Any) -> Any:
 
 
 def _fitting(lines: Sequence[str]) -> int:
-    shown, size = 0, 0
-    while shown < len(lines) and (size + len(lines[shown]) <= GEN_CHARACTERS or shown == 0):
-        size += len(lines[shown])
-        shown += 1
-    return shown
+    count_shown, size = 0, 0
+    while count_shown < len(lines) and (size + len(lines[count_shown]) <= GEN_CHARACTERS or count_shown == 0):
+        size += len(lines[count_shown])
+        count_shown += 1
+    return count_shown
 
 
 def parse_generated(text: str) -> Generated:
@@ -93,21 +93,21 @@ def parse_generated(text: str) -> Generated:
     """
     body = parse_block(text)
     try:
-        said = json.loads(body, parse_constant=_no_number)
+        remarks = json.loads(body, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise AnswerRejected(
             f'expected one JSON object {{"text": …, "values": […]}}, got {text[:120]!r} ({error})'
         ) from error
-    if not isinstance(said, dict) or set(said) != {"text", "values"}:
+    if not isinstance(remarks, dict) or set(remarks) != {"text", "values"}:
         raise AnswerRejected(f'expected an object with the keys "text" and "values", got {body[:120]!r}')
-    if not isinstance(said["text"], str) or not isinstance(said["values"], list):
+    if not isinstance(remarks["text"], str) or not isinstance(remarks["values"], list):
         raise AnswerRejected(f'"text" is a string and "values" is a list, got {body[:120]!r}')
-    for value in said["values"]:
+    for value in remarks["values"]:
         if value is not None and not isinstance(value, str | int | float | bool):
             raise AnswerRejected(f'"values" holds strings, numbers, true, false and null only, got {value!r:.120}')
-    if not said["text"].strip() and not said["values"]:
+    if not remarks["text"].strip() and not remarks["values"]:
         raise AnswerRejected('"text" is empty, and there are no values')
-    return Generated(said["text"].strip() or ", ".join(map(str, said["values"])), tuple(said["values"]))
+    return Generated(remarks["text"].strip() or ", ".join(map(str, remarks["values"])), tuple(remarks["values"]))
 
 
 def _no_number(word: str) -> Any:

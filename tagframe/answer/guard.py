@@ -106,11 +106,11 @@ def _check_statement(
             raise UnsafeSQL(f"a table-valued function may not run: {table.sql()!r}")
         is_known = entry is not None or dialect.fold(table.name) in known
         if not is_known or table.args.get("db") or table.args.get("catalog"):
-            shown = ".".join(part.name for part in table.parts)
+            visible = ".".join(part.name for part in table.parts)
             if len(table.parts) == 1 and (shared := [one for one in tables if one.endswith(f".{table.name}")]):
-                raise UnsafeSQL(f"{shown!r} is in several databases: write {' or '.join(map(repr, shared[:9]))}")
+                raise UnsafeSQL(f"{visible!r} is in several databases: write {' or '.join(map(repr, shared[:9]))}")
             bare = " (tables are named here without a schema)" if len(table.parts) > 1 else ""
-            raise UnsafeSQL(f"no table {shown!r}{bare} in {did_you_mean(table.name, tables)}")
+            raise UnsafeSQL(f"no table {visible!r}{bare} in {did_you_mean(table.name, tables)}")
 
 
 def _words_in(sql: str) -> frozenset[str] | None:
@@ -267,14 +267,14 @@ class Reader:
                 columns = tuple(column.name for column in profile.for_prompts)
                 own[name] = Readable(self.corpus.source_table(id), columns)
                 continue
-            shown = [column.name for column in profile.for_prompts]
+            visible = [column.name for column in profile.for_prompts]
             if words is not None:  # one at least: the rows are counted
-                shown = [column for column in shown if column.casefold() in words] or shown[:1]
-            copy = next((one for (of, *has), one in self._copies.items() if of == id and {*shown} <= {*has}), None)
+                visible = [column for column in visible if column.casefold() in words] or visible[:1]
+            copy = next((one for (of, *has), one in self._copies.items() if of == id and {*visible} <= {*has}), None)
             if copy is None:
-                copy = self._copy(id, profile, shown, limit=1 if explain else None)
+                copy = self._copy(id, profile, visible, limit=1 if explain else None)
                 if not explain:
-                    self._copies[id, *shown] = copy
+                    self._copies[id, *visible] = copy
             others[name] = copy
         try:
             with logs.statement("answer", checked, engine.dialect.name):
@@ -284,7 +284,7 @@ class Reader:
                 self._checked(sql, limits, explain=True, whole=True)
             raise
 
-    def _copy(self, id: str, profile: TableProfile, shown: Sequence[str], limit: int | None) -> pa.Table:
+    def _copy(self, id: str, profile: TableProfile, visible: Sequence[str], limit: int | None) -> pa.Table:
         engine = self.corpus.engine(id)
         is_large = engine is not None and engine.picks_rows and (profile.rows or 0) > MOST_COPIED
         if is_large and limit is None:
@@ -294,5 +294,5 @@ class Reader:
                 f"{MOST_COPIED:,} are copied: read only the rows that you need (found.merge(where=…, columns=…)), and "
                 "ask over that frame"
             )
-        rows = self.corpus.read(id, shown, limit=limit)
+        rows = self.corpus.read(id, visible, limit=limit)
         return self.engine.dialect.brought(rows)

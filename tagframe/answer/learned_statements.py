@@ -15,7 +15,7 @@ from tagframe.embed import encoded, get_embedder
 from tagframe.learning.reading import Names, read_statement, with_names
 from tagframe.operators.cells import one_line
 
-SHOWN = 3
+MOST_EXAMPLES = 3
 """The most examples that are shown."""
 
 NEAR = 0.5
@@ -33,11 +33,11 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
         tables: that are shown: name in SQL → table id.
         dialect: of the statement to be written.
     """
-    private, shown = private_of(corpus), {*tables.values()}
+    private, visible = private_of(corpus), {*tables.values()}
     usable = [
         one
         for one in statements_of(corpus)
-        if one.question and one.text and shown.issuperset(one.tables) and not one.reads(private)
+        if one.question and one.text and visible.issuperset(one.tables) and not one.reads(private)
     ]
     embedder = get_embedder() if usable else None
     if embedder is None:
@@ -46,7 +46,7 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
     near = vectors[rows] @ encoded(embedder, [request], "query")[0]
     names, called, lines = Names(corpus), {id: name for name, id in tables.items()}, dict[str, str]()
     for position in np.argsort(-near, kind="stable").tolist():
-        if near[position] < NEAR or len(lines) == SHOWN:
+        if near[position] < NEAR or len(lines) == MOST_EXAMPLES:
             break
         one = usable[position]
         sql = with_names(one.text, one.tables, names, called, dialect)
@@ -57,12 +57,12 @@ def examples_for(request: str, corpus: Corpus, tables: Mapping[str, str], dialec
 
 def answered(request: str, corpus: Corpus) -> Query | None:
     """The statement that a person confirmed for exactly this question; None if there is none."""
-    said = [
+    remarks = [
         one
         for one in statements_of(corpus)
         if one.by == "user" and one.text and spoken(one.question) == spoken(request)
     ]
-    return Query(said[-1].text, names_in_sql(map(corpus.profile, said[-1].tables))) if said else None
+    return Query(remarks[-1].text, names_in_sql(map(corpus.profile, remarks[-1].tables))) if remarks else None
 
 
 def right_statement(question: str, sql: str, corpus: Corpus, dialect: str) -> Statement:

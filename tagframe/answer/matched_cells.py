@@ -49,14 +49,14 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
             continue
         if words.casefold().rstrip("s") == reader.corpus.profile(id).name.casefold().rstrip("s"):
             continue  # the table itself is meant
-        held = _holding(words, names[id], id, first, reader)
-        exact = [column for column, literal in held.items() if literal == _literal(words)]
+        holders = _holding(words, names[id], id, first, reader)
+        exact = [column for column, literal in holders.items() if literal == _literal(words)]
         by_literal: dict[str, list[str]] = {}
-        for column in exact or held:
-            by_literal.setdefault(held[column], []).append(column)
+        for column in exact or holders:
+            by_literal.setdefault(holders[column], []).append(column)
         for literal, columns in by_literal.items():
-            told = [f"{sql_name(names[id], dialect)}.{sql_name(column, dialect)}" for column in columns]
-            lines.append(f"{' and '.join(told)} {'has' if len(told) == 1 else 'have'} {literal}")
+            described = [f"{sql_name(names[id], dialect)}.{sql_name(column, dialect)}" for column in columns]
+            lines.append(f"{' and '.join(described)} {'has' if len(described) == 1 else 'have'} {literal}")
     return list(dict.fromkeys(lines))[:_MOST]
 
 
@@ -67,9 +67,9 @@ def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, st
             if hit.id in query.tables.values() and (hit.probability is None or hit.probability >= NAMES_ALONE):
                 yield from ((hit.id, column, words) for column, words in hit.cells)
         return
-    held = {} if query.ranked is None else {hit.id: hit.cells for hit in query.ranked.tables}
-    if held.keys() >= {*query.tables.values()}:
-        yield from ((id, column, words) for id in query.tables.values() for column, words in held[id])
+    holders = {} if query.ranked is None else {hit.id: hit.cells for hit in query.ranked.tables}
+    if holders.keys() >= {*query.tables.values()}:
+        yield from ((id, column, words) for id in query.tables.values() for column, words in holders[id])
         return
     profiles = [corpus.profile(id) for id in query.tables.values()]
     hits = ValueIndex(profiles).hits(Question.of(request))
@@ -87,9 +87,9 @@ def _holding(words: str, name: str, id: str, first: str, reader: Reader) -> dict
         first: a column that is known to hold them.
         reader: of the tables.
     """
-    corpus, meant = reader.corpus, canonical(words)[0] or ""
-    profile, key = corpus.profile(id), hash_texts([meant])
-    stored, held, unknown = cell_literals(corpus, profile), dict[str, str](), list[str]()
+    corpus, target = reader.corpus, canonical(words)[0] or ""
+    profile, key = corpus.profile(id), hash_texts([target])
+    stored, holders, unknown = cell_literals(corpus, profile), dict[str, str](), list[str]()
     for column in profile.columns:
         sketch = column.sketch
         if column.private or (column.name != first and (column.family != "text" or sketch is None)):
@@ -100,14 +100,14 @@ def _holding(words: str, name: str, id: str, first: str, reader: Reader) -> dict
         months = sum(value.strip("'").casefold() in _MONTHS for value in known.values)
         if words.casefold() in _MONTHS and months * 2 < len(known.values):
             continue
-        same = [value for value in known.values if canonical(value.strip("'").replace("''", "'"))[0] == meant]
+        same = [value for value in known.values if canonical(value.strip("'").replace("''", "'"))[0] == target]
         if same:
-            held[column.name] = min(same, key=lambda value: value != _literal(words))
+            holders[column.name] = min(same, key=lambda value: value != _literal(words))
         elif not known.complete or column.name == first:
             unknown.append(column.name)
     spelled = _looked_up(words, name, profile, [one for one in unknown if profile.column(one).family == "text"], reader)
     plain = {column: _literal(words) for column in unknown if column == first and column not in spelled}
-    found = {**held, **spelled, **plain}
+    found = {**holders, **spelled, **plain}
     return {column.name: found[column.name] for column in profile.columns if column.name in found}
 
 

@@ -41,7 +41,7 @@ def metrics_named(question: str, corpus: Corpus) -> tuple[Metric, ...]:
     metrics = metrics_of(corpus)
     if not metrics:
         return ()
-    asked = [stem(piece) for word in words_in(question) for piece in identifier_words(word.text)]
+    queried = [stem(piece) for word in words_in(question) for piece in identifier_words(word.text)]
     spans: list[tuple[int, int, Metric]] = []
     for metric in metrics:
         for name in (metric.name, *metric.synonyms):
@@ -49,8 +49,8 @@ def metrics_named(question: str, corpus: Corpus) -> tuple[Metric, ...]:
             size = len(words)
             spans += [
                 (at, at + size, metric)
-                for at in range(len(asked) - size + 1)
-                if size and asked[at : at + size] == words
+                for at in range(len(queried) - size + 1)
+                if size and queried[at : at + size] == words
             ]
     whole = [
         (start, metric)
@@ -74,12 +74,12 @@ def defined_twice(metrics: Sequence[Metric]) -> list[str]:
     for metric in metrics:
         for name in {_spoken(name) for name in (metric.name, *metric.synonyms)}:
             named.setdefault(name, []).append(metric)
-    said = {
+    remarks = {
         f"the metric {name!r} is defined {len(several)} times: {'; '.join(map(str, several))}": None
         for name, several in named.items()
         if len({metric.definition for metric in several}) > 1
     }
-    return list(said)
+    return list(remarks)
 
 
 def _spoken(name: str) -> str:
@@ -121,8 +121,8 @@ def metric_lines(metrics: Iterable[Metric], tables: Mapping[str, str], dialect: 
         if expression is None and metric.dialect not in SQL:
             expression = f"{metric.expression} (in {metric.dialect})"
         if expression is not None:
-            said = "; ".join(filter(None, [metric.description, f"of {metric.model}"]))
-            lines.append(one_line(f"{metric.name} = {expression}  -- {said}"))
+            remarks = "; ".join(filter(None, [metric.description, f"of {metric.model}"]))
+            lines.append(one_line(f"{metric.name} = {expression}  -- {remarks}"))
     return lines
 
 

@@ -142,7 +142,7 @@ class NearestRows:
     rows: int | None = None
     cache: str | Path | None = CACHE
     _indexed: IndexedRows | None = field(default=None, repr=False)
-    _shown: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _excerpt: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def __call__(self, request: str) -> pd.DataFrame:
         """The rows; the thread waits for them."""
@@ -177,29 +177,29 @@ class NearestRows:
         """
         # Columns that were hidden since must not be in texts for a model.
         profiles = map(self.corpus.profile, self.tables)
-        shown = {one.id: [column.name for column in one.for_prompts] for one in profiles}
-        if self._indexed is None or self._shown != shown:
+        visible = {one.id: [column.name for column in one.for_prompts] for one in profiles}
+        if self._indexed is None or self._excerpt != visible:
             import faiss
 
             embedder = self._embedder()
             index, texts, copies, left_out = faiss.IndexFlatIP(embedder.dimension), [], [], 0
             for table in self.tables:
                 # None of nothing but nulls.
-                listed = list(filter(None, row_texts(self.corpus.read(table, shown[table]))))
-                kept = _spaced(listed, self.rows)
-                left_out += len(listed) - len(kept)
-                if kept:
+                listed = list(filter(None, row_texts(self.corpus.read(table, visible[table]))))
+                rest = _spaced(listed, self.rows)
+                left_out += len(listed) - len(rest)
+                if rest:
                     engine = self.corpus.engine(table)
                     source = None if engine is None else engine.path
                     catalogue = catalogue_of_rows(source, self.corpus.source_table(table), self.cache)
-                    whole = len(kept) == len(listed)
-                    vectors, position = vectors_of_rows(kept, embedder, catalogue, table, whole=whole)
+                    whole = len(rest) == len(listed)
+                    vectors, position = vectors_of_rows(rest, embedder, catalogue, table, whole=whole)
                     index.add(vectors)
-                    texts += [(table, text) for text in dict.fromkeys(kept)]
+                    texts += [(table, text) for text in dict.fromkeys(rest)]
                     copies += np.bincount(position, minlength=len(vectors)).tolist()
             if not texts:
                 raise EmptyCorpus(f"there are no rows to search in {', '.join(self.tables) or 'no tables'}")
-            self._indexed, self._shown = IndexedRows(index, texts, copies, left_out), shown
+            self._indexed, self._excerpt = IndexedRows(index, texts, copies, left_out), visible
         return self._indexed
 
     def __getstate__(self) -> dict[str, Any]:
@@ -226,11 +226,11 @@ def _scored(request: str, rows: Sequence[str]) -> Step[list[float]]:
 
 
 def _parse_score(text: str) -> float:
-    said = without_reasoning(text).strip().rstrip(".")
+    remarks = without_reasoning(text).strip().rstrip(".")
     with suppress(ValueError):
-        if 0 <= (score := float(said)) <= 1:
+        if 0 <= (score := float(remarks)) <= 1:
             return score
-    raise AnswerRejected(f"expected a number from 0 to 1, got {said[:80]!r}")
+    raise AnswerRejected(f"expected a number from 0 to 1, got {remarks[:80]!r}")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ _NONE = frozenset({"zero", "0", "none", "no", "not", "without", "even", "includ"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Subject:
     """An answer's statement, and what is known of it.
 
     Attributes:
@@ -112,46 +112,46 @@ class Asked:
         return self.reader.corpus.profile(id)
 
 
-def alternatives(asked: Asked) -> Found:
+def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (repeated_rows, written_readings, matches, columns, databases, joins, values, nulls, totals, limits):
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
-            yield from kind(asked)
+            yield from kind(subject)
 
 
 # --- rows that are counted twice --------------------------------------------------------------------------------------
 
 
-def repeated_rows(asked: Asked) -> Found:
+def repeated_rows(subject: Subject) -> Found:
     """Joins by a part of a key; and rows of a table that a join repeats, each counted once."""
-    statement = asked.statement
+    statement = subject.statement
     if statement is None:
         return
-    sql = with_views(asked.execution.sql, statement, asked.reader)
-    statement = asked.reader.read(sql) or statement
+    sql = with_views(subject.execution.sql, statement, subject.reader)
+    statement = subject.reader.read(sql) or statement
     adding = adding_blocks(statement)
     for position, block in enumerate(blocks(statement)):
-        if len(statement.sources(block)) > 1 and (new := asked.reader.read(sql)):
-            whole = Block(new, blocks(new)[position], asked.reader).join_whole(asked.keys)
+        if len(statement.sources(block)) > 1 and (new := subject.reader.read(sql)):
+            whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
             if whole:
                 words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Alternative("key", words, sql_of(new, asked.reader))
+                yield Alternative("key", words, sql_of(new, subject.reader))
                 return
-        for branch in ["", *Block(statement, block, asked.reader).branches()] if position in adding else []:
-            if (new := asked.reader.read(sql)) is None:
+        for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
+            if (new := subject.reader.read(sql)) is None:
                 return
-            tables = Block(new, blocks(new)[position], asked.reader).count_once(branch)
+            tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
-                yield Alternative("repeated", words, sql_of(new, asked.reader))
+                yield Alternative("repeated", words, sql_of(new, subject.reader))
 
 
 # --- what the model wrote ---------------------------------------------------------------------------------------------
 
 
-def written_readings(asked: Asked) -> Found:
+def written_readings(subject: Subject) -> Found:
     """The other readings that ``syn`` has written statements for."""
-    for words, sql in asked.execution.query.others:
+    for words, sql in subject.execution.query.others:
         if has_functions(sql):  # it would have to be paid for
             yield Doubt(
                 "reading", f"it can be read otherwise, {words}; that statement asks a model, and was not run", sql
@@ -163,26 +163,26 @@ def written_readings(asked: Asked) -> Found:
 # --- rows without a match ---------------------------------------------------------------------------------------------
 
 
-def matches(asked: Asked) -> Found:
+def matches(subject: Subject) -> Found:
     """Rows without a match that a join drops where all are wanted, or keeps where none are spoken of."""
-    tree = asked.select
+    tree = subject.select
     if tree is None or _is_cut(tree):
         return
     joins = tree.args.get("joins") or []
     inner = [position for position, join in enumerate(joins) if _is_inner(join)]
-    if inner and (not asked.question or asked.words & _ALL):
-        yield from _with_unmatched(asked, tree, inner)
+    if inner and (not subject.question or subject.words & _ALL):
+        yield from _with_unmatched(subject, tree, inner)
     left = [join for join in joins if join.side == "LEFT" and join.args.get("on") is not None]
     is_tested = any(isinstance(node.parent, exp.Is) for node in own_nodes(tree) if isinstance(node, exp.Null))
-    if left and not is_tested and asked.question and not asked.words & _NONE:
+    if left and not is_tested and subject.question and not subject.words & _NONE:
         other = tree.copy()
         for join in other.args["joins"]:
             join.set("side", None if join.side == "LEFT" else join.side)
         words = f"rows of {tree.args['from_'].this.name} without a match are there; without them, "
-        yield Alternative("match", words, asked.sql(other))
+        yield Alternative("match", words, subject.sql(other))
 
 
-def _with_unmatched(asked: Asked, tree: exp.Select, inner: Sequence[int]) -> Found:
+def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) -> Found:
     """The first table's rows without a match, and those of the table of GROUP BY where that is the last one."""
     last = tree.args["joins"][-1].this
     ways = [("LEFT", inner, tree.args["from_"].this)]
@@ -191,8 +191,8 @@ def _with_unmatched(asked: Asked, tree: exp.Select, inner: Sequence[int]) -> Fou
     if by == {last.alias_or_name} and inner[-1] == len(tree.args["joins"]) - 1:
         ways.append(("RIGHT", inner[-1:], last))
     used = {node.table for node in own_nodes(without(tree, "joins")) if isinstance(node, exp.Column)}
-    for side, positions, kept in ways:
-        if used and used <= {kept.alias_or_name} and not _star_counts(tree):
+    for side, positions, rest in ways:
+        if used and used <= {rest.alias_or_name} and not _star_counts(tree):
             continue  # the join is there for the match alone
         other = tree.copy()
         for position in positions:
@@ -200,11 +200,11 @@ def _with_unmatched(asked: Asked, tree: exp.Select, inner: Sequence[int]) -> Fou
             other.args["joins"][position].set("side", side)
         on = tree.args["joins"][positions[-1]].args.get("on")
         matched = (
-            [] if on is None else [one for one in on.find_all(exp.Column) if one.table not in ("", kept.alias_or_name)]
+            [] if on is None else [one for one in on.find_all(exp.Column) if one.table not in ("", rest.alias_or_name)]
         )
         for node in _star_counts(other) if matched else []:
             node.set("expressions", [matched[0].copy()])
-        yield Alternative("match", f"rows of {kept.name} without a match are left out; with them, ", asked.sql(other))
+        yield Alternative("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
 
 
 def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
@@ -226,26 +226,26 @@ def _is_inner(join: exp.Join) -> bool:
 # --- other columns, tables, databases, keys ---------------------------------------------------------------------------
 
 
-def columns(asked: Asked) -> Found:
+def columns(subject: Subject) -> Found:
     """Columns that another table with the same key has, too, with other values."""
-    statement = asked.statement
+    statement = subject.statement
     if statement is None:
         return
-    names = {id: name for name, id in asked.reader.tables.items()}
-    used = {*asked.execution.tables}
-    homes = {asked.profile(id).database for id in used}
-    others = [asked.profile(id) for id in names if id not in used and asked.profile(id).database in homes]
+    names = {id: name for name, id in subject.reader.tables.items()}
+    used = {*subject.execution.tables}
+    homes = {subject.profile(id).database for id in used}
+    others = [subject.profile(id) for id in names if id not in used and subject.profile(id).database in homes]
     for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
         for other in others:
-            key = _shared_key(asked.profile(table), other, column)
+            key = _shared_key(subject.profile(table), other, column)
             if (
                 key
-                and _are_linked(asked, table, other.id, key[0])
-                and (new := asked.read())
+                and _are_linked(subject, table, other.id, key[0])
+                and (new := subject.read())
                 and _takes_from(new, table, column, names[other.id], *key)
             ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Alternative("column", words, sql_of(new, asked.reader))
+                yield Alternative("column", words, sql_of(new, subject.reader))
 
 
 def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
@@ -261,9 +261,9 @@ def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[
     return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
 
 
-def _are_linked(asked: Asked, table: str, other: str, key: str) -> bool:
+def _are_linked(subject: Subject, table: str, other: str, key: str) -> bool:
     """Whether two tables probably join on this column, so that a row of one is about the same thing as its match."""
-    ids, corpus = sorted([table, other]), asked.reader.corpus
+    ids, corpus = sorted([table, other]), subject.reader.corpus
     keys = keys_between(corpus, ids, tables_around(corpus, ids)).keys
     return any(one.score >= ACCEPTED and len(one.tables) == 2 and one.columns_of(table) == (key,) for one in keys)
 
@@ -290,47 +290,51 @@ def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: s
     return True
 
 
-def databases(asked: Asked) -> Found:
+def databases(subject: Subject) -> Found:
     """The same tables of another database."""
-    statement = asked.statement
+    statement = subject.statement
     if statement is None:
         return
-    used, names = {*asked.execution.tables}, {id: name for name, id in asked.reader.tables.items()}
+    used, names = {*subject.execution.tables}, {id: name for name, id in subject.reader.tables.items()}
     read = {one[:2] for one in statement.read_columns()}
-    homes = {asked.profile(id).database for id in used}
-    for database in sorted({asked.profile(id).database for id in names} - homes) if len(homes) == 1 else []:
-        twins = {id: twin for id in used if (twin := f"{database}.{asked.profile(id).name}") in names}
-        has = {(id, column.name) for id, twin in twins.items() for column in asked.profile(twin).for_prompts}
-        if len(twins) < len(used) or not read <= has or not (new := asked.read()):
+    homes = {subject.profile(id).database for id in used}
+    for database in sorted({subject.profile(id).database for id in names} - homes) if len(homes) == 1 else []:
+        twins = {id: twin for id in used if (twin := f"{database}.{subject.profile(id).name}") in names}
+        has = {(id, column.name) for id, twin in twins.items() for column in subject.profile(twin).for_prompts}
+        if len(twins) < len(used) or not read <= has or not (new := subject.read()):
             continue
         for use in new.tables:
-            if use.entry is None and (id := asked.reader.tables.get(use.node.name)) in twins:
+            if use.entry is None and (id := subject.reader.tables.get(use.node.name)) in twins:
                 is_alone = not use.node.alias
                 if is_alone:
                     use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
                 use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
-        yield Alternative("database", f"{database} has these tables, too; there, ", sql_of(new, asked.reader))
+        yield Alternative("database", f"{database} has these tables, too; there, ", sql_of(new, subject.reader))
 
 
-def joins(asked: Asked) -> Found:
+def joins(subject: Subject) -> Found:
     """Other keys between two tables: a likelier one, or one as likely that the question does not exclude."""
-    statement = asked.statement
+    statement = subject.statement
     for left, right in () if statement is None else statement.joined_columns():
         if left.table == right.table:
             continue
-        between = [key for key in asked.keys if key.tables == {left.table, right.table} and len(key.left_columns) == 1]
+        between = [
+            key for key in subject.keys if key.tables == {left.table, right.table} and len(key.left_columns) == 1
+        ]
         chance = max((key.score for key in between if _is_of(key, left, right)), default=0.0)
         rivals = [key for key in between if not _is_of(key, left, right) and not key.signs]
         best = max(rivals, key=lambda key: key.score, default=None)
         is_faint = best is not None and chance < LEAST_KEY and best.score >= ACCEPTED
-        if best is not None and (is_faint or _is_role(asked, best, chance, left, right)):
-            new = asked.read()
+        if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
+            new = subject.read()
             if new is not None and _rejoined(new, left, right, best):
                 words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key"
                 yield Alternative(
-                    "join", f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ", sql_of(new, asked.reader)
+                    "join",
+                    f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ",
+                    sql_of(new, subject.reader),
                 )
-        elif chance < LEAST_KEY and best is None and not _are_connected(asked, left, right):
+        elif chance < LEAST_KEY and best is None and not _are_connected(subject, left, right):
             yield Doubt(
                 "join", f"low-confidence key {left.table}.{left.column} = {right.table}.{right.column} ({chance:.0%})"
             )
@@ -340,16 +344,16 @@ def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
     return {(key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])} == {left[:2], right[:2]}
 
 
-def _is_role(asked: Asked, key: KeyPair, chance: float, left: SourceColumn, right: SourceColumn) -> bool:
+def _is_role(subject: Subject, key: KeyPair, chance: float, left: SourceColumn, right: SourceColumn) -> bool:
     """Whether a key is as likely as the one that joins, to the same column, and the question names neither."""
-    if not asked.question or key.score < ACCEPTED or abs(key.score - chance) > CLOSE:
+    if not subject.question or key.score < ACCEPTED or abs(key.score - chance) > CLOSE:
         return False
     ends = {left[:2], right[:2]}
     if (key.right_table, key.right_columns[0]) not in ends:
         return False
     own = next(column for table, column in ends if (table, column) != (key.right_table, key.right_columns[0]))
     mine, theirs = ({stem(word) for word in identifier_words(name)} for name in (own, key.left_columns[0]))
-    return not any(_may_stand_for(word, token) for token in mine ^ theirs for word in asked.words)
+    return not any(_may_stand_for(word, token) for token in mine ^ theirs for word in subject.words)
 
 
 def _may_stand_for(word: str, token: str) -> bool:
@@ -370,17 +374,17 @@ def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: 
     return False
 
 
-def _are_connected(asked: Asked, left: SourceColumn, right: SourceColumn) -> bool:
+def _are_connected(subject: Subject, left: SourceColumn, right: SourceColumn) -> bool:
     """Whether two columns refer to one and the same column, so that they may be equal."""
     ends = [
         {
             (key.right_table, key.right_columns[0])
-            for key in asked.keys
+            for key in subject.keys
             if (key.left_table, key.left_columns[0]) == one[:2] and key.score >= LEAST_KEY
         }
         for one in (left, right)
     ]
-    whole = [key for key in asked.keys if key.tables == {left.table, right.table} and len(key.left_columns) > 1]
+    whole = [key for key in subject.keys if key.tables == {left.table, right.table} and len(key.left_columns) > 1]
     in_part = any(
         (left.column in key.columns_of(left.table)) and (right.column in key.columns_of(right.table)) for key in whole
     )
@@ -390,22 +394,22 @@ def _are_connected(asked: Asked, left: SourceColumn, right: SourceColumn) -> boo
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def values(asked: Asked) -> Found:
+def values(subject: Subject) -> Found:
     """Texts that a column is compared with and that no cell has: the nearest cell instead."""
-    compared = [] if asked.statement is None else asked.statement.compared_columns()
-    names = {id: name for name, id in asked.reader.tables.items()}
+    compared = [] if subject.statement is None else subject.statement.compared_columns()
+    names = {id: name for name, id in subject.reader.tables.items()}
     for column, test in compared[:_MOST_TESTS]:
         name = names.get(column.table)
-        if name is None or (is_there := _has_rows(asked, name, test)) is None:
+        if name is None or (is_there := _has_rows(subject, name, test)) is None:
             return  # the table is too large to look, or gone
         if is_there:
             continue
         facts = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
-        near = _nearest(asked, column, name, test.texts[0]) if len(test.texts) == 1 else None
-        other = None if near is None else _with_text(asked, test, near)
-        if other is None or (more := asked.comparison.run(other)) is None:
+        near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
+        other = None if near is None else _with_text(subject, test, near)
+        if other is None or (more := subject.comparison.run(other)) is None:
             yield Doubt("value", facts)
-        elif not same_rows(asked.rows, more):
+        elif not same_rows(subject.rows, more):
             yield Doubt("value", f"{facts}; the nearest is {near!r}: with it, {_result(more)}", other, more)
 
 
@@ -413,10 +417,10 @@ def _result(rows: pd.DataFrame) -> str:
     return f"it would be {plain_rows(rows)[0][0]}" if rows.size == 1 else f"there would be {counted(len(rows), 'row')}"
 
 
-def _has_rows(asked: Asked, name: str, test: TextTest) -> bool | None:
+def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
     one = exp.alias_(exp.Literal.number(1), "one")
     select = exp.Select(expressions=[one]).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
-    rows = asked.comparison.run(asked.sql(select.where(_alone(test.test)).limit(1)))
+    rows = subject.comparison.run(subject.sql(select.where(_alone(test.test)).limit(1)))
     return None if rows is None else len(rows) > 0
 
 
@@ -430,15 +434,15 @@ def _alone(test: exp.Expr) -> exp.Expr:
     return alone
 
 
-def _nearest(asked: Asked, column: SourceColumn, name: str, text: str) -> str | None:
+def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> str | None:
     """The cell of a column that is most like a text."""
-    stored = cell_literals(asked.reader.corpus, asked.profile(column.table)).get(column.column)
+    stored = cell_literals(subject.reader.corpus, subject.profile(column.table)).get(column.column)
     if stored is not None and stored.complete:
         cells = [value[1:-1].replace("''", "'") for value in stored.values if value.startswith("'")]
     else:
         cell = exp.alias_(column_of(column.column), "cell")
         select = exp.Select(expressions=[cell]).from_(exp.Table(this=exp.to_identifier(name, quoted=True))).distinct()
-        rows = asked.comparison.run(asked.sql(select.limit(_MOST_CELLS)), _MOST_CELLS)
+        rows = subject.comparison.run(subject.sql(select.limit(_MOST_CELLS)), _MOST_CELLS)
         cells = [] if rows is None else [one for one in rows.iloc[:, 0] if isinstance(one, str)]
     by_letters = {one.strip().casefold(): one for one in reversed(cells)}
     wanted = text.strip("%").strip().casefold()
@@ -447,20 +451,20 @@ def _nearest(asked: Asked, column: SourceColumn, name: str, text: str) -> str | 
     return by_letters[near[0]] if near else None
 
 
-def _with_text(asked: Asked, test: TextTest, text: str) -> str | None:
+def _with_text(subject: Subject, test: TextTest, text: str) -> str | None:
     """The statement with another text in a comparison."""
-    if (new := asked.read()) is None:
+    if (new := subject.read()) is None:
         return None
     for one in new.text_tests:
         if one.test.sql() == test.test.sql():
             for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string]:
                 literal.replace(exp.Literal.string(text))
-    return sql_of(new, asked.reader)
+    return sql_of(new, subject.reader)
 
 
-def nulls(asked: Asked) -> Found:
+def nulls(subject: Subject) -> Found:
     """Averages of columns without a value in half of the rows or more: these as 0."""
-    tree = asked.select
+    tree = subject.select
     if tree is None:
         return
     for call in [node for item in tree.expressions for node in item.find_all(exp.Anonymous)]:
@@ -470,7 +474,7 @@ def nulls(asked: Asked) -> Found:
         block = without(tree, "group", "having", "order", "limit", "offset", "distinct")
         counts = [exp.Anonymous(this="count", expressions=[what]) for what in (exp.Star(), column.copy())]
         block.set("expressions", [exp.alias_(count, f"n_{place}") for place, count in enumerate(counts)])
-        numbers = asked.comparison.run(asked.sql(block), 1)
+        numbers = subject.comparison.run(subject.sql(block), 1)
         rows, known = (0, 0) if numbers is None else numbers.iloc[0].tolist()
         if rows < 2 or known * 2 > rows:
             continue
@@ -479,27 +483,27 @@ def nulls(asked: Asked) -> Found:
             zero = [column.copy(), exp.Literal.number(0)]
             node.set("expressions", [exp.Anonymous(this="coalesce", expressions=zero)])
         words = f"{rows - known:,} of {rows:,} rows have no value in {column.name}; as 0, "
-        yield Alternative("null", words, asked.sql(other))
+        yield Alternative("null", words, subject.sql(other))
 
 
-def totals(asked: Asked) -> Found:
+def totals(subject: Subject) -> Found:
     """Rows that are the total of the others, among those that are added up."""
-    tree = asked.select
-    if tree is None or tree.args.get("joins") or asked.statement is None:
+    tree = subject.select
+    if tree is None or tree.args.get("joins") or subject.statement is None:
         return
-    tables = asked.statement.known_tables(tree)
+    tables = subject.statement.known_tables(tree)
     summed = [
         node
         for item in tree.expressions
         for node in item.find_all(exp.Anonymous)
         if node.name.lower() in ("sum", "total", "avg")
     ]
-    sources = [asked.statement.source(call.expressions[0], tree) for call in summed if call.expressions]
+    sources = [subject.statement.source(call.expressions[0], tree) for call in summed if call.expressions]
     if len(tables) != 1 or not sources or sources[0] is None:
         return
     ((alias, table),) = tables
-    literals = cell_literals(asked.reader.corpus, asked.profile(table.id))
-    tested = {column.column for column, _ in asked.statement.compared_columns()}
+    literals = cell_literals(subject.reader.corpus, subject.profile(table.id))
+    tested = {column.column for column, _ in subject.statement.compared_columns()}
     for column, known in literals.items():
         if (
             not known.complete
@@ -509,12 +513,12 @@ def totals(asked: Asked) -> Found:
             or column in tested
         ):
             continue
-        cells = asked.comparison.run(asked.sql(_sums(alias, tree, column, sources[0])), 200)
+        cells = subject.comparison.run(subject.sql(_sums(alias, tree, column, sources[0])), 200)
         total = None if cells is None else _total_of(cells)
         if total is not None:
             other = tree.copy().where(exp.NEQ(this=column_of(column, alias), expression=exp.Literal.string(total)))
             words = f"{column} {total!r} is the total of the others, and is added to them; without it, "
-            yield Alternative("total", words, asked.sql(other))
+            yield Alternative("total", words, subject.sql(other))
             return
 
 
@@ -539,31 +543,33 @@ def _total_of(cells: pd.DataFrame) -> str | None:
 # --- the end of a list ------------------------------------------------------------------------------------------------
 
 
-def limits(asked: Asked) -> Found:
+def limits(subject: Subject) -> Found:
     """Rows that LIMIT leaves out: all of them where it ranks nothing, else those that rank like the last one."""
-    tree = asked.select
+    tree = subject.select
     limit = None if tree is None else tree.args.get("limit")
     if tree is None or limit is None or tree.args.get("offset") is not None:
         return
     if (
         not isinstance(limit.expression, exp.Literal)
-        or limit.expression.this != str(len(asked.rows))
-        or not len(asked.rows)
+        or limit.expression.this != str(len(subject.rows))
+        or not len(subject.rows)
     ):
         return
-    if len(asked.rows) > _LARGE_LIMIT and limit.expression.this not in asked.question.replace(",", ""):
+    if len(subject.rows) > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
         whole = without(tree, "limit")
-        count = asked.comparison.run(f"SELECT count(*) AS n FROM ({asked.sql(without(whole, 'order'))}) AS counted", 1)
-        if count is not None and (n := int(count["n"].iloc[0])) > len(asked.rows):
-            words = f"LIMIT {len(asked.rows):,} leaves {n - len(asked.rows):,} of {n:,} rows out; without it, "
-            yield Alternative("limit", words, asked.sql(whole), n)
+        count = subject.comparison.run(
+            f"SELECT count(*) AS n FROM ({subject.sql(without(whole, 'order'))}) AS counted", 1
+        )
+        if count is not None and (n := int(count["n"].iloc[0])) > len(subject.rows):
+            words = f"LIMIT {len(subject.rows):,} leaves {n - len(subject.rows):,} of {n:,} rows out; without it, "
+            yield Alternative("limit", words, subject.sql(whole), n)
         return
     if tree.args.get("order") is not None and tree.args.get("distinct") is None:
-        yield from _ties(asked, tree)
+        yield from _ties(subject, tree)
 
 
-def _ties(asked: Asked, tree: exp.Select) -> Found:
-    rows, other, size = asked.rows, tree.copy(), len(asked.rows)
+def _ties(subject: Subject, tree: exp.Select) -> Found:
+    rows, other, size = subject.rows, tree.copy(), len(subject.rows)
     by_alias = named_items(tree)
     for position, key in enumerate(tree.args["order"].expressions):
         known = _ordered_by(key.this, tree.expressions, by_alias)
@@ -572,11 +578,11 @@ def _ties(asked: Asked, tree: exp.Select) -> Found:
         other.append("expressions", exp.alias_(known.copy(), f"order_{position}"))
     further = size + 1000
     other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
-    more = asked.comparison.run(asked.sql(other), further)
+    more = subject.comparison.run(subject.sql(other), further)
     if more is None or len(more) <= size:
         return
     keys, cells = plain_rows(more.iloc[:, rows.shape[1] :]), plain_rows(more.iloc[:, : rows.shape[1]])
-    if _is_scored(asked) and len(keys[0]) == 1:
+    if _is_scored(subject) and len(keys[0]) == 1:
         (here,), (there,) = keys[size - 1], keys[size]
         if all(isinstance(score, float | int) for score in (here, there)) and 0 < abs(here - there) <= CLOSE:
             yield Doubt("tie", f"the scores of rows {size:,} and {size + 1:,} are close: {here:.2f} and {there:.2f}")
@@ -588,7 +594,7 @@ def _ties(asked: Asked, tree: exp.Select) -> Found:
         more_than = "" if behind + size < further else "at least "
         ties = counted(behind, "further row ties", "further rows tie")
         with_ties = more.iloc[: size + behind, : rows.shape[1]]
-        yield Doubt("tie", f"{more_than}{ties} with row {size:,} in ORDER BY", asked.sql(whole), with_ties)
+        yield Doubt("tie", f"{more_than}{ties} with row {size:,} in ORDER BY", subject.sql(whole), with_ties)
 
 
 def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str, exp.Expr]) -> exp.Expr | None:
@@ -601,10 +607,10 @@ def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str,
     return None if has_alias else key
 
 
-def _is_scored(asked: Asked) -> bool:
+def _is_scored(subject: Subject) -> bool:
     """Whether a model's scores decide the order of the rows."""
-    sql = asked.execution.query.sql
-    statement = asked.reader.read(sql) if "sem_score" in sql else None
+    sql = subject.execution.query.sql
+    statement = subject.reader.read(sql) if "sem_score" in sql else None
     if statement is None or not isinstance(statement.tree, exp.Select):
         return False
     order, names = statement.tree.args.get("order"), named_items(statement.tree)

@@ -47,8 +47,13 @@ class Query:
 
     def to_dict(self) -> dict[str, Any]:
         """The query as JSON values."""
-        said = {"assumptions": list(self.assumptions), "lacking": list(self.lacking)}
-        return {"sql": self.sql, "tables": dict(self.tables), **said, "others": [list(other) for other in self.others]}
+        remarks = {"assumptions": list(self.assumptions), "lacking": list(self.lacking)}
+        return {
+            "sql": self.sql,
+            "tables": dict(self.tables),
+            **remarks,
+            "others": [list(other) for other in self.others],
+        }
 
 
 def can_run(query: Any) -> bool:

@@ -304,7 +304,10 @@ class Block:
             if table is not None:
                 self.tables.add(table.name)
             return [column_of(name, source.alias_or_name) for name in columns] or None
-        if not isinstance(query, exp.Select) or any(item.is_star for item in query.expressions) or deep == 0:
+        if not isinstance(query, exp.Select) or deep == 0:
+            return None
+        stars = [item for item in query.expressions if item.is_star]
+        if stars and (is_grouped(query) or query.args.get("distinct") or not isinstance(stars[0], exp.Star)):
             return None
         inner = Block(self.statement, query, self.reader, self.tables, self.added)
         rows = inner._rows_behind(names, deep - 1)
@@ -322,7 +325,8 @@ class Block:
             return None if rows is None else [self._add_item(row) for row in rows]
         behind: dict[str, set[str]] = {}
         for item in items:
-            for column in item.find_all(exp.Column) if fold(item.alias_or_name) in names else ():
+            columns = map(exp.column, names) if isinstance(item, exp.Star) else item.find_all(exp.Column)
+            for column in columns if item.is_star or fold(item.alias_or_name) in names else ():
                 behind.setdefault(self.alias_of(column), set()).add(fold(column.name))
         found = [self._rows(alias, columns, deep) if alias else None for alias, columns in behind.items()]
         if any(rows is None for rows in found):
@@ -342,9 +346,11 @@ class Block:
         for place, (call, rows) in enumerate(chosen):
             value = call.expressions[0]
             value = exp.Literal.number(1) if isinstance(value, exp.Star) else value
+            # The first copy must be one that counts.
+            tests = [call.parent.expression.this] if isinstance(call.parent, exp.Filter) else []
             window = exp.Window(
                 this=exp.Anonymous(this="row_number"),
-                partition_by=[one.copy() for one in (*keys, *rows, value)],
+                partition_by=[one.copy() for one in (*keys, *rows, value, *tests)],
             )
             inner.append("expressions", exp.alias_(window, f"copy_{place}"))
             first = exp.EQ(this=column_of(f"copy_{place}", "once"), expression=exp.Literal.number(1))
@@ -430,10 +436,10 @@ def _values(value: exp.Expr) -> Iterator[exp.Column]:
 
 def unique_keys(table: TableProfile) -> list[tuple[str, ...]]:
     """Sets of columns of which each row has other values, as declared or counted, the smallest first."""
-    shown = table.for_prompts
-    keys = [table.primary_key] if table.primary_key and {*table.primary_key} <= {one.name for one in shown} else []
+    visible = table.for_prompts
+    keys = [table.primary_key] if table.primary_key and {*table.primary_key} <= {one.name for one in visible} else []
     if not table.estimated:
-        keys += [(one.name,) for one in shown if one.rows and one.rows > 1 and one.distinct == one.rows]
+        keys += [(one.name,) for one in visible if one.rows and one.rows > 1 and one.distinct == one.rows]
     return sorted(dict.fromkeys(keys), key=len)
 
 

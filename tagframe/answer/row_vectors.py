@@ -42,20 +42,20 @@ def vectors_of_rows(
     digest_of = {text: hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts}
     position = {text: number for number, text in enumerate(digest_of)}
     vectors = np.empty((len(position), embedder.dimension), dtype=np.float32)
-    kept = None if embedder.name.startswith(ANONYMOUS) else catalogue
+    rest = None if embedder.name.startswith(ANONYMOUS) else catalogue
     known: dict[str, npt.NDArray[np.float32]] = {}
-    if kept is not None:
+    if rest is not None:
         try:
-            known = _known(kept, embedder, set(digest_of.values()), forget=whole)
+            known = _known(rest, embedder, set(digest_of.values()), forget=whole)
         except UnreadableCatalogue as error:
             warn(f"{_OF_ROWS} are kept in memory only: {error}", CatalogueWarning)
-            kept = None
+            rest = None
     for text, digest in digest_of.items():
         if digest in known:
             vectors[position[text]] = known[digest]
     missing = [text for text, digest in digest_of.items() if digest not in known]
-    told = f"reading the rows of {of}", "row", _OF_ROWS
-    for chunk, encoded in encoded_in_chunks(embedder, missing, kept, digest_of.__getitem__, told):
+    lines = f"reading the rows of {of}", "row", _OF_ROWS
+    for chunk, encoded in encoded_in_chunks(embedder, missing, rest, digest_of.__getitem__, lines):
         vectors[[position[text] for text in chunk]] = encoded
     return vectors, np.array([position[text] for text in texts], dtype=np.intp)
 

@@ -84,7 +84,7 @@ class _Detail:
     room: int
     samples: int
     letters: int
-    told: bool
+    notes_of: bool
     described: int
 
 
@@ -152,11 +152,11 @@ def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dia
     """A table and its columns in one line."""
     columns = []
     for column, kind, notes, description in _columns(corpus, profile, detail):
-        facts = _said([*notes, description])
+        facts = _joined([*notes, description])
         facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
         columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
     rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
-    head = "; ".join(filter(None, [rows, _said([profile.description[: detail.described]])]))
+    head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]])]))
     return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {', '.join(columns)}"
 
 
@@ -206,24 +206,24 @@ def _table(
     described = profile.description[: min(detail.described, _LITTLE.described if is_unlikely else LONGEST)]
     head = f"TABLE {sql_name(name, dialect)}{_comment([', '.join(note for note in notes if note), described])}"
     if is_unlikely:
-        shown = [sql_name(column.name, dialect) for column in profile.for_prompts]
-        return f"{head}\n  {', '.join(shown)}"
+        visible = [sql_name(column.name, dialect) for column in profile.for_prompts]
+        return f"{head}\n  {', '.join(visible)}"
     if detail is _FULL and chance is not None and chance < _BRIEF:
-        told = _columns(corpus, profile, _LITTLE)
-        brief = ((sql_name(name, dialect), _said([*notes, description])) for name, _, notes, description in told)
+        notes_of = _columns(corpus, profile, _LITTLE)
+        brief = ((sql_name(name, dialect), _joined([*notes, description])) for name, _, notes, description in notes_of)
         return f"{head}\n  {', '.join(f'{name} ({notes})' if notes else name for name, notes in brief)}"
-    told = _columns(corpus, profile, detail)
+    notes_of = _columns(corpus, profile, detail)
     lines = (
-        f"  {sql_name(name, dialect)} {' '.join(filter(None, [kind, _said(notes)]))}{_comment([description])}"
-        for name, kind, notes, description in told
+        f"  {sql_name(name, dialect)} {' '.join(filter(None, [kind, _joined(notes)]))}{_comment([description])}"
+        for name, kind, notes, description in notes_of
     )
     return "\n".join([head, *lines])
 
 
 def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) -> dict[str, tuple[str, str]]:
     """For each column that models may see, by name: how its cells are stored, and other facts."""
-    told = _columns(corpus, profile, _DETAILS[brief])
-    return {name: (kind, _said([*notes[:1], description, *notes[1:]])) for name, kind, notes, description in told}
+    notes_of = _columns(corpus, profile, _DETAILS[brief])
+    return {name: (kind, _joined([*notes[:1], description, *notes[1:]])) for name, kind, notes, description in notes_of}
 
 
 def _columns(corpus: Corpus, profile: TableProfile, detail: _Detail) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
@@ -241,7 +241,7 @@ def _column(column: ColumnProfile, stored: CellLiterals | None, detail: _Detail)
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
         return kind, (_some([repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]),)
     notes = [_values(column, stored, detail)]
-    if detail.told:
+    if detail.notes_of:
         notes += [f"{is_epoch(column)} since 1970"] if is_epoch(column) else []
         notes += ["numbers stored as text"] if stored.digits and not _is_code(column, stored) else []
         share = column.null_share or 0.0
@@ -286,8 +286,8 @@ def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str
     if stored.complete and len(listed) <= room and not is_range and (not one_will_do or len(values) == 1):
         return listed
     if is_number:
-        return span if detail.told else ""
-    if is_date and detail.told and {_form(value) for value in stored.values} == {_form(f"'{column.minimum}'")}:
+        return span if detail.notes_of else ""
+    if is_date and detail.notes_of and {_form(value) for value in stored.values} == {_form(f"'{column.minimum}'")}:
         return f"'{column.minimum}' to '{column.maximum}'"  # this is how they are stored
     found = [_short(value) for value in stored.values[: detail.samples]]
     are_codes = bool(found) and all(map(_CODE.fullmatch, found))
@@ -297,7 +297,7 @@ def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str
         found = found[:1]
     letters = min(detail.letters, _CODE_LETTERS) if are_codes else detail.letters
     such = _some([_cut(value, letters) for value in found])
-    return "; ".join(part for part in (such, span if detail.told and not (is_code or is_id) else "") if part)
+    return "; ".join(part for part in (such, span if detail.notes_of and not (is_code or is_id) else "") if part)
 
 
 def _some(values: Sequence[str]) -> str:
@@ -353,13 +353,13 @@ def _cut(literal: str, letters: int) -> str:
     return literal if len(literal) <= letters + 2 else f"{literal[:letters]}…'"
 
 
-def _said(notes: Iterable[str]) -> str:
+def _joined(notes: Iterable[str]) -> str:
     return "; ".join(" ".join(note.split()) for note in notes if note)
 
 
 def _comment(notes: Iterable[str]) -> str:
-    said = _said(notes)
-    return f"  -- {said}" if said else ""
+    remarks = _joined(notes)
+    return f"  -- {remarks}" if remarks else ""
 
 
 def describe_keys(

@@ -10,10 +10,15 @@ from tagframe.errors import InvalidArgument, NotConnected
 from tagframe.joins import JoinPlan, keys_between
 from tagframe.joins.infer import plan_tables
 from tagframe.keys import KeyPair
+from tagframe.keys.key_pair import Evidence
 from tagframe.retrieval.links import tables_around
 
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
+
+
+_LEAST = 0.001
+_WRITTEN = Evidence(origin="given", reason="no key, but the statement has it")
 
 
 def plan_of(execution: Execution) -> JoinPlan | None:
@@ -22,7 +27,9 @@ def plan_of(execution: Execution) -> JoinPlan | None:
         return None
     keys = list(_keys(execution))
     try:
-        return plan_tables(execution.reader.corpus, execution.tables, given=keys, keys=[], stack_unions=False)
+        return plan_tables(
+            execution.reader.corpus, execution.tables, given=keys, keys=keys, stack_unions=False, min_chance=0.0
+        )
     except (NotConnected, InvalidArgument):
         return None
 
@@ -39,7 +46,7 @@ def _keys(execution: Execution) -> Iterator[KeyPair]:
     known = keys_between(corpus, ids, tables_around(corpus, ids)).keys
     for (one, other), columns in pairs.items():
         own, others = (tuple(pair[side] for pair in columns) for side in (0, 1))
-        pair = KeyPair(one, own, other, others, 0.0)
+        pair = KeyPair(one, own, other, others, _LEAST, _WRITTEN)
         yield next((key for key in known if not key.signs and _sides(key) == _sides(pair)), pair)
 
 

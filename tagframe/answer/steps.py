@@ -69,10 +69,10 @@ def _relayed(
     try:
         while True:
             try:
-                asked = step.send(arrived)  # type: ignore[arg-type]
+                wanted = step.send(arrived)  # type: ignore[arg-type]
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            answers = yield [out(batch) for batch in asked]
+            answers = yield [out(batch) for batch in wanted]
             arrived = {known[sent]: completions for sent, completions in answers.items()}
             seen(arrived)
     finally:

@@ -126,8 +126,8 @@ def syn_prompt(
     # What is the same for all questions over a corpus stands first: servers keep the beginning of a prompt.
     parts = [fence(schema, "tables")]
     if joins:
-        told = [_MANY_TO_ONE.sub(lambda found: f" ({found[1]})" if found[1] else "", line) for line in joins]
-        parts.append(f"These join, many-to-one unless said:\n{fence(told, 'joins')}")
+        notes_of = [_MANY_TO_ONE.sub(lambda found: f" ({found[1]})" if found[1] else "", line) for line in joins]
+        parts.append(f"These join, many-to-one unless said:\n{fence(notes_of, 'joins')}")
     if has_prose and (dialect in SPOKEN or not DIALECTS[dialect].rules):
         is_lite = not DIALECTS[dialect].rules
         parts.append(_FUNCTIONS if is_lite else _FUNCTIONS.replace("1 or 0, or NULL", "true, false, or NULL"))
@@ -156,8 +156,8 @@ def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:
         f"{why}\nLook at how the values are stored, and at what the question needs. Reply with a better statement in a "
         "```sql block; or with the same one, where no rows is the right answer."
     )
-    said = f"```sql\n{sql}\n```"
-    return Prompt((*prompt.messages, Message("assistant", said), Message("user", again)), prompt.sample)
+    remarks = f"```sql\n{sql}\n```"
+    return Prompt((*prompt.messages, Message("assistant", remarks), Message("user", again)), prompt.sample)
 
 
 _EXPECTED = "expected a SELECT statement in a ```sql block"
@@ -165,7 +165,7 @@ _STATEMENT = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:WITH|SELECT|\()", re.IGNORECAS
 
 
 _KIND = r"((?:answer|assumed|lacking|or)(?=[ \t]*:)|or\b(?=.*\b(?:SELECT|WITH)\b))[ \t]*:?"
-_SAID = re.compile(rf"^[ \t]*--[ \t]*{_KIND}(.*)$\n?", re.IGNORECASE | re.MULTILINE)
+_REMARK = re.compile(rf"^[ \t]*--[ \t]*{_KIND}(.*)$\n?", re.IGNORECASE | re.MULTILINE)
 _SAID_OVER_LINES = re.compile(rf"(^[ \t]*--[ \t]*or[ \t]*:.*)\n[ \t]*--(?![ \t]*{_KIND})", re.IGNORECASE | re.MULTILINE)
 _BEGINS = re.compile(r"\(*\s*\b(?:SELECT|WITH)\b", re.IGNORECASE)
 _LONGEST_SAID = 300
@@ -183,17 +183,17 @@ def read_statement(body: str) -> Written:
     count = 1
     while count:
         body, count = _SAID_OVER_LINES.subn(r"\1", body)
-    said: dict[str, list[str]] = {"answer": [], "assumed": [], "or": [], "lacking": []}
-    for kind, words in _SAID.findall(body):
-        said[kind.lower()].append(" ".join(words.split()))
-    wants = {"values": False, "text": True}.get(said["answer"][0].strip('."').lower()) if said["answer"] else None
-    others = [_other(words) for words in said["or"][:_MOST_OTHERS]]
+    remarks: dict[str, list[str]] = {"answer": [], "assumed": [], "or": [], "lacking": []}
+    for kind, words in _REMARK.findall(body):
+        remarks[kind.lower()].append(" ".join(words.split()))
+    wants = {"values": False, "text": True}.get(remarks["answer"][0].strip('."').lower()) if remarks["answer"] else None
+    others = [_other(words) for words in remarks["or"][:_MOST_OTHERS]]
     unread = [f"it can be read otherwise: {words}" for words, sql in others if not sql]
     return Written(
-        _SAID.sub("", body).strip(),
-        _told([*said["assumed"], *unread]),
+        _REMARK.sub("", body).strip(),
+        _described([*remarks["assumed"], *unread]),
         wants,
-        _told(said["lacking"]),
+        _described(remarks["lacking"]),
         tuple((words[:_LONGEST_SAID] or "otherwise", sql) for words, sql in others if sql),
     )
 
@@ -219,10 +219,10 @@ def _is_query(sql: str) -> bool:
     return False
 
 
-def _told(lines: Sequence[str]) -> tuple[str, ...]:
+def _described(lines: Sequence[str]) -> tuple[str, ...]:
     """What lines say, each once; "none" and "nothing" say nothing."""
-    kept = [line[:_LONGEST_SAID] for line in lines if line.lower().strip(".") not in ("", "none", "nothing")]
-    return tuple(dict.fromkeys(kept))
+    rest = [line[:_LONGEST_SAID] for line in lines if line.lower().strip(".") not in ("", "none", "nothing")]
+    return tuple(dict.fromkeys(rest))
 
 
 def parse_statement(text: str, check: Callable[[str], str]) -> Written | Missing:
@@ -238,11 +238,11 @@ def parse_statement(text: str, check: Callable[[str], str]) -> Written | Missing
     body = parse_block(text)
     if body.startswith("{"):
         try:
-            said = json.loads(body)
+            remarks = json.loads(body)
         except json.JSONDecodeError as error:
             raise AnswerRejected(f"{_EXPECTED}, got {text[:120]!r} ({error})") from error
-        if isinstance(said, dict) and set(said) == {"missing"} and isinstance(said["missing"], str):
-            return Missing(" ".join(said["missing"].split())[:_LONGEST_SAID] or "what the question needs")
+        if isinstance(remarks, dict) and set(remarks) == {"missing"} and isinstance(remarks["missing"], str):
+            return Missing(" ".join(remarks["missing"].split())[:_LONGEST_SAID] or "what the question needs")
         raise AnswerRejected(f'expected a SELECT statement, or {{"missing": "…"}}, got {body[:120]!r}')
     written = read_statement(body)
     if _STATEMENT.match(written.sql) is None:

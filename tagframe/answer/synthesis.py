@@ -94,14 +94,14 @@ class Synthesizer:
         known = answered(request, self.corpus)
         if known is not None and self._runs(known):
             return known
-        shown = self.shown(request)
-        prompt = self.prompt(request, shown)
-        said = yield from self._asked(prompt, shown)
-        if isinstance(said, Missing) and (more := self._with(said.what, shown)) is not None:
-            shown, note = more
-            prompt = self.prompt(request, shown, note)
-            said = yield from self._asked(prompt, shown)
-        return self._query(shown, said)
+        visible = self.visible(request)
+        prompt = self.prompt(request, visible)
+        remarks = yield from self._request(prompt, visible)
+        if isinstance(remarks, Missing) and (more := self._with(remarks.what, visible)) is not None:
+            visible, note = more
+            prompt = self.prompt(request, visible, note)
+            remarks = yield from self._request(prompt, visible)
+        return self._query(visible, remarks)
 
     def _runs(self, known: Query) -> bool:
         """Whether a person's statement can still run: columns may have been removed or hidden since."""
@@ -117,77 +117,77 @@ class Synthesizer:
         What was lacking for the first one stays lacking, and what the model adds to the same statement is kept.
         """
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
-        other = self._query(query, (yield from self._asked(prompt, query)))
+        other = self._query(query, (yield from self._request(prompt, query)))
         other = replace(other, lacking=_both(query.lacking, other.lacking))
         if other.sql == query.sql:
             assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
             other = replace(other, assumptions=assumed, others=others)
         return None if other == query else other
 
-    def _asked(self, prompt: Prompt, shown: Query) -> Step[Written | Missing]:
-        check = partial(compiled, reader=Reader(self.corpus, shown.tables), may_add_tables=self.found is None)
+    def _request(self, prompt: Prompt, visible: Query) -> Step[Written | Missing]:
+        check = partial(compiled, reader=Reader(self.corpus, visible.tables), may_add_tables=self.found is None)
         return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
 
-    def _query(self, shown: Query, said: Written | Missing) -> Query:
-        if isinstance(said, Missing):
-            return replace(shown, sql="", lacking=(said.what,))
-        query = replace(shown, **{field.name: getattr(said, field.name) for field in fields(said)})
+    def _query(self, visible: Query, remarks: Written | Missing) -> Query:
+        if isinstance(remarks, Missing):
+            return replace(visible, sql="", lacking=(remarks.what,))
+        query = replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
         return query if self.found is not None else with_extra_tables(query, self.corpus)
 
-    def prompt(self, request: str, shown: Query, note: str = "") -> Prompt:
+    def prompt(self, request: str, visible: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
-        chances = {} if shown.retrieved is None else self._chances(shown.retrieved)
-        reader = Reader(self.corpus, shown.tables)
+        chances = {} if visible.retrieved is None else self._chances(visible.retrieved)
+        reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        whole = shown.retrieved is None
+        whole = visible.retrieved is None
         schema = (
-            describe_whole(self.corpus, shown.tables, dialect)
+            describe_whole(self.corpus, visible.tables, dialect)
             if whole
-            else describe_tables(self.corpus, shown.tables, chances, dialect)
+            else describe_tables(self.corpus, visible.tables, chances, dialect)
         )
-        asked = "" if shown.retrieved is None else request  # where there is a plan, it has the roles that are asked
-        joins = describe_keys(self.corpus, shown.tables, chances, dialect, asked)
+        wanted = "" if visible.retrieved is None else request  # where there is a plan, it has the roles that are asked
+        joins = describe_keys(self.corpus, visible.tables, chances, dialect, wanted)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
-        examples = [*given, *examples_for(request, self.corpus, shown.tables, dialect)]
-        note = "\n\n".join(filter(None, [*self._told(), note, self._today(request, shown)]))
-        cells = matched_cells(f"{request} {self.evidence}".strip(), shown, reader)
-        metrics = metric_lines(shown.metrics, shown.tables, dialect)
-        is_read = has_prose(self.corpus, _likely(shown))
+        examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
+        note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
+        cells = matched_cells(f"{request} {self.evidence}".strip(), visible, reader)
+        metrics = metric_lines(visible.metrics, visible.tables, dialect)
+        is_read = has_prose(self.corpus, _likely(visible))
         return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, is_read)
 
-    def _today(self, request: str, shown: Query) -> str:
+    def _today(self, request: str, visible: Query) -> str:
         """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
-        columns = (column for id in shown.tables.values() for column in self.corpus.profile(id).for_prompts)
+        columns = (column for id in visible.tables.values() for column in self.corpus.profile(id).for_prompts)
         is_relative = not _FROM_TODAY.isdisjoint(word.text.casefold() for word in words_in(request))
         is_relative |= not _FROM_TODAY.isdisjoint(request.casefold().split())
         if not is_relative or not any(column.family == "date" or is_epoch(column) for column in columns):
             return ""
         return f"Today is {date.today().isoformat()}; the data may end before."
 
-    def _told(self) -> Iterator[str]:
+    def _described(self) -> Iterator[str]:
         """What the prompt says before the question."""
         if self.before is not None:
             assumed = [f"-- assumed: {one}" for one in self.before.assumptions]
-            said = fence([*assumed, self.before.sql or "-- no statement"], "statement")
-            yield f"The earlier part of the question was answered by this statement; keep its reading:\n{said}"
+            remarks = fence([*assumed, self.before.sql or "-- no statement"], "statement")
+            yield f"The earlier part of the question was answered by this statement; keep its reading:\n{remarks}"
         if self.evidence:
             yield f"Evidence: {' '.join(self.evidence.split())}"
 
-    def shown(self, request: str) -> Query:
+    def visible(self, request: str) -> Query:
         """The tables to show to the model, and the metrics that the request names, as a query without a statement."""
         if self.before is not None:
             return Query("", self.before.tables, self.before.retrieved)
         metrics = metrics_named(request, self.corpus)
-        shown = self._shown(request)
+        visible = self._excerpt(request)
         if not metrics:
-            return shown
-        more = {id for metric in metrics for id in metric.sources.values()} - {*shown.tables.values()}
+            return visible
+        more = {id for metric in metrics for id in metric.sources.values()} - {*visible.tables.values()}
         if more and self.found is None:  # the question names what is computed from these tables
-            ids = [*shown.tables.values(), *sorted(id for id in more if self._has_rows(id))]
-            shown = replace(shown, tables=names_in_sql(map(self.corpus.profile, ids)))
-        return replace(shown, metrics=metrics)
+            ids = [*visible.tables.values(), *sorted(id for id in more if self._has_rows(id))]
+            visible = replace(visible, tables=names_in_sql(map(self.corpus.profile, ids)))
+        return replace(visible, metrics=metrics)
 
-    def _shown(self, request: str) -> Query:
+    def _excerpt(self, request: str) -> Query:
         if self.found is not None:
             return self._of(self.found)
         usable = {profile.id for profile in self.corpus.profiles if self._has_rows(profile.id)}
@@ -204,8 +204,8 @@ class Synthesizer:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
 
     def _of(self, found: RetrievedTables) -> Query:
-        shown = [id for id in found.ids if id in self._chances(found)] or found.ids
-        return Query("", names_in_sql(map(found.corpus.profile, shown)), found)
+        visible = [id for id in found.ids if id in self._chances(found)] or found.ids
+        return Query("", names_in_sql(map(found.corpus.profile, visible)), found)
 
     def _chances(self, found: RetrievedTables) -> dict[str, float | None]:
         """By table id, the chance that the question needs it; without unlikely tables, unless the user chose how many
@@ -216,16 +216,16 @@ class Synthesizer:
         likely = {self.corpus.profile(id).name.casefold() for id, p in chances.items() if p is None or p >= LEFT_OUT}
         return {id: p for id, p in chances.items() if self.corpus.profile(id).name.casefold() in likely}
 
-    def _with(self, what: str, shown: Query) -> tuple[Query, str] | None:
+    def _with(self, what: str, visible: Query) -> tuple[Query, str] | None:
         """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""
-        known = set(shown.tables.values())
+        known = set(visible.tables.values())
         others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
         if not others or not (new := retrieve_tables(what, self.corpus.subset(others), k=_MORE).ids):
             return None
-        tables = names_in_sql(self.corpus.profile(id) for id in [*shown.tables.values(), *new])
-        told = f"the last {len(new)} tables were added."
-        note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {told} Now write the statement.'
-        return Query("", tables, shown.retrieved, metrics=shown.metrics), note
+        tables = names_in_sql(self.corpus.profile(id) for id in [*visible.tables.values(), *new])
+        lines = f"the last {len(new)} tables were added."
+        note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {lines} Now write the statement.'
+        return Query("", tables, visible.retrieved, metrics=visible.metrics), note
 
 
 def ranked(request: str, corpus: Corpus, evidence: str = "") -> RetrievedTables | None:
@@ -235,12 +235,12 @@ def ranked(request: str, corpus: Corpus, evidence: str = "") -> RetrievedTables 
     return None
 
 
-def _likely(shown: Query) -> list[str]:
+def _likely(visible: Query) -> list[str]:
     """The tables that a question probably needs; all, if their chances are not known or none fits well."""
-    found = shown.retrieved or shown.ranked
+    found = visible.retrieved or visible.ranked
     chances = {} if found is None else {id: hit.probability for hit in found.tables for id in (hit.id, *hit.parts)}
-    likely = [id for id in shown.tables.values() if (chances.get(id) or 0.0) >= _FITS]
-    return likely or [*shown.tables.values()]
+    likely = [id for id in visible.tables.values() if (chances.get(id) or 0.0) >= _FITS]
+    return likely or [*visible.tables.values()]
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

@@ -61,7 +61,7 @@ def features_of(tables: Collection[str], found: RetrievedTables) -> list[float]:
     parts = _parts(used, pairs)
     connects = len(used) > 2 and _parts(used - {least}, pairs) > parts
     weakest = min(chances[id] for id in used if not connects or id != least)
-    told = set().union(*(words.get(id, set()) for id in others)) - set().union(*(words.get(id, set()) for id in used))
+    lines = set().union(*(words.get(id, set()) for id in others)) - set().union(*(words.get(id, set()) for id in used))
     alone = sum(math.log(chance if id in used else 1 - chance) for id, chance in chances.items())
     return [
         1.0,
@@ -72,7 +72,7 @@ def features_of(tables: Collection[str], found: RetrievedTables) -> list[float]:
         float(parts - 1),
         float(connects),
         float(len(databases) - 1),
-        float(min(len(told), _MOST_WORDS)),
+        float(min(len(lines), _MOST_WORDS)),
     ]
 
 

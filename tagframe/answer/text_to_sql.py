@@ -194,8 +194,8 @@ def _jar_table(corpus: Corpus, name: str, profile: TableProfile) -> str:
         if not column.private:
             known = stored.get(column.name)
             samples = map(repr, column.samples) if known is None else known.values
-            shown = ", ".join(list(samples)[:_SAMPLES])
-            lines.append(f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {shown}")
+            visible = ", ".join(list(samples)[:_SAMPLES])
+            lines.append(f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {visible}")
     return f"CREATE TABLE {_plain(name)}(\n" + ",\n".join(lines) + ")"
 
 

@@ -31,7 +31,7 @@ def asked(festival: tf.Corpus) -> Iterator[tf.Corpus]:
 
 def prompt(corpus: tf.Corpus, question: str = QUESTION) -> Prompt:
     syn = Synthesizer(corpus)
-    return syn.prompt(question, syn.shown(question))
+    return syn.prompt(question, syn.visible(question))
 
 
 def text(corpus: tf.Corpus, question: str = QUESTION) -> str:

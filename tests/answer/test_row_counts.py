@@ -11,6 +11,7 @@ import tagframe as tf
 from tagframe.answer.alternatives import same_rows
 from tagframe.answer.doubts import repeats_of
 from tagframe.answer.steps import driver
+from tagframe.errors import DoubtWarning
 from tagframe.operators import run
 
 SHOP = """
@@ -86,6 +87,13 @@ TWICE = [
         [[740]],
     ),
     ("SELECT sum(p.salary) AS t FROM pay p JOIN roster r ON r.team = p.team", [[100]]),
+    ("SELECT sum(amount) AS t FROM (SELECT * FROM sale JOIN line USING (sale_id)) AS j", [[740]]),
+    ("SELECT sum(amount) FILTER (WHERE l.price > 30) AS t FROM sale s JOIN line l USING (sale_id)", [[700]]),
+    (
+        "SELECT max(minutes) AS t FROM visit UNION ALL SELECT sum(amount) FROM sale JOIN line USING (sale_id)",
+        [[60], [740]],
+    ),
+    ("SELECT sum(s.amount) AS t FROM sale s CROSS JOIN visit v", [[740]]),
     (
         "SELECT r.year, sum(p.salary) AS t FROM pay p JOIN roster r ON p.team = r.team GROUP BY r.year ORDER BY r.year",
         [[2001, 10], [2002, 50], [2003, 40]],
@@ -142,3 +150,18 @@ def test_rows_that_are_counted_twice_are_doubted_with_the_right_number(shop):
 def test_rows_that_are_counted_once_are_not_doubted(shop):
     for sql in ONCE:
         assert doubts(shop, sql) == (), sql
+
+
+def test_exec_sql_warns_and_an_agent_is_told(shop):
+    sql = "SELECT sum(s.amount) AS t FROM sale s JOIN line l ON l.sale_id = s.sale_id"
+    with pytest.warns(DoubtWarning, match="a join repeats rows of sale; .* it would be 740 instead of 1180") as caught:
+        tf.exec_sql(shop)(sql)
+    statement = str(caught[0].message).partition("counts them once: ")[2].removesuffix(")")
+    assert tf.exec_sql(shop)(statement)["t"].tolist() == [740]
+    assert "it would be 740 instead of 1180" in shop.tools().run_sql(sql)["note"]
+
+
+def test_the_picture_of_an_answer_has_the_joins_of_its_statement(shop):
+    plain = tf.TAG(syn=lambda _: "SELECT p.player FROM pay p JOIN roster r ON r.team = p.team", exec=tf.exec_sql(shop))
+    plan = plain("Who?").join_plan
+    assert [{*step.columns} for step in plan.steps] == [{"team"}]

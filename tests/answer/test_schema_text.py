@@ -230,7 +230,7 @@ def test_hints_name_every_column_that_holds_a_value_and_none_for_numbers_letters
 
 def prompt_of(corpus: tf.Corpus, question: str) -> tuple[str, str]:
     syn = Synthesizer(corpus)
-    system, user = syn.prompt(question, syn.shown(question)).messages
+    system, user = syn.prompt(question, syn.visible(question)).messages
     return str(system.content), str(user.content)
 
 
@@ -286,8 +286,8 @@ def test_tables_below_one_percent_are_not_shown_unless_a_likely_one_has_their_na
     found = replace(found, tables=hits)
     monkeypatch.setattr("tagframe.answer.synthesis.retrieve_tables", lambda *_, **__: found)
     monkeypatch.setattr("tagframe.answer.synthesis.are_few", lambda *_: False)
-    assert set(Synthesizer(corpus).shown("c0").tables.values()) == {"a.t0", "a.t1", "b.t0"}
-    assert set(Synthesizer(corpus, k=4).shown("c0").tables.values()) == {*chances}  # the user said how many
+    assert set(Synthesizer(corpus).visible("c0").tables.values()) == {"a.t0", "a.t1", "b.t0"}
+    assert set(Synthesizer(corpus, k=4).visible("c0").tables.values()) == {*chances}  # the user said how many
 
 
 def test_a_table_without_rows_has_no_table_read_again_for_each_question(clubs, monkeypatch):
@@ -298,7 +298,7 @@ def test_a_table_without_rows_has_no_table_read_again_for_each_question(clubs, m
     )
     syn = Synthesizer(clubs.union(tf.open_corpus({"shop.void": pd.DataFrame({"thing": pd.Series([], dtype=str)})})))
     for question in ("Which members are oldest?", "Where are the clubs?"):
-        shown = syn.shown(question)
+        shown = syn.visible(question)
         assert len(shown.tables) == 3
         syn.prompt(question, shown)
     assert len(read) == len(set(read))

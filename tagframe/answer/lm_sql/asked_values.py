@@ -47,8 +47,8 @@ class StageReport(Displayable):
 
     def __str__(self) -> str:
         outcomes = {"null": self.null, "unsure": self.unsure, "failed": self.failed}
-        said = [f"{count:,} {what}" for what, count in outcomes.items() if count]
-        counts = f"{self.call}: {self.values:,} distinct values" + (f" ({', '.join(said)})" if said else "")
+        texts = [f"{count:,} {what}" for what, count in outcomes.items() if count]
+        counts = f"{self.call}: {self.values:,} distinct values" + (f" ({', '.join(texts)})" if texts else "")
         return " ".join([f"{counts}." if self.remarks else counts, *self.remarks])
 
 
@@ -93,9 +93,9 @@ class Values:
         new = arguments[~arguments[KEY].isin(list(self.answers))]
         if len(new):
             operator = OPERATORS[self.call.function.name]
-            yield from labelled(self._asked(new), operator.name, operator.guess)
+            yield from labelled(self._request(new), operator.name, operator.guess)
 
-    def _asked(self, new: pd.DataFrame) -> Step[None]:
+    def _request(self, new: pd.DataFrame) -> Step[None]:
         operator = OPERATORS[self.call.function.name]
         keys = new[KEY].tolist()
         frame = new.drop(columns=[KEY]).reset_index(drop=True)

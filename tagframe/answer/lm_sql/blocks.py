@@ -119,10 +119,10 @@ class Block:
             in_order: whether to apply ORDER BY.
         """
         select = self.select
-        shown = _shown(columns, self.spoken)
+        visible = _excerpt(columns, self.spoken)
         # WHERE and ORDER BY may name what SELECT names.
         grouped = is_grouped(select)
-        shown += [
+        visible += [
             item.copy()
             for item in select.expressions
             if isinstance(item, exp.Alias)
@@ -130,7 +130,7 @@ class Block:
             and not (grouped and aggregates(item))
             and item.find(exp.Window) is None
         ]
-        built = exp.Select(expressions=shown)
+        built = exp.Select(expressions=visible)
         built.set("from_", _copied(select.args.get("from_")))
         every: list[exp.Join] = select.args.get("joins") or []
         copied = [join.copy() for join in (every if joins is None else every[:joins])]
@@ -176,14 +176,14 @@ def names_of_call(number: int, width: int) -> list[str]:
     return [KEY if number == 0 else f"{KEY}_{number}", *(f"{ARGUMENT}{number}_{position}" for position in range(width))]
 
 
-def _shown(columns: Sequence[Sequence[exp.Expr]], spoken: Spoken) -> list[exp.Expr]:
-    shown: list[exp.Expr] = []
+def _excerpt(columns: Sequence[Sequence[exp.Expr]], spoken: Spoken) -> list[exp.Expr]:
+    visible: list[exp.Expr] = []
     for number, named in enumerate(columns):
         values = [spoken.key(named), *(column.copy() for column in named)]
-        shown += [
+        visible += [
             exp.alias_(value, name) for value, name in zip(values, names_of_call(number, len(named)), strict=True)
         ]
-    return shown
+    return visible
 
 
 def _where(parts: Sequence[exp.Expr]) -> exp.Where | None:

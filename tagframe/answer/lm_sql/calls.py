@@ -133,7 +133,7 @@ def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool],
     if not isinstance(first, exp.Literal) or not first.is_string:
         raise UnsafeSQL(
             f"{function.name} takes one text in single quotes, with columns in braces, as "
-            f"{function.name}('… {{column}} …'); got {_shown(node, spoken)}"
+            f"{function.name}('… {{column}} …'); got {_excerpt(node, spoken)}"
         )
     text = str(first.this)
     if len(text) > LONGEST_INSTRUCTION:
@@ -143,19 +143,19 @@ def call_of(node: exp.Expr, block: exp.Select, is_column: Callable[[str], bool],
     named = list(dict.fromkeys(name.strip() for name in _BRACES.findall(text) if name.strip()))
     if not named:
         raise UnsafeSQL(
-            f"{function.name} names the columns that it is about in braces; {_shown(node, spoken)} names none"
+            f"{function.name} names the columns that it is about in braces; {_excerpt(node, spoken)} names none"
         )
     columns = {name: _column(name, block, is_column, spoken) for name in named}
     labels = _labels(columns)
 
-    def shown(token: re.Match[str]) -> str:
+    def visible(token: re.Match[str]) -> str:
         name = (token[1] or "").strip()
         return f"{{{labels[name]}}}" if name else token[0]
 
     return Call(
         node,
         function,
-        _BRACES.sub(shown, text),
+        _BRACES.sub(visible, text),
         tuple((labels[name], column) for name, column in columns.items()),
         spoken,
         None if function.ranks else _dtype(function, more, node, spoken),
@@ -167,7 +167,7 @@ def _places(function: Function, more: Sequence[exp.Expr], node: exp.Expr, spoken
     number = more[0] if len(more) == 1 else None
     if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdigit() or int(number.this) < 1:
         takes = f"a text and the number of places, as {function.name}('{{name}} is the largest', 5)"
-        raise UnsafeSQL(f"{function.name} takes {takes}; got {_shown(node, spoken)}")
+        raise UnsafeSQL(f"{function.name} takes {takes}; got {_excerpt(node, spoken)}")
     return int(number.this)
 
 
@@ -180,7 +180,7 @@ def _dtype(function: Function, more: Sequence[exp.Expr], node: exp.Expr, spoken:
     kind = str(more[0].this).lower() if isinstance(more[0], exp.Literal) and more[0].is_string else ""
     if not function.typed or len(more) > 1 or kind not in DTYPES:
         takes = f"a text and, if wanted, one of {', '.join(map(repr, DTYPES))}" if function.typed else "one text only"
-        raise UnsafeSQL(f"{function.name} takes {takes}; got {_shown(node, spoken)}")
+        raise UnsafeSQL(f"{function.name} takes {takes}; got {_excerpt(node, spoken)}")
     return DTYPES[kind]
 
 
@@ -249,20 +249,22 @@ def _check_position(node: exp.Expr, spoken: Spoken) -> None:
     child, parent = node, node.parent
     while parent is not None and not isinstance(parent, exp.Query):
         if isinstance(parent, exp.Window | exp.WindowSpec):
-            raise UnsafeSQL(f"{name} may not stand in a window: compute it in a subquery first; {_shown(node, spoken)}")
+            raise UnsafeSQL(
+                f"{name} may not stand in a window: compute it in a subquery first; {_excerpt(node, spoken)}"
+            )
         if isinstance(parent, exp.Limit | exp.Offset | exp.Values):
-            raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_shown(node, spoken)}")
+            raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_excerpt(node, spoken)}")
         if aggregates and isinstance(parent, exp.Where | exp.Join | exp.Group):
             positions = "SELECT, HAVING or ORDER BY"
             raise UnsafeSQL(f"{name} is an aggregate: it stands in {positions}, not in {parent.key.upper()}")
         if aggregates and isinstance(parent, exp.Filter | exp.Distinct):
             raise UnsafeSQL(f"{name} takes all rows of its group; choose them in WHERE, not by {parent.key.upper()}")
         if aggregates and isinstance(parent, exp.Anonymous):
-            raise UnsafeSQL(f"{name} may not stand inside another function: {_shown(parent, spoken)}")
+            raise UnsafeSQL(f"{name} may not stand inside another function: {_excerpt(parent, spoken)}")
         child, parent = parent, parent.parent
     if parent is not None and not isinstance(parent, exp.Select):
         raise UnsafeSQL(
-            f"{name} may not stand in the {child.key.upper()} of a {parent.key.upper()}: {_shown(node, spoken)}"
+            f"{name} may not stand in the {child.key.upper()} of a {parent.key.upper()}: {_excerpt(node, spoken)}"
         )
     for above in ancestors(node):
         if isinstance(above, exp.CTE) and _reads_itself(above):
@@ -297,6 +299,6 @@ def visible_tables(block: exp.Expr) -> list[exp.CTE]:
     return found
 
 
-def _shown(node: exp.Expr, spoken: Spoken) -> str:
+def _excerpt(node: exp.Expr, spoken: Spoken) -> str:
     text = spoken.written(node)
     return repr(text if len(text) <= 200 else f"{text[:200]}…")

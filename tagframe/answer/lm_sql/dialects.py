@@ -151,11 +151,11 @@ class _Postgres(Spoken):
         return super().parsed(sql)
 
     def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
-        shown = ", ".join(names)
+        visible = ", ".join(names)
         return [
-            f"SELECT {shown} FROM {rows} GROUP BY {shown} ORDER BY {names[0]}",
+            f"SELECT {visible} FROM {rows} GROUP BY {visible} ORDER BY {names[0]}",
             # Values of a type that has no equality, as json: sorted by their keys, which takes longer.
-            f"SELECT DISTINCT ON ({names[0]}) {shown} FROM {rows} ORDER BY {names[0]}",
+            f"SELECT DISTINCT ON ({names[0]}) {visible} FROM {rows} ORDER BY {names[0]}",
         ]
 
     def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
@@ -182,8 +182,8 @@ class _Postgres(Spoken):
         return exp.cast(nothing, self._types[kind], dialect="postgres")
 
     def names_no_column(self, error: SQLFailed) -> bool:
-        said = str(error)
-        return (" column " in said and "does not exist" in said) or "FROM-clause entry for table" in said
+        remarks = str(error)
+        return (" column " in remarks and "does not exist" in remarks) or "FROM-clause entry for table" in remarks
 
 
 SPOKEN: dict[str, Spoken] = {spoken.name: spoken for spoken in (Spoken(), _Postgres())}

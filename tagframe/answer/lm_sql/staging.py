@@ -128,7 +128,7 @@ class Staged:
         for position, condition in block.outer_conditions:
             nodes = calls_in(condition)
             values = [self._of(select, node) for node in nodes]
-            yield from self._asked(select, values, block.rows([one.columns for one in values], joins=position + 1))
+            yield from self._request(select, values, block.rows([one.columns for one in values], joins=position + 1))
             _look_up(nodes, values)
         if block.pending and self._takes_first(block):
             yield from self._first_rows(block)
@@ -206,10 +206,10 @@ class Staged:
             raise _too_many(what, "distinct values" if distinct else "rows")
         return rows
 
-    def _asked(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
+    def _request(self, select: exp.Select, values: Sequence[Values], inner: exp.Select) -> Step[None]:
         """Ask each call for the distinct values in the rows of a statement, all at once."""
-        asked = [self._distinct(select, inner, number, one) for number, one in enumerate(values)]
-        yield from together([one.ask(rows) for one, rows in zip(values, asked, strict=True)])
+        sampled = [self._distinct(select, inner, number, one) for number, one in enumerate(values)]
+        yield from together([one.ask(rows) for one, rows in zip(values, sampled, strict=True)])
 
     def _distinct(self, select: exp.Select, inner: exp.Select, number: int, one: Values) -> pd.DataFrame:
         """The distinct arguments of a call, by its number, in the rows of a statement."""
@@ -223,7 +223,7 @@ class Staged:
         # Values are compared with all others that are left, also where the condition is decided without them.
         free = None if any(one.call.function.ranks for one in values) else undecided(pending.condition)
         rows = block.rows([one.columns for one in values], more=[] if free is None else [free])
-        yield from self._asked(block.select, values, rows)
+        yield from self._request(block.select, values, rows)
         self._answered(block, pending)
 
     def _answered(self, block: Block, pending: Pending) -> None:
@@ -255,16 +255,18 @@ class Staged:
         total = int(count["n"].iloc[0])
         if total <= most:
             return
-        share, error, asked = 1.0, 0.0, 0
+        share, error, sampled = 1.0, 0.0, 0
         if filters:
             names = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))]
             some = self._read(select, inner, names, filters[0][1], distinct=False, first=True)
-            asked = min(_FORETOLD_BY, len(some))
-            some = yield from _passing(some.iloc[[position * len(some) // asked for position in range(asked)]], filters)
-            share = len(some) / asked
-            error = (share * (1 - share) / asked) ** 0.5
+            sampled = min(_FORETOLD_BY, len(some))
+            some = yield from _passing(
+                some.iloc[[position * len(some) // sampled for position in range(sampled)]], filters
+            )
+            share = len(some) / sampled
+            error = (share * (1 - share) / sampled) ** 0.5
         if total * (share - 2 * error) > most:
-            passed = f" ({share:.0%} of {asked} rows passed; answers are kept if there is a store)" if asked else ""
+            passed = f" ({share:.0%} of {sampled} rows passed; answers are kept if there is a store)" if sampled else ""
             raise SQLFailed(
                 f"the SQL would give about {round(total * share):,} rows, and at most {most:,} are allowed{passed}; "
                 f"narrow it, or raise SQLLimits(rows=…): {self.sql[:200]!r}"
@@ -286,18 +288,18 @@ class Staged:
         for pending in block.pending:
             values = [self._of(block.select, node) for node in calls_in(pending.condition)]
             inner = block.rows([one.columns for one in values])
-            asked = [self._distinct(block.select, inner, number, one) for number, one in enumerate(values)]
+            sampled = [self._distinct(block.select, inner, number, one) for number, one in enumerate(values)]
             ranks = any(one.call.function.ranks for one in values)
-            costs[id(pending)] = math.inf if ranks else float(sum(map(len, asked)))
-            if bare_filter(pending.condition) is not None and len(asked[0]) > AT_ONCE:
-                spaced = [position * len(asked[0]) // _SAMPLE for position in range(_SAMPLE)]
-                samples.append((pending, values[0], asked[0].iloc[spaced]))
+            costs[id(pending)] = math.inf if ranks else float(sum(map(len, sampled)))
+            if bare_filter(pending.condition) is not None and len(sampled[0]) > AT_ONCE:
+                spaced = [position * len(sampled[0]) // _SAMPLE for position in range(_SAMPLE)]
+                samples.append((pending, values[0], sampled[0].iloc[spaced]))
         if samples:
             yield from together([values.ask(sample) for _, values, sample in samples])
         for pending, one, sample in samples:
-            kept = sum(one.answers.get(key) == int(bool(bare_filter(pending.condition))) for key in sample[KEY])
+            chosen = sum(one.answers.get(key) == int(bool(bare_filter(pending.condition))) for key in sample[KEY])
             # Filters that cost c and leave the share s are best run in the order of c / (1 - s).
-            costs[id(pending)] /= max(1 - kept / len(sample), 1e-6)
+            costs[id(pending)] /= max(1 - chosen / len(sample), 1e-6)
         return sorted(block.pending, key=lambda pending: costs[id(pending)])
 
     def _first_rows(self, block: Block) -> Step[None]:
@@ -316,11 +318,11 @@ class Staged:
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
         left = rows if select.args.get("order") is not None else _spread(rows, filters, row if merged else None)
-        asked, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        sampled, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
         found: set[str] = set()
         while len(left) and passed < wanted:
             some, left = left.iloc[:size], left.iloc[size:]
-            asked += len(some)
+            sampled += len(some)
             some = yield from _passing(some, filters)
             if merged is None:
                 passed += len(some)
@@ -328,7 +330,7 @@ class Staged:
                 found.update(some[row])
                 left = left[~left[row].isin(list(found))]
                 passed = len({_alike(key) for key in found})
-            size = next_round(asked, passed, wanted, _FIRST)
+            size = next_round(sampled, passed, wanted, _FIRST)
         if passed < wanted and len(rows) > MOST_VALUES:
             raise _too_many(filters[0][1], "rows")
         for pending in list(block.pending):
@@ -354,7 +356,7 @@ class Staged:
         if of_groups:
             yield from together([self._asked_of_groups(block, one, first=first) for one in of_groups])
         if cells := [one for one in cells if one not in of_groups]:
-            yield from self._asked(select, cells, block.rows([one.columns for one in cells], ordered=first))
+            yield from self._request(select, cells, block.rows([one.columns for one in cells], ordered=first))
         for text in texts:
             yield from self._written(block, text, first=first)
         if first:
@@ -375,8 +377,8 @@ class Staged:
         """Ask about the values in the groups that are left."""
         rows = self._distinct(block.select, block.rows([one.columns]), 0, one)
         if block.select.args.get("having") is not None or first:
-            kept = {key for keys in self._groups(block, one, first=first) for key in keys}
-            rows = rows[rows[KEY].isin(kept)]
+            chosen = {key for keys in self._groups(block, one, first=first) for key in keys}
+            rows = rows[rows[KEY].isin(chosen)]
         yield from one.ask(rows)
 
     def _groups(self, block: Block, one: Values, *, first: bool) -> list[list[str]]:
@@ -392,7 +394,7 @@ class Staged:
         alike: dict[str, str] = {}
         if block.select.args.get("group") is not None:
             alike = {key: keys[0] for keys in self._groups(block, text, first=first) for key in keys}
-            rows = rows[rows[KEY].isin(alike.keys())].assign(**{KEY: lambda kept: kept[KEY].map(alike)})
+            rows = rows[rows[KEY].isin(alike.keys())].assign(**{KEY: lambda chosen: chosen[KEY].map(alike)})
         yield from text.ask(_labelled(rows, text))
         text.share(alike)
 
