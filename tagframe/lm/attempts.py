@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 SERVER_IS_DOWN = (ConnectionFailed, RequestTimedOut, ServerFailed)
 MAX_FAILURES_IN_A_ROW = 64
 """A run stops when this many requests time out before any is answered, for as long as an outage may last. It also stops
-when this many rows in a row fail after all their retries, or this many replies in a row are paid for and unusable."""
+when this many rows in a row fail after all their retries, or the first so many replies are paid for and unusable."""
 MAX_TOKENS_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
 LONG_ANSWER_TOKENS = 16_384
@@ -143,7 +143,7 @@ class Attempts:
         self._answered = False
         self._timeouts = 0
         self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
-        self._unusable = 0  # replies in a row
+        self._unusable = 0  # replies
         self._served = 0  # bytes of the longest prompt that was answered
         self._too_long: int | None = None  # bytes of the shortest that was too long
         self._short: asyncio.Future[bool] | None = None  # whether a short prompt is answered
@@ -495,7 +495,6 @@ class Attempts:
                 self._check_read(prompt, count, parameters)
                 outcome = reply
                 self._answered = self.replied = True
-                self._unusable = 0
                 self._served = max(self._served, size_of(prompt))
                 if reply.model is not None and reply.model != route.state.model:
                     if route.state.model is not None:
@@ -602,7 +601,7 @@ class Attempts:
         # With a form, there may be no text because of it: that is found out first.
         if error.status == 200 and isinstance(error, MalformedResponse | ServerFailed):
             self._unusable += not (_is_empty(error) and parameters.extra.keys() & FIELDS)
-            if self._unusable >= MAX_FAILURES_IN_A_ROW:
+            if self._unusable >= MAX_FAILURES_IN_A_ROW and not self.replied:
                 return True
         self._answered = self._answered or error.status is not None
         if isinstance(error, RequestTimedOut):

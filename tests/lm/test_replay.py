@@ -114,6 +114,20 @@ def test_a_providers_batch_output(store: Path, tmp_path: Path):
     assert replay.complete(ROWS[:4], accept=strict)[0].value is True
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\u0085", "\u00a0", "\u200b", "\ufeff", "\x7f", "\u061c"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_batch_output_ends_lines_where_json_does(store: Path, tmp_path: Path, end: str, odd: str, mark: str):
+    replay = LM(f"replay:{store}")
+    with pytest.raises(ReplayMiss):
+        replay.complete(ROWS[:3])
+    lines = [json.dumps(batch_line(request, f"a{odd}b"), ensure_ascii=False) for request in exported(store)]
+    output = tmp_path / "output.jsonl"
+    output.write_bytes((mark + end.join(lines) + end).encode())
+    assert import_answers(store, output).answers == 3
+    assert [one.text for one in replay.complete(ROWS[:3])] == [f"a{odd}b"] * 3
+
+
 @pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "error", "SAFETY", "tool_calls", "whatever"])
 def test_a_batch_answer_that_is_not_whole_stays_missing(store: Path, tmp_path: Path, reason: str):
     with pytest.raises(ReplayMiss):
