@@ -26,7 +26,7 @@ from tagframe.engines.sql_reader import ColumnPair, ReadStatement, SourceColumn,
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.joins import Components, keys_between
 from tagframe.retrieval import RetrievedTables
-from tagframe.retrieval.links import home_of, tables_around
+from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.methods.auto import NOTHING_FITS
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables, compared: Compa
     chances = {part: hit.probability or 0.0 for hit in retrieved.tables for part in (hit.id, *hit.parts)}
     if not used or not used <= set(chances):
         return  # the user's own choice, or a table that was looked for afterwards
-    databases = {home_of(corpus, id) for id in used}
+    databases = {schema_of(corpus, id) for id in used}
     best: dict[str, tuple[float, str]] = defaultdict(lambda: (0.0, ""))
     words = {hit.id: {text.casefold() for _, text in hit.cells} for hit in retrieved.tables}
     own_words = {word.strip("%").casefold() for _, test in compared for word in test.texts}
@@ -172,7 +172,7 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables, compared: Compa
     own_words = {word for word in own_words if word in retrieved.question.casefold()}
     likely = [hit for hit in retrieved.tables if not used & {hit.id, *hit.parts}]
     for hit in likely:
-        database = home_of(corpus, hit.id)
+        database = schema_of(corpus, hit.id)
         best[database] = max(best[database], (hit.probability or 0.0, hit.id))
     weakest = min(used, key=lambda id: chances[id])
     own = max((best[database] for database in databases), default=(0.0, ""))
@@ -185,7 +185,7 @@ def _of_tables(execution: Execution, retrieved: RetrievedTables, compared: Compa
         yield Doubt("table", f"{own[1]} ({own[0]:.0%} likely) is not read; the tables are {sure:.0%} likely right")
     rivals = []
     for database, known in best.items():
-        theirs = {word for id, texts in words.items() if home_of(corpus, id) == database for word in texts}
+        theirs = {word for id, texts in words.items() if schema_of(corpus, id) == database for word in texts}
         if database not in databases and known[0] >= RIVAL and not own_words - theirs:
             rivals.append(known)
     if rivals:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
-from tagframe.joins.components import spanning_tree
+from tagframe.keys.components import spanning_tree
 
 Floats = npt.NDArray[np.float64]
 
