@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from tagframe.joins.components import Components
+from tagframe.keys.components import Components
 
 Kind = Literal["joined", "subquery", "set operation", "no predicate"]
 Column = tuple[str, str]

@@ -27,11 +27,11 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.schema_only import schema_profiles
 from tagframe.errors import NotConnected
 from tagframe.joins import JoinPlan
-from tagframe.joins.components import Components
 from tagframe.joins.infer import plan_tables
 from tagframe.joins.roles import Roles
 from tagframe.joins.steps import PlanTable
 from tagframe.keys import KeyPair, infer_key_pairs
+from tagframe.keys.components import Components
 from tagframe.keys.inference import ACCEPTED
 
 _MOST_ROWS = 3_000_000

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import computed_of
 from tagframe.errors import TagframeError
-from tagframe.keys.database_keys import places_of
+from tagframe.joins import corpus_keys
 from tests.folders import FOLDERS, Folder, drawn, named
 
 pytest.importorskip("python_calamine", reason="the extra 'excel' is not installed")
@@ -42,7 +41,10 @@ def rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
 
 
 def keys_in(corpus: tf.Corpus) -> set[str]:
-    return {f"{key.left} = {key.right}" for key in places_of(corpus.profiles, computed_of(corpus)).keys}
+    """The keys between databases."""
+    database = {profile.id: profile.database for profile in corpus.profiles}
+    keys = [key for key in corpus_keys(corpus) if database[key.left_table] != database[key.right_table]]
+    return {f"{key.left} = {key.right}" for key in keys}
 
 
 def opened(root, **files):
@@ -88,6 +90,51 @@ def test_a_file_alone_and_frames_are_no_place(tmp_path):
     assert {profile.place for profile in tf.open_corpus(root / "circus.sqlite").profiles} == {""}
     frames = {"one.people": D({"people_id": [1, 2]}), "two.people": D({"people_id": [1, 2]})}
     assert {profile.place for profile in tf.open_corpus(frames).profiles} == {""}
+
+
+def test_files_that_only_together_are_whole_are_one_database(tmp_path):
+    orders = D(
+        {"order_id": range(1, 21), "customer_id": drawn(1, range(1, 9), 20), "item_id": drawn(2, range(1, 5), 20)}
+    )
+    corpus = opened(
+        tmp_path,
+        orders_DOT_csv=orders,
+        people_DOT_sqlite={"customers": D({"customer_id": range(1, 9), "customer": named("Client", 8)})},
+        stock_DOT_xlsx={"items": D({"item_id": range(1, 5), "item": named("Item", 4)})},
+    )
+    assert keys_in(corpus) == {
+        "root.orders.customer_id = people.customers.customer_id",
+        "root.orders.item_id = stock.items.item_id",
+    }
+    assert len(corpus.retrieve_tables("Which customers ordered which item?").merge()) == 20
+
+
+def test_databases_that_are_whole_by_themselves_stay_apart(tmp_path):
+    def shop(thing):
+        customers = D({"customer_id": range(1, 9), f"{thing}_lover": named(thing, 8)})
+        orders = D({"order_id": range(1, 21), "customer_id": drawn(1, range(1, 9), 20), f"{thing}_price": range(20)})
+        return {
+            "customers": customers,
+            "orders": orders,
+            thing: D({f"{thing}_id": range(9), f"{thing}_size": range(9)}),
+        }
+
+    def pets(thing):
+        whole = shop(thing)
+        return {**whole, "orders": whole["orders"].assign(**{f"{thing}_id": drawn(2, range(9), 20)})}
+
+    assert not keys_in(opened(tmp_path, **{f"{thing}_DOT_sqlite": pets(thing) for thing in ("cat", "horse", "bird")}))
+
+
+def test_the_same_tables_in_each_folder_refer_to_each_other_within_it(tmp_path):
+    def year(of):
+        orders = D({"order_id": range(1, 21), "customer_id": drawn(of, range(1, 9), 20), "city_id": [1, 2] * 10})
+        return {"customers": D({"customer_id": range(1, 9), "customer": named("C", 8)}), "orders": orders}
+
+    files = {f"{of}__{name}_DOT_csv": frame for of in (2022, 2023, 2024) for name, frame in year(of).items()}
+    cities = D({"city_id": [1, 2], "city": ["Ulm", "Bonn"]})
+    corpus = opened(tmp_path, **files, cities_DOT_csv=cities)
+    assert keys_in(corpus) == {f"{of}.orders.city_id = root.cities.city_id" for of in (2022, 2023, 2024)}
 
 
 def test_people_of_two_databases_are_not_the_same(corpora):

@@ -19,7 +19,7 @@ from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
 from tagframe.joins.roles import keys_in_roles, without_roles
 from tagframe.keys import KeyPair
-from tagframe.keys.database_keys import places_of
+from tagframe.keys.database_keys import schemas_of
 from tagframe.keys.inference import ACCEPTED, with_told
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.role_hints import roles_named
@@ -381,7 +381,7 @@ def describe_keys(
     likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
     counts: dict[frozenset[str], int] = {}
     lines: list[tuple[float, int, str]] = []
-    keys = _keys_at_home(corpus, [*named])
+    keys = _keys_of_schemas(corpus, [*named])
     roles = _roles(corpus, keys, named, question) if question else {}
     parents: dict[tuple[str, str], tuple[str, str]] = {}
     for key in keys:
@@ -402,12 +402,11 @@ def describe_keys(
     return [line for *_, line in sorted(lines)]
 
 
-def _keys_at_home(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
-    """The keys within each database, or databases that belong together; and between others those that were given."""
-    places, groups = places_of(corpus.profiles, computed_of(corpus)), defaultdict[str, list[str]](list)
-    for id in tables:
-        groups[places.home(corpus.profile(id))].append(id)
-    found = [key for group in groups.values() for key in keys_between(corpus, group, tables_around(corpus, group)).keys]
+def _keys_of_schemas(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
+    """The keys within each database, or several that are one; and between others those that were given."""
+    schemas = schemas_of(corpus.profiles, computed_of(corpus))
+    groups = [[table.id for table in group] for group in schemas.groups(map(corpus.profile, tables)).values()]
+    found = [key for group in groups for key in keys_between(corpus, group, tables_around(corpus, group)).keys]
     given = with_told((), [corpus.profile(id) for id in tables], declared=False) if len(groups) > 1 else []
     return sorted(dict.fromkeys([*found, *given]), key=lambda key: -key.score)
 

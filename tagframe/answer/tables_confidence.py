@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 
 from tagframe.joins import Components, keys_between
 from tagframe.retrieval import RetrievedTables
-from tagframe.retrieval.links import home_of, tables_around
+from tagframe.retrieval.links import schema_of, tables_around
 
 WEIGHTS: tuple[float, ...] = (1.1148, 0.3137, -0.2319, -0.3272, 0.1918, -1.4205, 1.9423, -1.6443, -0.8243)
 _LEAST = 0.002
@@ -53,8 +53,8 @@ def features_of(tables: Collection[str], found: RetrievedTables) -> list[float]:
         for id in ids:
             chances[id] = min(max(hit.probability or 0.0, _LEAST), 1 - _LEAST)
             words[id] = {text.casefold() for _, text in hit.cells}
-    databases = {home_of(corpus, id) for id in used}
-    others = [id for id in chances if id not in used and home_of(corpus, id) in databases]
+    databases = {schema_of(corpus, id) for id in used}
+    others = [id for id in chances if id not in used and schema_of(corpus, id) in databases]
     least = min(used, key=lambda id: (chances[id], id))
     keys = keys_between(corpus, sorted(used), tables_around(corpus, sorted(used))).keys
     pairs = [tuple(key.tables) for key in keys if key.score >= _CONNECTS and len(key.tables) == 2]

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.joins.components import Components
 from tagframe.keys.column_names import column_name, is_measure
+from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
 from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import Evidence, KeyPair

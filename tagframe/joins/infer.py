@@ -18,17 +18,16 @@ from tagframe.corpus.references import without_role
 from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
-from tagframe.joins.components import Components
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.joins.steps import PlanTable
 from tagframe.keys.checking import contains_in
-from tagframe.keys.database_keys import code_of_keys, database_keys, places_of
+from tagframe.keys.components import Components
+from tagframe.keys.database_keys import code_of_keys, database_keys, one_schema, schemas_of
 from tagframe.keys.inference import (
     ACCEPTED,
     LARGE,
-    by_database,
     composites_of,
     single_keys,
     with_composites,
@@ -208,17 +207,17 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
 
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
-    """The key pairs within each database and folder of a corpus that are more likely right than wrong, best first."""
+    """The key pairs within each database of a corpus that are more likely right than wrong, best first."""
     return [key for key in possible_keys(corpus) if key.score >= ACCEPTED]
 
 
 def possible_keys(corpus: Corpus) -> list[KeyPair]:
-    """The key pairs within each database and folder of a corpus, faint ones too, best first."""
+    """The key pairs within each database of a corpus, faint ones too, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), computed_of(corpus)
-    found = [key for group in by_database(tables) for key in database_keys(tuple(group), True, facts).pairs]
-    home = {profile.id: profile.database for profile in tables}
-    between = with_told(places_of(tables, facts).keys, tables)
-    found += [key for key in between if home[key.left_table] != home[key.right_table]]
+    schemas = schemas_of(tables, facts)
+    found = [key for group in schemas.groups(tables).values() for key in database_keys(group, True, facts).pairs]
+    of = {profile.id: schemas.of(profile) for profile in tables}
+    found += [key for key in with_told((), tables) if of[key.left_table] != of[key.right_table]]
     return sorted(found, key=lambda key: (-key.score, key.left, key.right))
 
 
@@ -227,18 +226,19 @@ def _seen(corpus: Corpus, members: Sequence[TableProfile], around: Sequence[Tabl
     single, proposed = _inferred(corpus, profiles, around)
     if any(profile.estimated for profile in profiles) and not _are_told(profiles, around, single):
         profiles = with_whole_sketches(corpus, profiles, _may_be_key)
-        single = single_keys(_one_schema([*profiles, *around]), contains=contains_in(corpus))
+        single = single_keys(one_schema([*profiles, *around]), contains=contains_in(corpus))
     ids = {profile.id for profile in profiles}
-    composite = composites_of(_one_schema(profiles), single, corpus.read)
+    composite = composites_of(one_schema(profiles), single, corpus.read)
     composite += [key for key in proposed if not key.tables <= ids]
-    single = _doubted(single, [*profiles, *around])
+    single = _doubted(corpus, single, [*profiles, *around])
     return Seen(profiles, with_told(with_composites(single, composite), [*profiles, *around]))
 
 
-def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The keys, with a doubt about those between two databases whose columns both only number rows of their own."""
+def _doubted(corpus: Corpus, keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
+    """The keys, with a doubt about those between databases that are apart whose columns only number rows."""
     by_id = {table.id: table for table in tables}
-    if len({table.database for table in tables}) < 2:
+    schemas = schemas_of(corpus.profiles, computed_of(corpus))
+    if len({schemas.of(table) for table in tables}) < 2:
         return [*keys]
 
     def counts(table: str, column: str) -> bool:
@@ -253,7 +253,7 @@ def _doubted(keys: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[Ke
     def doubted(key: KeyPair) -> KeyPair:
         left, right = by_id[key.left_table], by_id[key.right_table]
         ends = ((left.id, key.left_columns[0]), (right.id, key.right_columns[0]))
-        if left.database == right.database or not all(counts(*end) for end in ends):
+        if schemas.of(left) == schemas.of(right) or not all(counts(*end) for end in ends):
             return key
         reason = f"{key.evidence.reason}, but both databases may number their rows from 1"
         return replace(key, score=min(key.score, _MAX_COUNTED_CHANCE), evidence=replace(key.evidence, reason=reason))
@@ -269,43 +269,33 @@ def _inferred(
     Of pairs between two surrounding tables only those that are more likely right than wrong: a plan adds no two tables
     that nobody asked for on a guess, and a large database has many more guesses than keys.
     """
-    databases = {profile.database for profile in [*members, *around]}
     if not around:
-        return single_keys(_one_schema(members)), []
+        return single_keys(one_schema(members)), []
     single: list[KeyPair] = []
     proposed: list[KeyPair] = []
-    by_id = {profile.id: profile for profile in [*around, *members]}
-    wanted = {profile.id for profile in members}
+    schemas, wanted = schemas_of(corpus.profiles, computed_of(corpus)), {profile.id for profile in members}
+    groups = schemas.groups(sorted([*around, *members], key=lambda table: table.id))
+    by_id = {table.id for group in groups.values() for table in group}
 
     def may_join(key: KeyPair) -> bool:
         left, right = key.left_table, key.right_table
         return left in by_id and right in by_id and (key.score >= ACCEPTED or left in wanted or right in wanted)
 
-    for database in sorted(databases):
-        group = tuple(by_id[id] for id in sorted(by_id) if by_id[id].database == database)
-        whole = tuple(table for table in corpus.profiles if table.database == database)
+    for name, group in sorted(groups.items()):
+        whole = tuple(table for table in corpus.profiles if schemas.of(table) == name)
         # Only a part of a large database surrounds the tables, but its keys are those of all its tables.
         part = database_keys(whole if len(whole) > LARGE else group, True, computed_of(corpus)).inferred
         single += filter(may_join, part[0])
         proposed += filter(may_join, part[1])
-    if len(databases) > 1:
-        places = places_of(corpus.profiles, computed_of(corpus))
-        single += [key for key in places.keys if key.tables <= by_id.keys()]
-        home = {profile.id: places.home(profile) for profile in members}
+    if len(groups) > 1:
+        of = {profile.id: schemas.of(profile) for profile in members}
         parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
         single += [
             key
-            for key in single_keys(_one_schema(members))
-            if home[key.left_table] != home[key.right_table] and (key.left_table, key.left_columns) not in parents
+            for key in single_keys(one_schema(members))
+            if of[key.left_table] != of[key.right_table] and (key.left_table, key.left_columns) not in parents
         ]
     return single, proposed
-
-
-def _one_schema(tables: Sequence[TableProfile]) -> list[TableProfile]:
-    """The tables as if they were in one database; their ids stay."""
-    if len({table.database for table in tables}) < 2:
-        return [*tables]
-    return [replace(table, database="") for table in tables]
 
 
 def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], keys: Sequence[KeyPair]) -> bool:

@@ -17,7 +17,6 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.components import Components, ways_from
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys
 from tagframe.joins.edges import Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
@@ -26,6 +25,7 @@ from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
+from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_columns import NAMED, is_unnamed

@@ -17,8 +17,8 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
-from tagframe.joins.components import Components
 from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
+from tagframe.keys.components import Components
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.scoring import log_odds

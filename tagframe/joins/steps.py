@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import column_id, in_role
-from tagframe.joins.components import ways_from
 from tagframe.keys.column_names import table_entity
+from tagframe.keys.components import ways_from
 from tagframe.keys.key_pair import KeyPair, Sign
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]

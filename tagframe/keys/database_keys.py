@@ -1,7 +1,6 @@
-"""The key pairs of a database, and those between the databases of a folder.
+"""The key pairs of a database, and which databases of a folder are one.
 
-They are inferred at first use, and kept in the corpus' catalogue until a table changes. A folder is one place: some of
-its databases belong together.
+The pairs are inferred at first use, and kept in the corpus' catalogue until a table changes.
 """
 
 from __future__ import annotations
@@ -17,12 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
+from itertools import combinations, pairwise
 
 from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import sketches_at_hand
 from tagframe.keys.column_names import table_entity
+from tagframe.keys.components import Components
 from tagframe.keys.inference import (
     ACCEPTED,
     LARGE,
@@ -41,7 +42,7 @@ from tagframe.keys.unions import infer_unions
 
 
 class DatabaseKeys:
-    """The key pairs of the tables of a database.
+    """The key pairs of the tables of a database, or of several that are one.
 
     Args:
         tables: all of them, sorted by id.
@@ -62,7 +63,7 @@ class DatabaseKeys:
         """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
         kept = self._facts.get("keys", self._name, self.state, _read)
         if kept is None:
-            kept = single_and_composite_keys(sketches_at_hand(self._tables))
+            kept = _inferred_keys(sketches_at_hand(self._tables))
             plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))
             self._facts.put("keys", self._name, self.state, plain)
         return kept
@@ -94,7 +95,48 @@ class DatabaseKeys:
 
     @property
     def _name(self) -> str:
-        return self._tables[0].database
+        return " ".join(sorted({table.database for table in self._tables}))
+
+
+def _inferred_keys(tables: Sequence[TableProfile]) -> tuple[list[KeyPair], list[KeyPair]]:
+    """Pairs of single columns, and composite ones, of tables of one or several databases.
+
+    Databases that hold the same table, such as one for each year, are searched one by one, each with all others: an
+    order of 2023 refers to the customers of 2023.
+    """
+    twins = _twins(tables)
+    if not twins:
+        return single_and_composite_keys(one_schema(tables))
+    single: dict[KeyPair, None] = {}
+    composite: dict[KeyPair, None] = {}
+    for name in ["", *sorted(twins)]:
+        absent = twins[name] if name else twins.keys()
+        own = {table.id for table in tables if table.database == name}
+        near = [table for table in tables if table.database not in absent]
+        for pairs, new in zip((single, composite), single_and_composite_keys(one_schema(near)), strict=True):
+            pairs.update(dict.fromkeys(key for key in new if not name or key.tables & own))
+    return [*single], [*composite]
+
+
+def _twins(tables: Sequence[TableProfile]) -> dict[str, set[str]]:
+    """For each database the others that have a table of the same name and mostly the same columns."""
+    named: dict[str, list[TableProfile]] = defaultdict(list)
+    for table in tables:
+        named[table.name.casefold()].append(table)
+    twins: dict[str, set[str]] = defaultdict(set)
+    for one, other in (pair for alike in named.values() for pair in combinations(alike, 2)):
+        mine, theirs = ({column.name.casefold() for column in table.columns} for table in (one, other))
+        if one.database != other.database and len(mine & theirs) >= _ALIKE * len(mine | theirs):
+            twins[one.database].add(other.database)
+            twins[other.database].add(one.database)
+    return twins
+
+
+def one_schema(tables: Sequence[TableProfile]) -> Sequence[TableProfile]:
+    """The tables as if they were in one database; their ids stay."""
+    if len({table.database for table in tables}) < 2:
+        return tables
+    return [replace(table, database="") for table in tables]
 
 
 def _read(text: str) -> tuple[list[KeyPair], list[KeyPair]]:
@@ -127,39 +169,51 @@ _SIZE = 0.5
 """The cost of a key between two databases for each factor e in their numbers of tables."""
 _OWN = 0.55
 """From this score on, a column's name is that of its own table's key."""
+_ALIKE = 0.5
+"""The least share of their columns that two tables of one name have in common, if they are the same table."""
+_MOSTLY = 0.6
+"""The least share of a folder's tables that whole databases hold, if these are apart."""
+_MOSTLY_DECLARED = 0.5
+"""The least share of its tables that the declared keys of a whole database connect."""
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """The folders of a corpus: the keys between their databases, and which of these belong together.
+class Schemas:
+    """Which databases of a corpus are one.
 
-    A workbook, a CSV file and a SQLite file of one folder are often one data set. But a folder may also hold many
-    unrelated databases, and all of them count their rows from 1. So a key between databases needs a name *and* values,
-    dense integers are no evidence, and the more databases there are, the more it takes.
+    A folder that a person opened is one database: its files, sheets and SQLite tables join as those of one schema. Only
+    where most of its tables belong to databases that are whole by themselves, such as a collection of SQLite files, do
+    these stay apart.
 
     Attributes:
-        keys: the inferred key pairs between databases of a folder.
-        homes: by database, one name for all databases that belong together.
+        names: by database, one name for all databases that are one with it.
     """
 
-    keys: Sequence[KeyPair] = ()
-    homes: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    def home(self, table: TableProfile) -> str:
-        """One name for the databases that belong together with a table's."""
-        return self.homes.get(table.database, table.database)
+    def of(self, table: TableProfile) -> str:
+        """One name for the databases that are one with a table's."""
+        return self.names.get(table.database, table.database)
+
+    def groups(self, tables: Iterable[TableProfile]) -> dict[str, tuple[TableProfile, ...]]:
+        """The tables by that name."""
+        found: dict[str, list[TableProfile]] = defaultdict(list)
+        for table in tables:
+            found[self.of(table)].append(table)
+        return {name: tuple(members) for name, members in found.items()}
 
 
-_known_places: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], Places]
-_known_places = weakref.WeakValueDictionary()
-_latest: deque[Places] = deque(maxlen=8)
+_known_schemas: weakref.WeakValueDictionary[tuple[tuple[TableProfile, ...], bool], Schemas]
+_known_schemas = weakref.WeakValueDictionary()
+_latest: deque[Schemas] = deque(maxlen=8)
 
 
-def places_of(tables: Iterable[TableProfile], facts: ComputedStore, *, declared: bool = True) -> Places:
-    """What the folders of a corpus hold together.
+def schemas_of(tables: Iterable[TableProfile], facts: ComputedStore, *, declared: bool = True) -> Schemas:
+    """Which databases of a corpus are one.
 
-    Databases belong together if a key connects them, or if they have a table in pieces (``2023/sales.csv`` and
-    ``2024/sales.csv``).
+    A database is whole if its own keys connect its tables. Whole databases that hold most tables of a folder are apart,
+    unless a key connects them (:func:`_between`), or they have a table in pieces (``2023/sales.csv`` and
+    ``2024/sales.csv``). All other databases of a folder are one.
 
     Args:
         tables: all tables of the corpus, sorted by id.
@@ -168,40 +222,46 @@ def places_of(tables: Iterable[TableProfile], facts: ComputedStore, *, declared:
     """
     inside = tuple(table for table in tables if table.place)
     with _lock:
-        known = _known_places.get((inside, declared))
+        known = _known_schemas.get((inside, declared))
     if known is None:
-        known = _places(inside, facts, declared)
+        by_place: dict[str, list[TableProfile]] = defaultdict(list)
+        for table in inside:
+            by_place[table.place].append(table)
+        names = [_names_in(place, members, declared, facts) for place, members in sorted(by_place.items())]
+        known = Schemas({database: name for each in names for database, name in each.items()})
         with _lock:
-            _known_places[inside, declared] = known
+            _known_schemas[inside, declared] = known
             _latest.append(known)
     return known
 
 
-def _places(tables: Sequence[TableProfile], facts: ComputedStore, declared: bool) -> Places:
-    by_place: dict[str, list[TableProfile]] = defaultdict(list)
-    for table in tables:
-        by_place[table.place].append(table)
-    keys: list[KeyPair] = []
-    homes: dict[str, str] = {}
-    for place, members in sorted(by_place.items()):
-        if len({table.database for table in members}) < 2:
-            continue
-        found = _between(place, members, declared, facts) if len(members) <= LARGE else []
-        database = {table.id: table.database for table in members}
-        pairs = [(database[key.left_table], database[key.right_table]) for key in found]
-        pairs += [
-            (database[group.tables[0]], database[other])
-            for group in infer_unions(members, by_date=True, around=members)
-            for other in group.tables
-        ]
-        home = {name: name for name in sorted({*database.values()})}
-        for one, other in pairs:
-            first, second = sorted((home[one], home[other]))
-            if first != second:
-                home = {name: first if its == second else its for name, its in home.items()}
-        keys += found
-        homes |= home
-    return Places(keys, homes)
+def _names_in(place: str, tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> Mapping[str, str]:
+    """One name for each database of a folder, and for all that are one with it."""
+    groups = {group[0].database: group for group in by_database(tables)}
+    whole = [name for name, group in groups.items() if _is_whole(group, declared, facts)]
+    if len(whole) < 2 or sum(len(groups[name]) for name in whole) < _MOSTLY * len(tables):
+        return dict.fromkeys(groups, min(groups))
+    parts = Components(sorted(groups))
+    for one, other in pairwise(name for name in groups if name not in whole):
+        parts.join(one, other)
+    database = {table.id: table.database for table in tables}
+    for key in _between(place, tables, declared, facts) if len(tables) <= LARGE else ():
+        parts.join(database[key.left_table], database[key.right_table])
+    for group in infer_unions(tables, by_date=True, around=tables):
+        for other in group.tables:
+            parts.join(database[group.tables[0]], database[other])
+    return {name: parts.root(name) for name in groups}
+
+
+def _is_whole(tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> bool:
+    """Whether keys connect all tables of a database; if its source declares keys, half of them are enough."""
+    parts = Components(table.id for table in tables)
+    for key in database_keys(tuple(tables), declared, facts).pairs:
+        if key.score >= ACCEPTED:
+            parts.join(key.left_table, key.right_table)
+    largest = max(Counter(parts.root(table.id) for table in tables).values())
+    declares = any(table.foreign_keys for table in tables)
+    return largest > 1 and largest >= len(tables) * (_MOSTLY_DECLARED if declares else 1)
 
 
 def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:

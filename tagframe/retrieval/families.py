@@ -22,6 +22,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
+from tagframe.retrieval.years import year_of, years_in_range
 
 LEAST = 3
 """The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
@@ -108,7 +109,9 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
     for group in infer_unions(alike, by_date=True, around=tables) if len(alike) > 1 else ():
         parts = {piece.casefold() for part in group.differ for piece in part.split("-")}
         if table.id in group.tables:
-            return () if parts & {*re.findall(r"\w+", question.casefold())} else group.tables
+            ranged = tuple(one.id for one in _in_range([one for one in alike if one.id in group.tables], question))
+            is_named = ranged or parts & {*re.findall(r"\w+", question.casefold())}
+            return group.tables if not is_named else ranged if len(ranged) > 1 else ()
     return ()
 
 
@@ -121,7 +124,12 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     >>> sales = [TableProfile(f"{year}.sales", f"{year}", "sales", ()) for year in (2023, 2024)]
     >>> [piece.id for piece in named_pieces(sales, "Sold in 2024?")], len(named_pieces(sales, "What was sold?"))
     (['2024.sales'], 2)
+    >>> len(named_pieces(sales, "Sold since 2023?")), len(named_pieces(sales, "Sold before 2024?"))
+    (2, 1)
     """
+    ranged = _in_range(pieces, question)
+    if ranged:
+        return ranged
     stems = {*terms(question)}
     words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
     shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
@@ -132,6 +140,13 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     ]
     most = max(named, default=0)
     return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
+
+
+def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
+    """The pieces of the years that a question gives as a range; none if it gives no range."""
+    years = {piece.id: year_of(piece.name) or year_of(piece.database) for piece in pieces}
+    chosen = years_in_range(question, filter(None, years.values())) or frozenset()
+    return [piece for piece in pieces if years[piece.id] in chosen]
 
 
 def mixed_copies(tables: Sequence[TableProfile], similarity: Floats) -> npt.NDArray[np.bool_]:

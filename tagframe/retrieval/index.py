@@ -98,9 +98,9 @@ class RetrievalIndex:
         profiles: the profiles of all tables of the corpus.
         tables: the profile of each candidate; for a family, the profile of its first piece.
         named: the same profiles under names that are split into words.
-        homes: for each candidate, one name for the databases of a folder that belong together with its own.
+        schemas: for each candidate, one name for the databases of a folder that are one with its own.
         database: their number for each candidate.
-        one_database: whether all tables belong together.
+        one_database: whether all tables are in one schema.
         one_name: whether all tables are in one database; then its name does not distinguish them.
         vectors: the vectors of the tables and their columns; None without an embedder.
     """
@@ -182,14 +182,14 @@ class RetrievalIndex:
             for one, table, family in zip(named, self.tables, self.families, strict=True)
         )
         self.named = WordsApart(named, partial(vocabulary, self.embedder))
-        self._know_homes([self.links.home(position) for position in range(len(self.tables))])
+        self._know_schemas([self.links.schema(position) for position in range(len(self.tables))])
         self.one_name = len({table.database for table in self.tables}) == 1
 
-    def _know_homes(self, homes: Sequence[str]) -> dict[str, int]:
-        """Store the home of each candidate; gives the number of each home."""
-        numbers = {name: number for number, name in enumerate(sorted({*homes}))}
-        self.homes = homes
-        self.database = np.array([numbers[home] for home in homes], dtype=np.intp)
+    def _know_schemas(self, schemas: Sequence[str]) -> dict[str, int]:
+        """Store the schema of each candidate; gives the number of each schema."""
+        numbers = {name: number for number, name in enumerate(sorted({*schemas}))}
+        self.schemas = schemas
+        self.database = np.array([numbers[name] for name in schemas], dtype=np.intp)
         self.one_database = len(numbers) == 1
         return numbers
 
@@ -219,8 +219,8 @@ class RetrievalIndex:
         self.tables = tuple(family.table for family in self.families)
         self.named = under.named.of([*under.named.own[:at], table, *under.named.own[at + gone :]])
         named = self.named[at]
-        home = under.homes[at] if gone else table.database
-        numbers = self._know_homes([*under.homes[:at], home, *under.homes[at + gone :]])
+        schema = under.schemas[at] if gone else table.database
+        numbers = self._know_schemas([*under.schemas[:at], schema, *under.schemas[at + gone :]])
         self.one_database, self.one_name = under.one_database, under.one_name
         tables, start = Cut.at(at, gone, 1, len(others)), int(under._starts[at])
         width = np.array([len(table.columns)])
@@ -231,8 +231,8 @@ class RetrievalIndex:
         before = under.tables[at].columns if gone else ()
         was_key = {column.name for column, is_key in zip(before, under.is_key[start:], strict=False) if is_key}
         words = table_terms(named, with_database=not self.one_name)
-        is_new = home not in {*under.homes}
-        databases = Cut.at(numbers[home], 0, 1, len(numbers) - 1)
+        is_new = schema not in {*under.schemas}
+        databases = Cut.at(numbers[schema], 0, 1, len(numbers) - 1)
         known: dict[str, object] = {
             "lexical": under.lexical.laid_over(tables, [words]),
             "descriptions": under.descriptions.laid_over(tables, [description_terms(named)]),

@@ -119,7 +119,7 @@ def refreshed(index: RetrievalIndex, before: Arrays, corpus: Corpus, kind: str) 
     arrays_by_name = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
     arrays_by_name |= {"widths": widths, "pieces": _pieces(index), **state}
     arrays_by_name["is_key"] = columns.into(before["is_key"], np.zeros(len(columns.new), dtype=bool))
-    keys = index.links.key_columns({index.tables[position].database for position in changed})
+    keys = index.links.key_columns({index.links.schema(position) for position in changed})
     starts = np.cumsum(widths) - widths
     for position in changed:
         in_keys = [(position, column.name) in keys for column in index.tables[position].columns]
@@ -218,7 +218,7 @@ def _state(index: RetrievalIndex, kind: str) -> dict[str, npt.NDArray[Any]]:
     """
     links = index.links.states()
     return {
-        "kind": _rows([f"{kind}\n{index.one_database} {index.one_name}"]),
+        "kind": _rows([f"{kind}\n{index.one_name}"]),
         "states": _rows(
             [
                 f"{one.table.id}\n{profile.name}\n{digest_of(one.table)}"

@@ -18,7 +18,7 @@ from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
-from tagframe.keys.database_keys import DatabaseKeys, database_keys, places_of
+from tagframe.keys.database_keys import DatabaseKeys, Schemas, database_keys, schemas_of
 from tagframe.keys.inference import with_told
 from tagframe.progress import track
 from tagframe.retrieval.overlay import Cut
@@ -59,7 +59,8 @@ class Links:
         declared: whether keys that the source declares are used (with a score of 1).
         facts: the store of key pairs; None keeps them for this process only.
         stored: the result of :meth:`arrays` for the same tables.
-        but: a database for which nothing is stored.
+        but: a schema for which nothing is stored.
+        schemas: which databases are one; None decides it by their tables.
     """
 
     def __init__(
@@ -70,19 +71,20 @@ class Links:
         facts: ComputedStore | None = None,
         stored: Arrays | None = None,
         but: str | None = None,
+        schemas: Schemas | None = None,
     ) -> None:
         self._tables = tables
         self._declared = declared
         self._facts = ComputedStore() if facts is None else facts
         self._stored, self._but = stored, but
         self._index = {table.id: position for position, table in enumerate(tables)}
-        self._databases: dict[str, list[int]] = defaultdict(list)
-        for position, table in enumerate(tables):
-            self._databases[table.database].append(position)
+        self._schemas = schemas_of(tables, self._facts, declared=declared) if schemas is None else schemas
+        self._members: dict[str, list[int]] = defaultdict(list)
+        for position in range(len(tables)):
+            self._members[self.schema(position)].append(position)
         self._sources: dict[str, DatabaseKeys] = {}
         self._pairs: dict[str, _Pairs] = {}
-        self._places = places_of(tables, self._facts, declared=declared)
-        self._between = self._between_databases()
+        self._between = self._between_schemas()
 
     def arrays(
         self, before: Arrays | None = None, cut: Cut | None = None, changed: Iterable[int] = ()
@@ -109,14 +111,12 @@ class Links:
         return _by_table([part[order] for part in parts], len(self._tables))
 
     def states(self) -> dict[str, str]:
-        """For each home a text of all that its keys depend on, keys to other databases included."""
-        parts_of: dict[str, list[str]] = defaultdict(list)
-        for name, members in self._databases.items():
-            parts_of[self.home(members[0])].append(self._source(name).state)
+        """For each schema a text of all that its keys depend on, keys to other schemas included."""
+        parts_of = {name: [self._source(name).state] for name in self._members}
         for ends, keys in self._between.items():
-            for home in {self.home(end) for end in ends}:
-                parts_of[home] += [f"{key.left} {key.right} {key.score}" for key in keys]
-        return {home: " ".join(parts) for home, parts in parts_of.items()}
+            for name in {self.schema(end) for end in ends}:
+                parts_of[name] += [f"{key.left} {key.right} {key.score}" for key in keys]
+        return {name: " ".join(parts) for name, parts in parts_of.items()}
 
     def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
         """The links with one table added or replaced; the keys of its database are inferred again.
@@ -126,8 +126,10 @@ class Links:
             tables: all tables, the new one included.
         """
         stored = None if self._stored is None else _by_table(_carried(self._stored, cut), len(tables))
-        database = tables[cut.new[0]].database
-        return Links(tables, declared=self._declared, facts=self._facts, stored=stored, but=database)
+        schema = self._schemas.of(tables[cut.new[0]])
+        return Links(
+            tables, declared=self._declared, facts=self._facts, stored=stored, but=schema, schemas=self._schemas
+        )
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
         """All key pairs between the tables, best first."""
@@ -164,8 +166,8 @@ class Links:
         return [(other, score) for other, score, _ in self._links(table)]
 
     def _links(self, table: int) -> list[Link]:
-        if self._stored is None or self._tables[table].database == self._but:
-            known = self._of(self._tables[table].database).known
+        if self._stored is None or self.schema(table) == self._but:
+            known = self._of(self.schema(table)).known
             if table not in known:
                 id = self._tables[table].id
                 known[table] = [
@@ -186,18 +188,18 @@ class Links:
                     best[other] = max(best.get(other, 0.0), link)
         return sorted(best, key=lambda table: (-best[table], table))[:limit]
 
-    def key_columns(self, databases: Collection[str] | None = None) -> set[tuple[int, str]]:
+    def key_columns(self, schemas: Collection[str] | None = None) -> set[tuple[int, str]]:
         """The columns, as (table, name), of all key pairs that link tables.
 
         Args:
-            databases: the databases to look at; None for all.
+            schemas: those to look at; None for all.
         """
-        wanted = self._databases if databases is None else sorted(databases)
-        sources = {database: self._source(database) for database in wanted}
+        wanted = self._members if schemas is None else sorted(schemas)
+        sources = {name: self._source(name) for name in wanted}
         stored = self._facts.get_all("key columns", [source.state for source in sources.values()])
-        work = ((len(self._databases[database]), source) for database, source in sources.items())
+        work = ((len(self._members[name]), source) for name, source in sources.items())
         columns: set[tuple[int, str]] = set()
-        count = sum(len(self._databases[database]) for database in wanted)
+        count = sum(len(self._members[name]) for name in wanted)
         for source in track(work, count, "looking for keys", "table"):
             columns |= {(self._index[table], name) for table, name in source.columns(LINKED, stored.get(source.state))}
         return columns | {
@@ -209,48 +211,47 @@ class Links:
         }
 
     def of_databases(self, tables: Iterable[int]) -> list[int]:
-        """All tables in the databases of these tables, and in those that belong together with them; among many tables,
-        only those within two links of them."""
+        """All tables in the schemas of these tables; among many, only those within two links of them."""
         members = sorted(set(tables))
         positions: list[int] = []
-        for home in sorted({self.home(table) for table in members}):
-            whole = [table for table in range(len(self._tables)) if self.home(table) == home]
+        for name in sorted({self.schema(table) for table in members}):
+            whole = self._members[name]
             if len(whole) > MOST_AROUND:
-                inside = [table for table in members if self.home(table) == home]
+                inside = [table for table in members if self.schema(table) == name]
                 near = self.neighbours(inside, MOST_AROUND)
                 whole = sorted({*inside, *near, *self.neighbours(near, MOST_AROUND)})
             positions += whole
         return positions
 
-    def _source(self, database: str) -> DatabaseKeys:
-        if database not in self._sources:
-            tables = tuple(self._tables[table] for table in self._databases[database])
-            self._sources[database] = database_keys(tables, self._declared, self._facts)
-        return self._sources[database]
+    def _source(self, schema: str) -> DatabaseKeys:
+        if schema not in self._sources:
+            tables = tuple(self._tables[table] for table in self._members[schema])
+            self._sources[schema] = database_keys(tables, self._declared, self._facts)
+        return self._sources[schema]
 
-    def _of(self, database: str) -> _Pairs:
-        """The key pairs of a database; if scores are stored, those of the last few databases stay in memory."""
-        pairs = self._pairs.get(database)
+    def _of(self, schema: str) -> _Pairs:
+        """The key pairs of a schema; if scores are stored, those of the last few stay in memory."""
+        pairs = self._pairs.get(schema)
         if pairs is None:
             between: dict[Ends, list[KeyPair]] = defaultdict(list)
-            for key in self._source(database).pairs:
+            for key in self._source(schema).pairs:
                 left, right = self._index[key.left_table], self._index[key.right_table]
                 if left != right:
                     between[min(left, right), max(left, right)].append(key)
-            pairs = self._pairs[database] = _Pairs(dict(between))
+            pairs = self._pairs[schema] = _Pairs(dict(between))
             if self._stored is not None:
                 self._forget(AT_HAND)
         return pairs
 
     def _forget(self, stored: int) -> None:
-        """Drop the pairs of all databases except those that were read last."""
-        for database in list(self._pairs)[: max(len(self._pairs) - stored, 0)]:
-            self._pairs.pop(database, None)
-            self._sources.pop(database, None)
+        """Drop the pairs of all schemas except those that were read last."""
+        for schema in list(self._pairs)[: max(len(self._pairs) - stored, 0)]:
+            self._pairs.pop(schema, None)
+            self._sources.pop(schema, None)
 
     def _around(self, table: int) -> Iterator[tuple[int, Sequence[KeyPair]]]:
         """The tables with which a table has key pairs, ascending, and the pairs."""
-        pairs = self._of(self._tables[table].database)
+        pairs = self._of(self.schema(table))
         others = set(pairs.linked.get(table, ()))
         others |= {end for ends in self._between if table in ends for end in ends if end != table}
         for other in sorted(others):
@@ -264,18 +265,18 @@ class Links:
                 if other > table and other in tables:
                     yield (table, other), keys
 
-    def _between_databases(self) -> dict[Ends, list[KeyPair]]:
-        """The keys between tables of different databases, best first: given ones, and those inferred in a folder."""
+    def _between_schemas(self) -> dict[Ends, list[KeyPair]]:
+        """The given keys between tables of different schemas, best first."""
         between: dict[Ends, list[KeyPair]] = defaultdict(list)
-        for key in with_told(self._places.keys, self._tables, declared=False):
+        for key in with_told((), self._tables, declared=False):
             left, right = self._index[key.left_table], self._index[key.right_table]
-            if self._tables[left].database != self._tables[right].database:
+            if self.schema(left) != self.schema(right):
                 between[min(left, right), max(left, right)].append(key)
         return dict(between)
 
-    def home(self, table: int) -> str:
-        """One name for the databases that belong together with that of a table."""
-        return self._places.home(self._tables[table])
+    def schema(self, table: int) -> str:
+        """One name for the databases that are one with that of a table."""
+        return self._schemas.of(self._tables[table])
 
 
 def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
@@ -286,9 +287,9 @@ def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:
     return [profiles[position].id for position in around if profiles[position].id not in tables]
 
 
-def home_of(corpus: Corpus, table: str) -> str:
-    """One name for the databases that belong together with that of a table, by its id."""
-    return places_of(corpus.profiles, computed_of(corpus)).home(corpus.profile(table))
+def schema_of(corpus: Corpus, table: str) -> str:
+    """One name for the databases that are one with that of a table, by its id."""
+    return schemas_of(corpus.profiles, computed_of(corpus)).of(corpus.profile(table))
 
 
 _PARTS = ("others", "scores", "refers")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
-from tagframe.joins.components import spanning_tree
+from tagframe.keys.components import spanning_tree
 
 DEVIATIONS = {
     "JAR: sections 3.1 to 3.3": "pieces of one table are one candidate",

@@ -38,7 +38,7 @@ from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
 from tagframe.retrieval.denied import tables_denied
 from tagframe.retrieval.families import shared_name
-from tagframe.retrieval.links import home_of, tables_around
+from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.named_cells import filter_of
 from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import words_in
@@ -209,7 +209,7 @@ class RetrievedTables(Public):
         return [step.key for plan in self.plans for step in plan.steps]
 
     def _database(self, id: str) -> str:
-        return home_of(self.corpus, id)
+        return schema_of(self.corpus, id)
 
     def _connected(self, *, apart: bool) -> Iterator[RetrievedTables]:
         """The groups of two tables or more that keys connect; with ``apart``, each within one database."""

@@ -89,6 +89,24 @@ def test_small_files_by_themselves_are_read_as_before(tmp_path: Path):
     assert {asked.engine(id).kind for id in asked.ids} == {"duckdb"}  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("stems", "is_one"),
+    [
+        (("0", "1"), True),
+        (("part-00000-a1b2", "part-00001-a1b2"), True),
+        (("2024-01", "2024-02"), True),
+        (("data_0", "data_1"), True),
+        (("2014_players", "2014_clubs"), False),
+        (("01-customers", "02-orders"), False),
+    ],
+)
+def test_only_numbers_alone_name_parts(tmp_path: Path, stems: tuple[str, str], is_one: bool):
+    (tmp_path / "below").mkdir()
+    for stem in stems:
+        pd.DataFrame({"n": [1]}).to_parquet(tmp_path / "below" / f"{stem}.parquet", index=False)
+    assert len(tf.open_corpus(tmp_path, engine="duckdb").ids) == (1 if is_one else 2)
+
+
 def test_numbered_parts_are_one_table_and_a_pattern_too(tmp_path: Path):
     (tmp_path / "sales").mkdir()
     for number in range(3):

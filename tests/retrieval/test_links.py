@@ -65,33 +65,34 @@ def test_keys_are_kept_until_a_table_changes(tmp_path, monkeypatch):
         return real(tables, **options)
 
     monkeypatch.setattr(database_keys, "single_and_composite_keys", counted)
-    for name, shops in (("a", "(1), (2)"), ("b", "(5), (6)")):
+    for name, shop, shops in (("a", "shop", "(1), (2)"), ("b", "store", "(5), (6)")):
         with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as file, file:
-            file.execute("CREATE TABLE shop (shop_id INT)")
-            file.execute("CREATE TABLE sale (sale_id INT, shop_id INT)")
-            file.execute(f"INSERT INTO shop VALUES {shops}")
-            file.execute("INSERT INTO sale VALUES (31, 1), (32, 2)")
+            file.execute(f"CREATE TABLE {shop} ({shop}_id INT)")
+            file.execute(f"CREATE TABLE {shop}_sale (sale_id INT, {shop}_id INT)")
+            file.execute(f"INSERT INTO {shop} VALUES {shops}")
+            file.execute(f"INSERT INTO {shop}_sale VALUES (31, 1), (32, 2)")
 
     def keys():
         database_keys._known.clear()
+        database_keys._known_schemas.clear()
         corpus = tf.open_corpus(tmp_path, catalogue=tmp_path / "c.catalogue")
         links = Links(corpus.profiles, facts=computed_of(corpus))
         return links.key_columns(), links.keys(range(len(corpus)))
 
     first = keys()
     assert first[0]
-    assert len(searched) == 2
+    assert len(searched) == 3, "each database, and both as one"
     second = keys()
     assert second == first
     assert [key.evidence for key in second[1]] == [key.evidence for key in first[1]]
-    assert len(searched) == 2, "both databases are as they were"
+    assert len(searched) == 3, "both databases are as they were"
     with closing(sqlite3.connect(tmp_path / "b.sqlite")) as file, file:
-        file.execute("UPDATE shop SET shop_id = shop_id - 4")
-    assert keys()[0] > first[0]
-    assert len(searched) == 3
+        file.execute("INSERT INTO store_sale VALUES (33, 5)")
+    keys()
+    assert len(searched) == 5, "the database that changed, and both as one"
     monkeypatch.setattr(database_keys, "code_of_keys", lambda: "another version")
     keys()
-    assert len(searched) == 5
+    assert len(searched) == 8
 
 
 def test_kept_scores_are_those_of_the_pairs(bank, monkeypatch):
@@ -140,6 +141,7 @@ def test_kept_scores_with_a_table_more_or_another(bank):
 def test_a_database_of_many_columns_has_no_pairs_of_nothing(bank, monkeypatch):
     def pairs():
         database_keys._known.clear()
+        database_keys._known_schemas.clear()
         return Links(bank.profiles).keys(range(len(bank)))
 
     everything = pairs()

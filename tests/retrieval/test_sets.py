@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tagframe.joins.components import Components
+from tagframe.keys.components import Components
 from tagframe.retrieval.methods.sets import FEATURES, index_sets, missing_joins, set_features, set_masks
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS

@@ -33,7 +33,8 @@ FORMATS: dict[str, Format] = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv",
     ".json": "json", ".jsonl": "json", ".ndjson": "json",
 }  # fmt: skip
-_PART = re.compile(r"(?:part|data|chunk|file)?[-_.]?\d+(?:[-_.].*)?\Z|part-.*\Z", re.IGNORECASE)
+_PART = re.compile(r"(?:(?:part|data|chunk|file)[-_.]?)?\d+(?:[-_.]\d+)*\Z|part-.*\Z", re.IGNORECASE)
+"""The names of numbered parts: a number alone, not ``2014_players``, which stands beside ``2014_clubs``."""
 
 
 @dataclass(frozen=True)

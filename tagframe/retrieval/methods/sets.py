@@ -9,7 +9,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.joins.components import Components
+from tagframe.keys.components import Components
 from tagframe.retrieval.problem import LINKED, Floats, RowKind, SelectionProblem, forest_weights
 from tagframe.retrieval.signals import SIGNALS
 

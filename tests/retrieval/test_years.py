@@ -1,0 +1,61 @@
+"""Years that a question means by a range, in four languages."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.retrieval.years import years_in_range
+
+ALL = range(2005, 2024)
+
+
+@pytest.mark.parametrize(
+    ("question", "years"),
+    [
+        ("Sales from 2010 to 2012", range(2010, 2013)),
+        ("Sales between 2010 and 2012 by region", range(2010, 2013)),
+        ("Sales 2010–2012", range(2010, 2013)),
+        ("births since the year 2021", range(2021, 2024)),
+        ("births from 2021 onwards", range(2021, 2024)),
+        ("trips before 2007", range(2005, 2007)),
+        ("trips after 2021", range(2022, 2024)),
+        ("trips until 2007", range(2005, 2008)),
+        ("players of the 2010s", range(2010, 2020)),
+        ("goals in the last three seasons", range(2021, 2024)),
+        ("Umsatz von 2010 bis 2012", range(2010, 2013)),
+        ("Umsatz zwischen 2010 und 2012", range(2010, 2013)),
+        ("Geburten seit dem Jahr 2021", range(2021, 2024)),
+        ("Fahrten vor 2007", range(2005, 2007)),
+        ("Tore der letzten drei Jahre", range(2021, 2024)),
+        ("Les ventes de 2010 à 2012", range(2010, 2013)),
+        ("Les naissances depuis 2021", range(2021, 2024)),
+        ("trajets avant 2007", range(2005, 2007)),
+        ("Ventas entre 2010 y 2012", range(2010, 2013)),
+        ("nacimientos desde 2021", range(2021, 2024)),
+        ("goles de las últimas tres temporadas", range(2021, 2024)),
+        ("viajes antes de 2007", range(2005, 2007)),
+        ("Sales in 2010 and 2012", None),
+        ("Sales from 2010", None),
+        ("The top 10 of 2012", None),
+        ("Call 2010-12 of room 2012", None),
+        ("", None),
+    ],
+)
+def test_a_range_of_years(question, years):
+    assert years_in_range(question, ALL) == (None if years is None else frozenset(years))
+
+
+def test_pieces_of_a_range_are_stacked(tmp_path):
+    for year in (2018, 2019, 2020, 2021):
+        frame = pd.DataFrame({"trip_id": range(year * 10, year * 10 + 5), "minutes": range(5)})
+        frame.to_csv(tmp_path / f"trips_{year}.csv", index=False)
+    corpus = tf.open_corpus(tmp_path)
+
+    def years(question):
+        return sorted({number // 10 for number in corpus.retrieve_tables(question).merge()["trip_id"]})
+
+    assert years("Minutes of the trips since 2019") == [2019, 2020, 2021]
+    assert years("Minutes of the trips in 2018 and 2021") == [2018, 2021]
+    assert years("Minutes of all trips before 2019") == [2018]
