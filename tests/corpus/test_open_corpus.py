@@ -276,9 +276,9 @@ class TestCorpus:
         """What the rooms above work with stands beside the class."""
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
             "adopt", "annotate", "changes", "check_keys", "current", "describe", "engine", "forget", "hide", "ids",
-            "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles", "read",
-            "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables", "to_ossie", "tools",
-            "union", "without_private",
+            "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles",
+            "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables", "to_ossie",
+            "tools", "union", "without_private",
         ]  # fmt: skip
         assert not hasattr(corpus, "retreive")
         with pytest.raises(AttributeError, match=r"no attribute 'descrbe'.* did you mean 'describe'"):
