@@ -233,7 +233,7 @@ class SampledValues(Pushdown):
         found = self.values(self.some(table, column, most), table)
         return pd.Index(list(map(int, found)) if self.cells(table, column).key == "integer" else found)
 
-    def held(self, table: str, column: str, keys: pd.Index) -> int:
+    def count_keys(self, table: str, column: str, keys: pd.Index) -> int:
         """How many of these keys a column holds."""
         values: dict[str, Any] = {}
         key, cells = compared(self, table, column, "t"), self.cells(table, column)

@@ -47,15 +47,15 @@ def trees_of(sql: str, dialect: str | type[sqlglot.Dialect]) -> tuple[exp.Expr, 
     Raises:
         UnsafeSQL: it is too long, takes too many steps to parse, does not parse, or is nested too deeply.
     """
-    shown = f"{sql[:200]!r}"
+    excerpt = f"{sql[:200]!r}"
     if len(sql) > LONGEST:
-        raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {LONGEST:,} at most may run: {shown}")
+        raise UnsafeSQL(f"the SQL is {len(sql):,} characters long, and {LONGEST:,} at most may run: {excerpt}")
     try:
         return tuple(parse(sql, dialect, shifts_indexes=False))
     except SqlglotError as error:
-        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {shown}") from error
+        raise UnsafeSQL(f"the SQL does not parse: {str(error).splitlines()[0]}; statement: {excerpt}") from error
     except RecursionError as error:
-        raise UnsafeSQL(f"the SQL is nested too deeply: {shown}") from error
+        raise UnsafeSQL(f"the SQL is nested too deeply: {excerpt}") from error
 
 
 def first_tree(sql: str, dialect: str) -> exp.Expr | None:

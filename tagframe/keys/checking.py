@@ -62,7 +62,7 @@ def _overlap(
         seen, held = here.contained(*mine, *theirs, MOST_VALUES)
     else:
         keys = here.keys(*mine, MOST_VALUES)
-        seen, held = len(keys), there.held(*theirs, keys) if len(keys) else 0
+        seen, held = len(keys), there.count_keys(*theirs, keys) if len(keys) else 0
     if not seen:
         return None
     share = held / seen

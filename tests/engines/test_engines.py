@@ -97,7 +97,7 @@ def test_every_engine_runs_one_checked_statement(engine):
 
 
 def test_the_registry_knows_files_by_their_endings(tmp_path):
-    assert engine_of(tmp_path / "notes.pdf") is None
+    assert engine_of(tmp_path / "notes.md") is None
     assert len(SUFFIXES) == len(set(SUFFIXES)) == sum(map(len, ENGINES))
     with closing(sqlite3.connect(tmp_path / "odd.ending")) as connection:
         connection.execute("CREATE TABLE t (a)")

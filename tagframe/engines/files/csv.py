@@ -45,10 +45,12 @@ class CSVEngine(FileEngine):
     """A delimited text file: the table is named after the file.
 
     The encoding is UTF-8 (with a byte order mark or without), UTF-16 with one, else Windows-1252. The delimiter is a
-    comma, semicolon, tab or bar, whichever splits the first rows most evenly. Empty cells, and pandas' words for
-    missing values in them ("NA", "null", …), are nulls. Columns of whole numbers are ``int64`` (``Int64`` beside
-    nulls), other numbers ``float64``; numbers written with leading zeros ("00501") stay text, as the zeros would be
-    lost. A repeated header is read as pandas reads it, ``x`` and ``x.1``.
+    comma, semicolon, tab or bar, whichever splits the first rows most evenly. The names of columns may be in several
+    rows, below titles; a first row that is like the others is data, and columns without a name are called
+    ``column_1``, …. Empty cells, and pandas' words for missing values in them ("NA", "null", …), are nulls; a word is
+    not if it is written like the codes of one length that its column has. Columns of whole numbers are ``int64``
+    (``Int64`` beside nulls), other numbers ``float64``; numbers written with leading zeros ("00501") stay text, as the
+    zeros would be lost. A repeated header is read as pandas reads it, ``x`` and ``x.1``.
 
     Attributes:
         path: the file.
