@@ -104,7 +104,7 @@ _IRREGULAR = {
     "cookies": "cookie", "calories": "calorie", "indices": "index", "vertices": "vertex", "matrices": "matrix",
     "statuses": "status",
 }  # fmt: skip
-_NO_PLURALS = frozenset("gas has was its yes his gps dns sms sas tls ups aws css ios pos abs cas rss sos".split())
+_NO_PLURALS = frozenset("gas has was its yes his gps dns sms sas tls ups aws css ios pos abs cas rss sos obs".split())
 """Words of three letters that end in s, and are no plurals."""
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
 """Words that change the meaning of "address": such columns do not refer to a table of addresses."""

@@ -258,9 +258,9 @@ class SchemaReading:
             called = "".join(self.things[table][:-1])
             found.update(position for position, way in self._called.get(called, ()) if way == "whole")
         found.update(self._position[id] for id, _ in self._ruled(table, column))
-        own_at, _ = self.keys[table]
+        own_at, strength = self.keys[table]
         if own_at >= 0 and self.columns[table][own_at] is column:
-            found.discard(table)
+            found = set() if strength == 4 else found - {table}  # a row number refers to nothing
         return {target for target in found if self.keys[target][0] >= 0}
 
     def _ruled(self, table: int, column: _Read) -> Mapping[End, float]:

@@ -1,0 +1,159 @@
+"""``tag_bench fit schemas``: the weights of the keys of bare schemas (:mod:`tagframe.keys.schema_model`).
+
+Each data set counts as one culture: a folder in JAR's format, or in a folder of schemas each JSON file with ``tables``
+and ``fks``. A culture's figures are of weights that were fitted without it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy import optimize
+
+from tag_bench.data import read_halves, read_json, schema_tables
+from tag_bench.databases import percent
+from tag_bench.fit import Fitted, Given, left_out, rounded
+from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.schema_only import schema_profiles
+from tagframe.keys.inference import candidates_of, key_pair, least_score
+from tagframe.keys.key_columns import columns_of
+from tagframe.keys.schema_features import FEATURES, SchemaReading
+from tagframe.keys.schema_model import chance, ruled
+from tagframe.keys.scoring import log_odds
+from tagframe.keys.terms import default_weights
+from tagframe.retrieval.problem import Floats
+
+PENALTY = 3.0
+_OF_EACH, _MOST_OF_ONE = 400, 3.0
+"""The keys that a culture counts for, and the most that one of its pairs counts."""
+
+Link = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """A schema with its candidate references.
+
+    Attributes:
+        culture: its data set.
+        features: shape (references, features).
+        links, lefts: of each reference, both columns, and the referencing one.
+        keys, parts: the declared keys of single columns, and the pairs of columns in composite ones.
+    """
+
+    culture: str
+    features: Floats
+    links: Sequence[Link]
+    lefts: Sequence[tuple[str, str]]
+    keys: frozenset[Link]
+    parts: frozenset[Link]
+
+    @property
+    def true(self) -> Floats:
+        """Which references are keys, or parts of keys."""
+        return np.array([link in self.keys or link in self.parts for link in self.links], dtype=np.float64)
+
+
+def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], parts: set[Link]) -> Schema:
+    """A schema, read by names and types alone."""
+    tables = sorted((replace(one, primary_key=(), foreign_keys=()) for one in tables), key=lambda table: table.id)
+    weights = default_weights()
+    floor = log_odds(least_score(tables), weights.surest)
+    found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights)
+    reading = SchemaReading(tables, ruled(key_pair(one, weights.surest) for one in found if one.logit >= floor))
+    references = reading.references()
+
+    def end(table: int, column: int) -> tuple[str, str]:
+        return tables[table].name.lower(), reading.columns[table][column].profile.name.lower()
+
+    lefts = [end(one.table, one.column) for one in references]
+    rights = [end(one.target, reading.keys[one.target][0]) for one in references]
+    links = [frozenset(ends) for ends in zip(lefts, rights, strict=True)]
+    features = np.array([one.features for one in references]).reshape(-1, len(FEATURES))
+    return Schema(culture, features, links, lefts, frozenset(single), frozenset(parts - single))
+
+
+def read_schema(path: Path) -> Schema:
+    """The schema of an application, a JSON file."""
+    data = read_json(path)
+    single: set[Link] = set()
+    parts: set[Link] = set()
+    for key in data["fks"]:
+        ends = zip(key["columns"], key["ref"], strict=True)
+        links = {frozenset(((key["table"].lower(), a.lower()), (key["to"].lower(), b.lower()))) for a, b in ends}
+        (single if len(key["columns"]) == 1 else parts).update(links)
+    tables = schema_profiles({name: table["columns"] for name, table in data["tables"].items()}, path.stem)
+    return schema_of(path.stem, tables, single, parts)
+
+
+def read(path: Path) -> list[Schema]:
+    """The schemas of a folder: those to fit on, if it has halves."""
+    if not (path / "schema_with_keys.json").is_file():
+        return [read_schema(file) for file in sorted(path.glob("*.json"))]
+    wanted = read_halves(path).get("fit")
+    found = []
+    for entry in read_json(path / "schema_with_keys.json"):
+        if wanted is None or entry["db_id"].lower() in wanted:
+            tables = schema_tables(entry)
+            single = {
+                frozenset(((table.name.lower(), a.lower()), (key.other_table.lower(), b.lower())))
+                for table in tables
+                for key in table.foreign_keys
+                for a, b in zip(key.columns, key.other_columns, strict=True)
+            }
+            found.append(schema_of(path.name, tables, single, set()))
+    return found
+
+
+def fit(group: Sequence[Schema]) -> Floats:
+    """The likeliest weights with a Gaussian prior on standardised features, the intercept first."""
+    keys = Counter({schema.culture: 0 for schema in group})
+    for schema in group:
+        keys[schema.culture] += max(1, int(schema.true.sum()))
+    features, true = (np.concatenate([getattr(schema, name) for schema in group]) for name in ("features", "true"))
+    counts = [min(_MOST_OF_ONE, _OF_EACH / keys[schema.culture]) for schema in group]
+    weight = np.repeat(counts, [len(schema.links) for schema in group])
+    mean, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
+    terms = np.column_stack([np.ones(len(features)), (features - mean) / spread])
+
+    def step(position: Floats) -> tuple[float, Floats]:
+        sure = 1 / (1 + np.exp(-np.clip(terms @ position, -30, 30)))
+        right = np.where(true > 0, sure, 1 - sure)
+        away = np.append(0.0, position[1:])
+        loss = -float(weight @ np.log(right + 1e-12)) + PENALTY * float(away @ away)
+        return loss, terms.T @ (weight * (sure - true)) + 2 * PENALTY * away
+
+    start = np.zeros(terms.shape[1])
+    found = optimize.minimize(step, start, jac=True, method="L-BFGS-B", options={"maxiter": 120}).x
+    slopes = found[1:] / spread
+    return np.append(found[0] - float(slopes @ mean), slopes)
+
+
+def scores(schemas: Sequence[Schema], weights: Floats) -> dict[str, float]:
+    """Precision, recall and F1 of each column's likeliest reference, in percent."""
+    chosen = right = keys = 0
+    for schema in schemas:
+        best: dict[tuple[str, str], tuple[float, Link]] = {}
+        for left, link, sure in zip(schema.lefts, schema.links, chance(schema.features, weights), strict=True):
+            best[left] = max(best.get(left, (0.5, link)), (float(sure), link), key=lambda one: one[0])
+        found = {link for sure, link in best.values() if sure > 0.5} - schema.parts
+        chosen, right, keys = chosen + len(found), right + len(found & schema.keys), keys + len(schema.keys)
+    return {
+        "precision": percent(right, chosen),
+        "recall": percent(right, keys),
+        "F1": percent(2 * right, chosen + keys),
+    }
+
+
+def fitted(given: Given) -> Fitted:
+    """The keys of bare schemas."""
+    schemas = [schema for path in given.folders for schema in read(path) if len(schema.links)]
+    report = {
+        mine[0].culture: scores(mine, weights) for mine, weights in left_out(schemas, lambda one: one.culture, fit)
+    }
+    names = ("intercept", *FEATURES)
+    return Fitted({"terms": rounded(dict(zip(names, fit(schemas).tolist(), strict=True)))}, {"left_out": report})

@@ -1,0 +1,50 @@
+"""Keys of bare schemas of many tables, whatever they call their keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagframe.corpus import open_corpus
+from tagframe.keys import infer_key_pairs
+from tagframe.keys.schema_features import FEATURES
+from tagframe.keys.schema_model import FEWEST_TABLES, default_weights
+
+THINGS = """user artist book shop order branch loan page visit ad vm add_on plan tenant site device rack cable role
+region court judge verdict letter""".split()
+REFERENCES = {
+    "book": "artist",
+    "loan": "branch",
+    "visit": "page",
+    "letter": "judge",
+    "cable": "device",
+    "plan": "add_on",
+}
+
+
+def schema(table: str, key: str, reference: str) -> dict[str, dict[str, str]]:
+    """Two dozen tables, with the names of tables, of keys and of references in one way."""
+    made = {}
+    for at, thing in enumerate(THINGS):
+        columns = {key.format(thing): "bigint", "title": "varchar(80)", "sort_order": "integer", "created_at": "date"}
+        if thing in REFERENCES:
+            columns[reference.format(REFERENCES[thing])] = "bigint"
+        made[table.format(thing, part=("core", "stock", "law")[at % 3])] = columns
+    return made
+
+
+@pytest.mark.parametrize("reference", ["{}_id", "old_{}_id"])
+@pytest.mark.parametrize("key", ["id", "{}_id"])
+@pytest.mark.parametrize("table", ["{}s", "{}", "app_{}", "{part}_{}"])
+def test_references_are_found_in_every_way_to_call_them(table, key, reference):
+    tables = schema(table, key, reference)
+    found = {
+        (one.left_table.partition(".")[2], one.right_table.partition(".")[2])
+        for one in infer_key_pairs(open_corpus(schema=tables).profiles)
+    }
+    names = dict(zip(THINGS, tables, strict=True))
+    assert found == {(names[one], names[other]) for one, other in REFERENCES.items()}
+
+
+def test_the_weights_that_come_along_are_of_all_features():
+    assert len(default_weights()) == 1 + len(FEATURES)
+    assert len(THINGS) >= FEWEST_TABLES
