@@ -95,7 +95,7 @@ def _readable(value: Any) -> Any:
 _encode_readable = json.JSONEncoder(ensure_ascii=False, default=_readable).encode
 
 
-def refuse_unreadable(column: pd.Series, cells: Iterable[Any]) -> None:
+def refuse_unreadable(column: pd.Series, cells: Iterable[Any] = ()) -> None:
     """Refuse a column that no prompt can show.
 
     Raises:
@@ -188,10 +188,11 @@ def encode_rows(
     """
     refuse_private(frame, positions)
     names = prompt_names(frame, positions) if names is None else names
+    for position in positions if not any_type else ():
+        refuse_unreadable(frame.iloc[:, position])  # by its type, which may give no cells
     columns = [_cells(frame.iloc[:, position]) for position in positions]
-    if not any_type:
-        for position, column in zip(positions, columns, strict=True):
-            refuse_unreadable(frame.iloc[:, position], column)
+    for position, column in zip(positions, columns, strict=True) if not any_type else ():
+        refuse_unreadable(frame.iloc[:, position], column)
     writer = encode if any_type else _encode_readable
     lines: list[str | None] = []
     for cells in zip(*columns, strict=True):

@@ -201,6 +201,7 @@ def texts_of(frame: pd.DataFrame, label: Hashable) -> list[str | None]:
     position = position_of(frame, label)
     refuse_private(frame, [position])
     column = frame.iloc[:, position]
+    refuse_unreadable(column)
     nulls = column.isna().to_numpy()
     refuse_unreadable(column, column[~nulls])
     cells = [None if null else str(cell) for cell, null in zip(column.astype(object), nulls, strict=True)]

@@ -179,3 +179,10 @@ def test_bytes_are_decoded_as_the_error_says():
         encode_rows(frame, [0])
     assert "frame['c'].str.decode('utf-8')" in str(refused.value)
     assert encode_rows(frame.assign(c=frame["c"].str.decode("utf-8")), [0])[0] == '{"c": "I love it"}'
+
+
+def test_lotus_image_arrays_are_refused_by_their_type():
+    arrays = pytest.importorskip("lotus.dtype_extensions")
+    frame = pd.DataFrame({"c": arrays.ImageArray(["a.png", "b.png"])})
+    with pytest.raises(InvalidArgument, match="the column 'c' has values of type 'ImageDtype'"):
+        encode_rows(frame, [0])
