@@ -120,9 +120,10 @@ def open_corpus(
             shows a bar in a terminal or a notebook if profiling takes long.
         follow_links: follow links that lead out of the folder, and read files elsewhere that the log of a Delta or
             Iceberg table names; otherwise they are left out, and such a table is not read.
-        apart: keep the databases of a folder apart: no key is looked for between them. Otherwise a folder is one place:
-            its files, workbooks and subfolders are searched and joined together where their names and values agree, and
-            tables of one shape in sibling folders (``2023/sales.csv``, ``2024/sales.csv``) are one table in pieces.
+        apart: keep the databases of a folder apart: no key is looked for between them. Otherwise a folder is one
+            database: its files, workbooks and subfolders are searched and joined together, and tables of one shape in
+            sibling folders (``2023/sales.csv``, ``2024/sales.csv``) are one table in pieces. Only where most of its
+            tables are in databases that their own keys connect whole, these stay apart, unless a key connects them.
         password_from: for a server whose URL has no password: the name of an environment variable with the password, or
             a function that returns it. Without it, the password is in ``TAGFRAME_PASSWORD``, or found in PostgreSQL's
             own ways. A pickle of a corpus never has a password. A process that reads the pickle gets it in these ways.

@@ -104,7 +104,7 @@ def _words_of(question: Question, known: frozenset[str]) -> list[str]:
     words, before = [], ""
     for word in question.words:
         for piece in identifier_words(word.text):
-            is_noun = piece not in STOP_WORDS or (piece in _NOUNS and before in _EACH)
+            is_noun = piece not in question.stop_words or (piece in _NOUNS and before in _EACH)
             one = stem(piece)
             if is_noun and one not in known:
                 one = next((form for form in forms(one) if form in known), one)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 from tagframe.errors import EmptyQuestion
-from tagframe.retrieval.words import STOP_WORDS, Word, terms_of, words_in
+from tagframe.retrieval.words import STOP_WORDS, Word, function_words, terms_of, words_in
 
 LONGEST = 10_000
 """The number of characters of a question that are read. If some are left out, the result's note says so."""
@@ -91,7 +91,12 @@ class Question:
     @cached_property
     def terms(self) -> tuple[str, ...]:
         """The stems of the words except stop words, with identifiers split, in order; a stem may occur twice."""
-        return tuple(terms_of(word.text for word in self.words))
+        return tuple(terms_of(word.text for word in self.words if word.text.casefold() not in self.stop_words))
+
+    @cached_property
+    def stop_words(self) -> frozenset[str]:
+        """The words in lower case that name nothing: those of English, and of the question's language."""
+        return function_words(word.text for word in self.words)
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
@@ -105,7 +110,7 @@ class Question:
         for word in self.words:
             start, is_tail = word.start, bool(_TAILED.search(self.text, max(word.start - 2, 0), word.start))
             for part in _APOSTROPHE.split(word.text):
-                if part.lower() not in STOP_WORDS and (not is_tail or len(part) >= _MIN_TAIL_LETTERS):
+                if part.lower() not in self.stop_words and (not is_tail or len(part) >= _MIN_TAIL_LETTERS):
                     content.append(Word(part, start, start + len(part)))
                 start, is_tail = start + len(part) + 1, True
         return tuple(content)

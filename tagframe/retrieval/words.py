@@ -28,6 +28,32 @@ STOP_WORDS = frozenset(
 """Words that name no table, column or value: function words, and the verbs and measures of a request."""
 
 
+FUNCTION_WORDS = tuple(
+    frozenset(words.split())
+    for words in (
+        """aber alle als am an auch auf aus bei bis da dann das dass dem den der des die diese dieser doch
+        durch ein eine einem einen einer eines er es für gibt haben hat hatte ich ihr ihre im in ist
+        je jede jeder jedes kein keine man mehr mit nach nicht noch nur ob oder ohne sich sie sind
+        so über um und unter viel viele vom von vor war waren was welche welchem welchen welcher
+        welches wenn wer werden wie wieviel wieviele wird wo wurde wurden zu zum zur zwischen""",
+        """au aux avec ce ces cette chaque combien comment dans de des du elle elles en entre est et il ils je
+        la le les leur leurs mais même ne nous on ont ou où par pas plus pour quand que quel quelle
+        quelles quels qui quoi sa sans se selon ses son sont sous sur toutes tous tout toute un une
+        vers vous à été était""",
+        """a al cada como con cual cuales cuando cuanta cuantas cuanto cuantos cuál cuáles cuándo cuánta
+        cuántas cuánto cuántos cómo de del desde donde dónde el ella ellos en entre es esta este fue
+        fueron ha han hay la las le lo los más muy no o para pero por que quien qué quién según se
+        ser si sin sobre son su sus también todas todos un una unas unos y""",
+        """a al alla alle anche che chi ci come con cui da dal dalla dei del della delle di dove e ed gli ha
+        hanno i il in la le lo ma nei nel nella non o ogni per più quale quali quando quante quanti
+        quanto sono su sul sulla tra un una uno è""",
+    )
+)
+"""Function words of German, French, Spanish and Italian."""
+_MIN_FUNCTION_WORDS = 3
+"""From so many different ones on, a sentence is in that language: "Who did die in Los Angeles?" is in English."""
+
+
 class Word(NamedTuple):
     """A word of a sentence as written, and its place in the sentence."""
 
@@ -43,6 +69,21 @@ def words_in(text: str) -> tuple[Word, ...]:
     ["What's", 'the', "set's", 'name', 'in', 'Play']
     """
     return tuple(Word(match.group(), *match.span()) for match in _WORD.finditer(text))
+
+
+def function_words(words: Iterable[str]) -> frozenset[str]:
+    """The stop words of a sentence's language: those of English, and those of the one that it seems to be in.
+
+    >>> "die" in function_words("Wie hängt die Wahl mit der Miete zusammen".split())
+    True
+    >>> "die" in function_words("How many players die in the war".split())
+    False
+    """
+    spoken = {word.casefold() for word in words}
+    most = max(FUNCTION_WORDS, key=lambda known: len(known & spoken))
+    count = len(most & spoken)
+    is_foreign = count >= _MIN_FUNCTION_WORDS and count > len(STOP_WORDS & spoken)
+    return STOP_WORDS | most if is_foreign else STOP_WORDS
 
 
 def terms(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The years that a question means by a range: "from 2010 to 2020", "since 2005", "the last three years"."""
+"""The years that a question means by a range: "from 2010 to 2020", "seit 2019", "the last three years"."""
 
 from __future__ import annotations
 
