@@ -119,7 +119,7 @@ class _Cells:
                 if not pd.api.types.is_integer_dtype(whole.dtype):
                     continue
             if len(self.codes) < _MOST_COLUMNS:
-                with suppress(TypeError):  # lists in cells
+                with suppress(TypeError, NotImplementedError):  # lists in cells, of Arrow, too
                     codes, values = pd.factorize(whole)
                     if len(values) <= _MOST_VALUES or (codes < 0).any():
                         self.codes[name] = codes

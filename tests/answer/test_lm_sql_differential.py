@@ -31,7 +31,7 @@ CREATE TABLE film (id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, kind, year 
 CREATE TABLE review (id INTEGER PRIMARY KEY, film_id INTEGER, body TEXT, stars REAL);
 """
 NAMES = ["Ann", "ann", "ANN", None, "Bo", "bo", "", "it's", "a,b", "x"]
-KINDS = [1, "1", 1.0, "1.0", None, b"1", "drama", 2]
+KINDS = [1, "1", 1.0, "1.0", None, "one", "drama", 2]
 
 
 def rows() -> tuple[list[tuple], list[tuple]]:
@@ -52,8 +52,6 @@ def fill(connection: sqlite3.Connection) -> None:
 
 def shown(value: object) -> object:
     """A value as the model reads it: in a column of 1 and 1.0 both are 1.0."""
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
     return float(value) if isinstance(value, int) else value
 
 
@@ -238,6 +236,7 @@ SAID_ONCE = fill_in(
 """Three rows, too few to audit, in one pack: they have a long cell in common."""
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.UnsureWarning")
 @settings(max_examples=25 * DRAWS)
 @given(statement=statements(), rows_per_call=st.sampled_from([None, 3, "auto"]))
 @example(SAID_ONCE, "auto")

@@ -202,8 +202,8 @@ def test_syn_is_told_whose_dialect_it_is():
     told = syn_prompt("how many?", "t(a)", [], dialect="duckdb").messages[0].content
     assert "one DuckDB SELECT" in told
     assert "sem_filter" not in told
-    assert "integers divide to integers" not in told
-    assert "integers divide to integers" in syn_prompt("how many?", "t(a)", []).messages[0].content
+    assert "Integers divide to integers" not in told
+    assert "Integers divide to integers" in syn_prompt("how many?", "t(a)", []).messages[0].content
 
 
 def test_without_duckdb_it_is_said(monkeypatch: pytest.MonkeyPatch):
