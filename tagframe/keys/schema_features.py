@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -88,11 +88,29 @@ class _Read:
         return not names.SELF_ROLES.isdisjoint(self.entity)
 
     @cached_property
+    def is_by(self) -> bool:
+        return bool(_BY.search(self.spelt))
+
+    @cached_property
+    def kinds(self) -> tuple[float, ...]:
+        """The features from "plural" to "long_text", which are of the column alone."""
+        profile = self.profile
+        return (
+            float(names.is_plural(self.spelt) and not self.key_word),
+            float(bool(self.entity) and all(word in names.GENERIC for word in self.entity)),
+            float(names.is_measure(self.spelt)),
+            float(names.is_rank(self.spelt)),
+            float(profile.family == "boolean" or bool(_FLAG.search(profile.declared_type))),
+            float(profile.family in ("date", "real")),
+            float(bool(_LONG.search(profile.declared_type))),
+        )
+
+    @cached_property
     def is_actor(self) -> bool:
         """Whether the name says who did something."""
         if self.has_self_role:
             return False
-        return bool(_BY.search(self.spelt)) or names.is_role(self.spelt) or self.entity[-1:] == ("by",)
+        return self.is_by or names.is_role(self.spelt) or self.entity[-1:] == ("by",)
 
 
 class _Fit(NamedTuple):
@@ -104,13 +122,14 @@ class _Fit(NamedTuple):
 
 
 class _Draft(NamedTuple):
-    """A column's target with its rank among all of them."""
+    """A column's target with its rank among all of them, and the highest level and score of the others."""
 
     table: int
     column: int
     fit: _Fit
     rank: int
-    ranked: list[_Fit]
+    highest: float
+    rival: float
 
 
 class SchemaReading:
@@ -136,6 +155,7 @@ class SchemaReading:
         self._joined = ["".join(words) for words in self.things]
         self._starts = [self._starts_of(words) for words in self.things]
         self.columns = [self._read(table) for table in tables]
+        self._words = [{column.words for column in columns} for columns in self.columns]
         self.keys = [self._key(position) for position in range(len(tables))]
         self._mentions = Mentions(tables)
         self._index()
@@ -249,11 +269,10 @@ class SchemaReading:
     def references(self) -> list[Reference]:
         """All columns with the tables that they may refer to."""
         drafts = [
-            _Draft(table, at, fit, rank, ranked)
+            draft
             for table, columns in enumerate(self.columns)
             for at, column in enumerate(columns)
-            for ranked in [self._ranked(table, column)]
-            for rank, fit in enumerate(ranked[:_MOST_TARGETS])
+            for draft in self._drafts(table, at, self._ranked(table, column))
         ]
         referenced = Counter(one.fit.target for one in drafts if one.rank == 0 and one.fit.target != one.table)
         beside: dict[tuple[int, int], float] = defaultdict(float)
@@ -265,6 +284,12 @@ class SchemaReading:
             for one in drafts
             for target in [one.fit.target]
         ]
+
+    def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
+        levels = [*sorted((fit.level for fit in ranked), reverse=True)[:2], 0.0]
+        for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
+            rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
+            yield _Draft(table, at, fit, rank, levels[fit.level == levels[0]], rival)
 
     def _ranked(self, table: int, column: _Read) -> list[_Fit]:
         fits = [self._fit(table, column, target) for target in self._targets(table, column)]
@@ -362,9 +387,8 @@ class SchemaReading:
     def _is_polymorphic(self, table: int, column: _Read) -> bool:
         """Whether another column says in which table the key is: ``commentable_type`` beside ``commentable_id``."""
         stem = column.words[: len(column.entity)]
-        return bool(column.key_word and stem) and any(
-            one.words in ((*stem, "type"), (*stem, "type", "id")) for one in self.columns[table]
-        )
+        types = (*stem, "type"), (*stem, "type", "id")
+        return bool(column.key_word and stem) and not self._words[table].isdisjoint(types)
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
@@ -377,11 +401,9 @@ class SchemaReading:
         return is_own and self._ends_in_key(column, target)
 
     def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
-        table, at, (score, target, level), rank, ranked = draft
+        table, at, (score, target, level), rank, highest, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
-        others = [fit for fit in ranked if fit.target != target]
-        highest = max((fit.level for fit in others), default=0.0)
         ends, begins = self._glued(column, target)
         matched, _, share = self._match(table, column, target)
         joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
@@ -407,7 +429,7 @@ class SchemaReading:
             float(column.profile.declared_type.casefold() == key.profile.declared_type.casefold()),
             names.about(column.spelt, self._tables[target].name) * (level == 0),
             min(3, rank),
-            max(-1.0, min(1.0, score - (others[0].score if others else score - 1.0))),
+            max(-1.0, min(1.0, score - rival)),
             float(table == target and not self_role and level == 0),
             float(len(mine) > len(thing) and joined.startswith(whole)),
             float(len(thing) > len(mine) and whole.startswith(joined)),
@@ -416,17 +438,11 @@ class SchemaReading:
             float(unmarked),
             unmarked * self._unmarked,
             self._exact,
-            float(names.is_plural(column.spelt)) * unmarked,
-            float(bool(entity) and all(word in names.GENERIC for word in entity)),
-            float(names.is_measure(column.spelt)),
-            float(names.is_rank(column.spelt)),
-            float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
-            float(column.profile.family in ("date", "real")),
-            float(bool(_LONG.search(column.profile.declared_type))),
+            *column.kinds,
             float(at == 0),
             float(self.keys[table][0] == at and level < 2),
             float(column.is_actor and target in self._people),
-            float(bool(_BY.search(column.spelt)) and target in self._people),
+            float(column.is_by and target in self._people),
             float(self_role and table == target),
             float(self_role and table != target and level < 1),
             self._bridge[target],
