@@ -9,9 +9,11 @@ from itertools import pairwise
 import pytest
 
 from tagframe.corpus import open_corpus
-from tagframe.keys import containment, infer_key_pairs
+from tagframe.joins.infer import keys_between
+from tagframe.keys import containment, database_keys, infer_key_pairs
 from tagframe.keys.schema_features import FEATURES, SchemaReading
 from tagframe.keys.schema_model import FEWEST_TABLES, default_weights
+from tagframe.retrieval.links import tables_around
 
 THINGS = """user artist book shop order branch loan page visit ad vm add_on plan tenant site device rack cable role
 region court judge verdict letter""".split()
@@ -106,3 +108,21 @@ def test_no_values_are_compared_where_none_are_known(monkeypatch):
     for name in ("loan", "visit"):
         tables[name] = {"shop_id": "bigint", "book_id": "bigint", **tables[name]}
     assert infer_key_pairs(open_corpus(schema=tables).profiles)
+
+
+@pytest.mark.parametrize("large", [3, 500])
+def test_a_second_question_infers_no_keys_again(monkeypatch, large):
+    searched = []
+    infer = database_keys.single_and_composite_keys
+
+    def counted(tables):
+        searched.append(len(tables))
+        return infer(tables)
+
+    monkeypatch.setattr(database_keys, "single_and_composite_keys", counted)
+    for most in ("tagframe.joins.infer.LARGE", "tagframe.retrieval.links.MOST_AROUND"):
+        monkeypatch.setattr(most, large)
+    corpus = open_corpus(schema={**schema("{}", "id", "{}_id"), f"of_{large}": {"id": "bigint"}})
+    for wanted in ("schema.book", "schema.loan", "schema.book"):
+        assert keys_between(corpus, [wanted], tables_around(corpus, [wanted])).keys
+    assert searched == [len(corpus)]
