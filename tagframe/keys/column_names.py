@@ -421,6 +421,10 @@ class NameMatch(NamedTuple):
     kind: Literal["same", "role", "thing", "none"]
     direct: bool = False
 
+    def scored(self, score: float, rule: str | None = None) -> NameMatch:
+        """The match with another score and, if one is given, another reason."""
+        return NameMatch(score, self.rule if rule is None else rule, self.kind, self.direct)
+
 
 NO_MATCH = NameMatch(0.0, "", "none")
 
