@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tagframe.corpus.documents import identifier_words
 
@@ -405,8 +405,7 @@ def calls(column: str, table: str) -> bool:
     return all(word in thing or (len(word) < 3 and _stands_for(word, thing)) for word in parts[:-1])
 
 
-@dataclass(frozen=True)
-class NameMatch:
+class NameMatch(NamedTuple):
     """How well the name of a referencing column fits its target.
 
     Attributes:
@@ -421,6 +420,10 @@ class NameMatch:
     rule: str
     kind: Literal["same", "role", "thing", "none"]
     direct: bool = False
+
+    def scored(self, score: float, rule: str | None = None) -> NameMatch:
+        """The match with another score and, if one is given, another reason."""
+        return NameMatch(score, self.rule if rule is None else rule, self.kind, self.direct)
 
 
 NO_MATCH = NameMatch(0.0, "", "none")

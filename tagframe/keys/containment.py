@@ -67,6 +67,8 @@ def overlap(column: Sketch | None, other: Sketch | None) -> Overlap | None:
     Both keep the smallest hashes of the same hash function. Up to the smaller of the two largest kept hashes, both are
     complete; the share among those values is an unbiased estimate of the whole.
     """
+    if column is None or other is None:
+        return None
     return overlaps([column, other], np.array([0]), np.array([1]))[0].listed()[0]
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -71,16 +72,64 @@ class _Read:
     entity: Words
     key_word: float
 
+    @cached_property
+    def ends(self) -> list[str]:
+        """The entity without its first 0, 1, ... words, written together."""
+        return ["".join(self.entity[start:]) for start in range(len(self.entity))]
+
+    @cached_property
+    def type(self) -> str:
+        """The declared type without its length; the family if none is declared."""
+        declared = self.profile.declared_type.casefold().replace(" ", "_")
+        return _TYPE.sub("", declared) or self.profile.family
+
+    @cached_property
+    def has_self_role(self) -> bool:
+        return not names.SELF_ROLES.isdisjoint(self.entity)
+
+    @cached_property
+    def is_by(self) -> bool:
+        return bool(_BY.search(self.spelt))
+
+    @cached_property
+    def kinds(self) -> tuple[float, ...]:
+        """The features from "plural" to "long_text", which are of the column alone."""
+        profile = self.profile
+        return (
+            float(names.is_plural(self.spelt) and not self.key_word),
+            float(bool(self.entity) and all(word in names.GENERIC for word in self.entity)),
+            float(names.is_measure(self.spelt)),
+            float(names.is_rank(self.spelt)),
+            float(profile.family == "boolean" or bool(_FLAG.search(profile.declared_type))),
+            float(profile.family in ("date", "real")),
+            float(bool(_LONG.search(profile.declared_type))),
+        )
+
+    @cached_property
+    def is_actor(self) -> bool:
+        """Whether the name says who did something."""
+        if self.has_self_role:
+            return False
+        return self.is_by or names.is_role(self.spelt) or self.entity[-1:] == ("by",)
+
+
+class _Fit(NamedTuple):
+    """A table that a column may refer to: a first score, and how plainly the name means it."""
+
+    score: float
+    target: int
+    level: float
+
 
 class _Draft(NamedTuple):
-    """A column's target with its first score and its rank among all of them."""
+    """A column's target with its rank among all of them, and the highest level and score of the others."""
 
     table: int
     column: int
-    target: int
-    score: float
+    fit: _Fit
     rank: int
-    ranked: list[tuple[float, int]]
+    highest: float
+    rival: float
 
 
 class SchemaReading:
@@ -103,7 +152,10 @@ class SchemaReading:
         self._bare = [
             "".join(words[1:] if len(words) > 1 and words[0] in self._modules else words) for words in self.things
         ]
+        self._joined = ["".join(words) for words in self.things]
+        self._starts = [self._starts_of(words) for words in self.things]
         self.columns = [self._read(table) for table in tables]
+        self._words = [{column.words for column in columns} for columns in self.columns]
         self.keys = [self._key(position) for position in range(len(tables))]
         self._mentions = Mentions(tables)
         self._index()
@@ -150,6 +202,11 @@ class SchemaReading:
                 best = (at, strength)
         return best
 
+    def _starts_of(self, thing: Words) -> set[str]:
+        """What may stand before a column's name in the name of a table, by the name of the column's own table."""
+        own = thing[1:] if len(thing) > 1 and thing[0] in self._modules else thing
+        return {"".join(words[:cut]) for words in (thing, own) for cut in range(1, len(words) + 1)}
+
     def _is_short(self, called: str, joined: str, column: _Read, position: int) -> bool:
         ends = joined.endswith(called) or joined.startswith(called)
         return ends or names.about(column.spelt, self._tables[position].name) >= 0.45
@@ -169,8 +226,8 @@ class SchemaReading:
                 if column.entity or not column.key_word:
                     self._by_key[column.words].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
-        for position, thing in enumerate(self.things):
-            for text in {"".join(thing), self._bare[position]}:
+        for position in range(len(self.things)):
+            for text in {self._joined[position], self._bare[position]}:
                 if len(text) >= _LETTERS:
                     self._by_text[text].append(position)
         self._owner: dict[Words, int] = {}
@@ -180,13 +237,13 @@ class SchemaReading:
 
     def _count(self) -> None:
         self._repeats = Counter(column.words for columns in self.columns for column in columns)
-        self._types = Counter((column.words, _type(column.profile)) for columns in self.columns for column in columns)
+        self._types = Counter((column.words, column.type) for columns in self.columns for column in columns)
         whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
         hits = [
             column.key_word > 0
-            for thing, columns in zip(self.things, self.columns, strict=True)
+            for thing, columns in zip(self._joined, self.columns, strict=True)
             for column in columns
-            if (called := "".join(column.entity)) in whole and called != "".join(thing)
+            if (called := "".join(column.entity)) in whole and called != thing
             and not names.is_plural(column.spelt) and column.profile.family not in ("boolean", "date", "blob")
         ]  # fmt: skip
         self._unmarked = 1 - sum(hits) / len(hits) if hits else 0.0
@@ -212,32 +269,39 @@ class SchemaReading:
     def references(self) -> list[Reference]:
         """All columns with the tables that they may refer to."""
         drafts = [
-            _Draft(table, at, target, score, rank, ranked)
+            draft
             for table, columns in enumerate(self.columns)
             for at, column in enumerate(columns)
-            for ranked in [self._ranked(table, column)]
-            for rank, (score, target) in enumerate(ranked[:_MOST_TARGETS])
+            for draft in self._drafts(table, at, self._ranked(table, column))
         ]
-        referenced = Counter(one.target for one in drafts if one.rank == 0 and one.target != one.table)
+        referenced = Counter(one.fit.target for one in drafts if one.rank == 0 and one.fit.target != one.table)
         beside: dict[tuple[int, int], float] = defaultdict(float)
         for one in drafts:
-            beside[one.table, one.target] = max(beside[one.table, one.target], one.score)
+            ends = one.table, one.fit.target
+            beside[ends] = max(beside[ends], one.fit.score)
         return [
-            Reference(*one[:3], self._features(one, referenced[one.target], beside[one.table, one.target]))
+            Reference(one.table, one.column, target, self._features(one, referenced[target], beside[one.table, target]))
             for one in drafts
+            for target in [one.fit.target]
         ]
 
-    def _ranked(self, table: int, column: _Read) -> list[tuple[float, int]]:
-        scores = [(self._static(table, column, target), target) for target in self._targets(table, column)]
-        return sorted(scores, key=lambda one: (-one[0], one[1]))
+    def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
+        levels = [*sorted((fit.level for fit in ranked), reverse=True)[:2], 0.0]
+        for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
+            rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
+            yield _Draft(table, at, fit, rank, levels[fit.level == levels[0]], rival)
+
+    def _ranked(self, table: int, column: _Read) -> list[_Fit]:
+        fits = [self._fit(table, column, target) for target in self._targets(table, column)]
+        return sorted(fits, key=lambda fit: (-fit.score, fit.target))
 
     def _targets(self, table: int, column: _Read) -> set[int]:
         entity = column.entity
         found: set[int] = set()
         if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
             return found
-        for start in range(len(entity)):
-            for position, _ in self._called.get("".join(entity[start:]), ())[:40]:
+        for start, called in enumerate(column.ends):
+            for position, _ in self._called.get(called, ())[:40]:
                 found.add(position)
             found.update(self._by_key.get(column.words[start:], ())[:20])
         for position, _ in self._mentions.of(column.spelt)[:_MOST_TARGETS]:
@@ -252,7 +316,7 @@ class SchemaReading:
                     found.add(position)
         if any(word in names.SELF_ROLES for word in entity) or (column.key_word == 1.0 and entity):
             found.add(table)
-        if self._is_actor(column):
+        if column.is_actor:
             found.update(self._people[:4])
         if not entity and column.key_word:
             called = "".join(self.things[table][:-1])
@@ -266,37 +330,28 @@ class SchemaReading:
     def _ruled(self, table: int, column: _Read) -> Mapping[End, float]:
         return self._by_rules.get((self._tables[table].id, column.profile.name), {})
 
-    def _is_actor(self, column: _Read) -> bool:
-        if not names.SELF_ROLES.isdisjoint(column.entity):
-            return False
-        return bool(_BY.search(column.spelt)) or names.is_role(column.spelt) or column.entity[-1:] == ("by",)
-
     def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
         """How many of the last words of the column are the table's, how many words stand before them, and the share of
         the table's words."""
-        entity, thing = column.entity, self.things[target]
-        whole = "".join(thing)
-        for start in range(len(entity)):
-            called = "".join(entity[start:])
-            for cut in range(len(thing)):
-                if called == "".join(thing[cut:]):
-                    return len(entity) - start, start, (len(whole) - len("".join(thing[:cut]))) / max(1, len(whole))
-        return 0, len(entity), 0.0
+        thing, whole = self.things[target], self._joined[target]
+        for start, called in enumerate(column.ends):
+            if whole.endswith(called) and called in ("".join(thing[cut:]) for cut in range(len(thing))):
+                return len(column.entity) - start, start, len(called) / max(1, len(whole))
+        return 0, len(column.entity), 0.0
 
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
         the table or its own key, 2.2 as a table of another part of the schema; 1 less if a role stands before it."""
-        entity, mine = column.entity, self.things[table]
-        names_of = {"".join(self.things[target]), self._bare[target]}
-        own = mine[1:] if len(mine) > 1 and mine[0] in self._modules else mine
-        starts = {"".join(words[:cut]) for words in (mine, own) for cut in range(1, len(words) + 1)}
-        near = self.things[target][:1] == mine[:1] or self._bare[target] == "".join(self.things[target])
+        names_of = whole, bare = self._joined[target], self._bare[target]
+        starts, near = self._starts[table], self.things[target][:1] == self.things[table][:1] or bare == whole
         key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
         if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
-            return 0.5 * (column.words[-1:] == key.words[-1:] and entity[-1:] == self.things[target][-1:])
-        for start in range(len(entity)):
-            text, less = "".join(entity[start:]), float(start > 0)
-            if table != target and any(begin + text in names_of for begin in starts):
+            return 0.5 * (column.words[-1:] == key.words[-1:] and column.entity[-1:] == self.things[target][-1:])
+        for start, text in enumerate(column.ends):
+            if not whole.endswith(text):
+                continue  # nor does the bare name, the end of the whole one
+            less = float(start > 0)
+            if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
                 return (2.5 if near else 2.2) - less
@@ -312,29 +367,28 @@ class SchemaReading:
         share = len(bare) / len(text)
         return share * text.endswith(bare), share * text.startswith(bare)
 
-    def _static(self, table: int, column: _Read, target: int) -> float:
-        """A first guess, to rank the tables that a name may mean."""
-        score = self._level(table, column, target)
+    def _fit(self, table: int, column: _Read, target: int) -> _Fit:
+        """With a first guess, to rank the tables that a name may mean."""
+        score = level = self._level(table, column, target)
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
             matched, _, share = self._match(table, column, target)
             score = max(1.2 * ends, begins, 0.8 * share * matched / max(1, len(column.entity)))
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
-        if target == table and not names.SELF_ROLES.isdisjoint(column.entity):
+        if target == table and column.has_self_role:
             score += 1.0
-        if target in self._people and self._is_actor(column):
-            score += 1.0 + 0.2 * ("".join(self.things[target]) == "user")
-        if _type(column.profile) != _type(key.profile):
+        if target in self._people and column.is_actor:
+            score += 1.0 + 0.2 * (self._joined[target] == "user")
+        if column.type != key.type:
             score -= 0.7
-        return score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1)
+        return _Fit(score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1), target, level)
 
     def _is_polymorphic(self, table: int, column: _Read) -> bool:
         """Whether another column says in which table the key is: ``commentable_type`` beside ``commentable_id``."""
         stem = column.words[: len(column.entity)]
-        return bool(column.key_word and stem) and any(
-            one.words in ((*stem, "type"), (*stem, "type", "id")) for one in self.columns[table]
-        )
+        types = (*stem, "type"), (*stem, "type", "id")
+        return bool(column.key_word and stem) and not self._words[table].isdisjoint(types)
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
@@ -347,18 +401,12 @@ class SchemaReading:
         return is_own and self._ends_in_key(column, target)
 
     def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
-        table, at, target, score, rank, ranked = draft
+        table, at, (score, target, level), rank, highest, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
-        level = self._level(table, column, target)
-        others = [(one, position) for one, position in ranked if position != target]
-        levels = [self._level(table, column, position) for _, position in others]
-        highest = max(levels, default=0.0)
         ends, begins = self._glued(column, target)
         matched, _, share = self._match(table, column, target)
-        joined, whole = "".join(mine), "".join(thing)
-        self_role = not names.SELF_ROLES.isdisjoint(entity)
-        is_actor = self._is_actor(column)
+        joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
         ruled = self._ruled(table, column).get((self._tables[target].id, key.profile.name), 0.0)
         unmarked = column.key_word == 0
         values = (
@@ -376,31 +424,25 @@ class SchemaReading:
             float(mine[:1] == thing[:1]),
             float(strength <= 1),
             float(len(self._tables[target].primary_key) == 1),
-            float(_type(column.profile) == _type(key.profile)),
+            float(column.type == key.type),
             float(column.profile.family == key.profile.family),
             float(column.profile.declared_type.casefold() == key.profile.declared_type.casefold()),
             names.about(column.spelt, self._tables[target].name) * (level == 0),
             min(3, rank),
-            max(-1.0, min(1.0, score - max((one for one, _ in others), default=score - 1.0))),
+            max(-1.0, min(1.0, score - rival)),
             float(table == target and not self_role and level == 0),
             float(len(mine) > len(thing) and joined.startswith(whole)),
             float(len(thing) > len(mine) and whole.startswith(joined)),
             math.log1p(self._repeats[column.words]),
-            self._types[column.words, _type(column.profile)] / self._repeats[column.words],
+            self._types[column.words, column.type] / self._repeats[column.words],
             float(unmarked),
             unmarked * self._unmarked,
             self._exact,
-            float(names.is_plural(column.spelt)) * unmarked,
-            float(bool(entity) and all(word in names.GENERIC for word in entity)),
-            float(names.is_measure(column.spelt)),
-            float(names.is_rank(column.spelt)),
-            float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
-            float(column.profile.family in ("date", "real")),
-            float(bool(_LONG.search(column.profile.declared_type))),
+            *column.kinds,
             float(at == 0),
             float(self.keys[table][0] == at and level < 2),
-            float(is_actor and target in self._people),
-            float(bool(_BY.search(column.spelt)) and target in self._people),
+            float(column.is_actor and target in self._people),
+            float(column.is_by and target in self._people),
             float(self_role and table == target),
             float(self_role and table != target and level < 1),
             self._bridge[target],
@@ -416,8 +458,3 @@ class SchemaReading:
             float(ruled > 0.5),
         )
         return np.array(values, dtype=np.float64)
-
-
-def _type(column: ColumnProfile) -> str:
-    """The declared type without its length; the family if none is declared."""
-    return _TYPE.sub("", column.declared_type.casefold().replace(" ", "_")) or column.family

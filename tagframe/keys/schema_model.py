@@ -55,8 +55,11 @@ def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> 
     pairs: dict[KeyPair, KeyPair] = {}
     for one, sure in sorted(zip(references, chances, strict=True), key=lambda each: -each[1]):
         most = best[one.table, one.column]
-        pair = _pair(reading, tables, one, sure if sure == most else min(sure, 1 - most), known)
-        if pair.score >= _LEAST and pair.reversed() not in pairs:
+        score = round(float(sure if sure == most else min(sure, 1 - most)), 6)
+        if score < _LEAST:
+            continue
+        pair = _pair(reading, tables, one, score, known)
+        if pair.reversed() not in pairs:
             pairs[pair] = pair
     for pair in by_rules:
         if pair not in pairs and pair.reversed() not in pairs:
@@ -73,17 +76,17 @@ def ruled(pairs: Iterable[KeyPair]) -> dict[End, dict[End, float]]:
 
 
 def _pair(
-    reading: SchemaReading, tables: Sequence[TableProfile], one: Reference, sure: float, known: dict[KeyPair, KeyPair]
+    reading: SchemaReading, tables: Sequence[TableProfile], one: Reference, score: float, known: dict[KeyPair, KeyPair]
 ) -> KeyPair:
     left, right = tables[one.table], tables[one.target]
     mine = reading.columns[one.table][one.column]
     theirs = reading.columns[one.target][reading.keys[one.target][0]]
-    pair = KeyPair(left.id, (mine.profile.name,), right.id, (theirs.profile.name,), round(float(sure), 6))
+    pair = KeyPair(left.id, (mine.profile.name,), right.id, (theirs.profile.name,), score)
     if pair in known:
-        return replace(known[pair], score=pair.score)
+        return replace(known[pair], score=score)
     families = mine.profile.family, theirs.profile.family
     reason = f"{' '.join(mine.words)} names {right.name}, as the schema names its keys"
-    return replace(pair, evidence=Evidence(families=families, name=pair.score, reason=reason))
+    return replace(pair, evidence=Evidence(families=families, name=score, reason=reason))
 
 
 def chance(features: Floats, weights: Floats) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
 
@@ -105,7 +105,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
         if left.unique is not None and left.unique < 1:
             match = names.NameMatch(0.65, f"{match.rule}, not unique here", "same")
         elif left.is_text_code and right.is_text_code:
-            match = replace(match, score=_CODE)
+            match = match.scored(_CODE)
     score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
@@ -113,20 +113,20 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
             rule = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
             match = names.NameMatch(score, rule, "thing")
     if is_calendar(left, right, match):
-        match = replace(match, score=0.5, rule="the same day or time, unique there", kind="same")
+        match = names.NameMatch(0.5, "the same day or time, unique there", "same", match.direct)
     elif match.score < _UNNAMED and _may_number_what_has_no_name(left, right):
         rule = f"{' '.join(left.name.words)} may be the {right.spelt} of a table without a name"
         match = names.NameMatch(_UNNAMED, rule, "thing")
     elif match.kind == "same" and right.unique == 1.0 and {*right.name.words[-1:]} & names.PLACES:
-        match = replace(match, score=max(match.score, _PLACE), rule="the same place, unique there")
+        match = match.scored(max(match.score, _PLACE), "the same place, unique there")
     elif _is_shared_attribute(left, right, match):
-        match = replace(match, score=min(match.score, _ATTRIBUTE), rule=f"both have a {' '.join(right.name.words)}")
+        match = match.scored(min(match.score, _ATTRIBUTE), f"both have a {' '.join(right.name.words)}")
     if match.kind in ("same", "role") and _is_no_key(right) and not names.is_identifier(right.spelt):
         # A key's own table is another one: both refer to it, or both have the attribute.
-        match = replace(match, score=min(match.score, _BESIDE if right.name.key_word else _ATTRIBUTE))
+        match = match.scored(min(match.score, _BESIDE if right.name.key_word else _ATTRIBUTE))
     if match.kind == "same" and match.score < 1.0 and right.unique is None and right.profile.position > 0:
         # Not known to be unique, not its table's own key, not the first column: two references to a third table.
-        match = replace(match, score=0.6 * match.score)
+        match = match.scored(0.6 * match.score)
     return match
 
 

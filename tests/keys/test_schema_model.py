@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from itertools import pairwise
+
 import pytest
 
 from tagframe.corpus import open_corpus
-from tagframe.keys import infer_key_pairs
-from tagframe.keys.schema_features import FEATURES
+from tagframe.joins.infer import keys_between
+from tagframe.keys import containment, database_keys, infer_key_pairs
+from tagframe.keys.schema_features import FEATURES, SchemaReading
 from tagframe.keys.schema_model import FEWEST_TABLES, default_weights
+from tagframe.retrieval.links import tables_around
 
 THINGS = """user artist book shop order branch loan page visit ad vm add_on plan tenant site device rack cable role
 region court judge verdict letter""".split()
@@ -50,3 +56,73 @@ def test_references_are_found_in_every_way_to_call_them(table, key, reference):
 def test_the_weights_that_come_along_are_of_all_features():
     assert len(default_weights()) == 1 + len(FEATURES)
     assert len(THINGS) >= FEWEST_TABLES
+
+
+def test_each_table_that_a_column_may_mean_is_judged_once(monkeypatch):
+    judged = []
+    level = SchemaReading._level
+
+    def counted(self, table, column, target):
+        judged.append((table, column.profile.name, target))
+        return level(self, table, column, target)
+
+    monkeypatch.setattr(SchemaReading, "_level", counted)
+    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles, {})
+    assert reading.references()
+    assert len(judged) == len(set(judged))
+
+
+def test_the_work_grows_with_the_number_of_tables():
+    """Twice as many tables of distinct names: calls are counted, which are the same on every machine."""
+    letters = random.Random(3)
+    made = ["".join(letters.choice("bdfgklmnprtvz") + letters.choice("aeiou") for _ in range(4)) for _ in range(160)]
+    things = [*dict.fromkeys(made)]
+
+    def calls(count: int) -> int:
+        tables = {
+            thing: {"id": "bigint", "title": "text", "region_id": "bigint", f"{before}_id": "bigint"}
+            for thing, before in pairwise(things[: count + 1])
+        }
+        profiles = open_corpus(schema=tables).profiles
+        infer_key_pairs(profiles)  # names are taken apart once
+        counts = 0
+
+        def count_call(frame, event, argument):
+            nonlocal counts
+            counts += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(count_call)
+        try:
+            infer_key_pairs(profiles)
+        finally:
+            sys.setprofile(before)
+        return counts
+
+    assert calls(150) < 2.3 * calls(75)
+
+
+def test_no_values_are_compared_where_none_are_known(monkeypatch):
+    monkeypatch.setattr(containment, "overlaps", lambda *sketches: pytest.fail("compared"))
+    tables = schema("{}", "id", "{}_id")
+    for name in ("loan", "visit"):
+        tables[name] = {"shop_id": "bigint", "book_id": "bigint", **tables[name]}
+    assert infer_key_pairs(open_corpus(schema=tables).profiles)
+
+
+@pytest.mark.parametrize("large", [3, 500])
+def test_a_second_question_infers_no_keys_again(monkeypatch, large):
+    searched = []
+    infer = database_keys.single_and_composite_keys
+
+    def counted(tables):
+        searched.append(len(tables))
+        return infer(tables)
+
+    monkeypatch.setattr(database_keys, "single_and_composite_keys", counted)
+    for most in ("tagframe.joins.infer.LARGE", "tagframe.retrieval.links.MOST_AROUND"):
+        monkeypatch.setattr(most, large)
+    corpus = open_corpus(schema={**schema("{}", "id", "{}_id"), f"of_{large}": {"id": "bigint"}})
+    for wanted in ("schema.book", "schema.loan", "schema.book"):
+        assert keys_between(corpus, [wanted], tables_around(corpus, [wanted])).keys
+    assert searched == [len(corpus)]
