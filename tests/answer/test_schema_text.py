@@ -14,7 +14,7 @@ from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.guard import Reader
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.query import names_of
-from tagframe.answer.schema_text import describe_keys, describe_tables, sql_name
+from tagframe.answer.schema_text import are_few, describe_keys, describe_tables, sql_name
 from tagframe.answer.syn_prompt import read_statement
 from tagframe.engines.sqlite.statement import relation
 from tagframe.retrieval import retrieve_tables
@@ -317,6 +317,16 @@ def test_equal_cells_are_converted_once_and_counted_as_often_as_they_are_there(m
     assert facts["n"].values == ("1.0", "7.0", "2.5")
     assert facts["who"].values == ("'c'", "'b'", "'a'")
     assert converted[0] == 3
+
+
+def test_columns_whose_names_alone_do_not_fit_are_described_once(monkeypatch):
+    corpus = tf.open_corpus({"shop.wide": pd.DataFrame({f"{place:03}{'x' * 160}": [place] for place in range(200)})})
+    looked_up = []
+    monkeypatch.setattr("tagframe.answer.schema_text.cell_literals", lambda *given: looked_up.append(given) or {})
+    assert not are_few(corpus, names_of(corpus))
+    assert looked_up == []
+    assert describe_tables(corpus, names_of(corpus), {}).count("x" * 160) == 200
+    assert len(looked_up) == 1
 
 
 def test_hints_are_those_that_retrieval_found_if_it_looked_at_all_tables(clubs):
