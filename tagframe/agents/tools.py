@@ -545,7 +545,7 @@ class Tools:
         execution = results.recall(frame, "execution")
         is_empty = len(frame) < 2 and all(cell in (None, 0) for row in rows_of(frame) for cell in row)
         why = self._why_empty(execution) if is_empty and execution is not None else ""
-        repeats = [f"{one}: {one.statement}" for one in repeats_of(frame)]
+        repeats = [": ".join(filter(None, [one.facts, one.statement])) for one in repeats_of(frame)]
         if not with_behind or why or execution is None or execution.reader is None:
             return frame, [], "; ".join([*repeats, why] if why else repeats)
         # Nothing is cited of the row beyond the limit, which only shows that there are more.

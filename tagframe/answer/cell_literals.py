@@ -6,7 +6,7 @@ import re
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,32 +89,44 @@ def _looked_up(corpus: Corpus, profile: TableProfile) -> dict[str, CellLiterals]
     return found
 
 
-def _cells(column: pd.Series, in_place: bool) -> list[Any]:
-    """The cells that are not null, as a statement sees them: in the file, or in a copy of the table."""
+def _cells(column: pd.Series, in_place: bool) -> list[tuple[Any, int]]:
+    """The cells that are not null, as a statement sees them: in the file, or in a copy of the table; and how often.
+
+    Cells of one type are converted once, however often they are there; a mixed column may have 1 beside 1.0.
+    """
+    column = column.dropna()
+    if column.dtype == object:
+        counts = [1] * len(column)
+    else:
+        counted = column.value_counts(sort=False)
+        column, counts = pd.Series(counted.index, name=column.name), counted.tolist()
     if in_place:
-        return list(column.dropna().astype(object))
+        return list(zip(column.astype(object), counts, strict=True))
     try:
         copied = relation(column.to_frame()).column(0).to_pylist()
     except SQLFailed:  # a number that SQLite does not have: a statement that reads the column is refused
-        copied = list(column.dropna().astype(str))
-    return [cell for cell in copied if cell is not None]
+        copied = list(column.astype(str))
+    return [(cell, count) for cell, count in zip(copied, counts, strict=True) if cell is not None]
 
 
-def _column(cells: Sequence[Any], complete: bool) -> CellLiterals:
-    plain = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+def _column(cells: Sequence[tuple[Any, int]], complete: bool) -> CellLiterals:
+    plain = [(cell.item() if isinstance(cell, np.generic) else cell, count) for cell, count in cells]
     if not plain:
         return CellLiterals(complete=complete)
-    types = _frequent([_type(cell) for cell in plain])
+    types = _frequent((_type(cell), count) for cell, count in plain)
     # By type and value: 1 and '1' are two, 1 and 1.0 as well.
-    literals = _frequent([_literal(cell) for cell in plain])
-    digits = set(types) == {"TEXT"} and all(_NUMBER.fullmatch(cell.strip()) for cell in plain)
+    literals = _frequent((_literal(cell), count) for cell, count in plain)
+    digits = set(types) == {"TEXT"} and all(_NUMBER.fullmatch(cell.strip()) for cell, _ in plain)
     rest = literals if complete and len(literals) <= FEW_VALUES else literals[:_SAMPLES]
     return CellLiterals(tuple(types), tuple(rest), complete and len(rest) == len(literals), digits)
 
 
-def _frequent(texts: Sequence[str]) -> list[str]:
+def _frequent(texts: Iterable[tuple[str, int]]) -> list[str]:
     """The distinct values, the most frequent first; equally frequent ones in order of appearance."""
-    return [text for text, _ in Counter(texts).most_common()]
+    counts = Counter[str]()
+    for text, count in texts:
+        counts[text] += count
+    return [text for text, _ in counts.most_common()]
 
 
 def _type(cell: Any) -> str:

@@ -107,7 +107,8 @@ class ExecSQL:
                 return quote_of(query, self)
             rows = run(self.steps(query), driver(), "exec_sql")
         for doubt in repeats_of(rows):
-            warn(f"{doubt} (the statement that counts them once: {doubt.statement})", DoubtWarning)
+            once = f" (the statement that counts them once: {doubt.statement})" if doubt.statement else ""
+            warn(f"{doubt}{once}", DoubtWarning)
         return rows
 
     def steps(self, query: Query | str) -> Step[pd.DataFrame]:

@@ -144,6 +144,18 @@ def repeated_rows(subject: Subject) -> Found:
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
                 yield Alternative("repeated", words, sql_of(new, subject.reader))
+            elif not branch and (new := subject.reader.read(sql)):
+                yield from _copies(subject, Block(new, blocks(new)[position], subject.reader))
+
+
+def _copies(subject: Subject, block: Block) -> Iterator[Doubt]:
+    """How often rows are added up by a block for which there is no other statement."""
+    query = block.copies()
+    counts = None if query is None else subject.comparison.run(subject.sql(query), 1)
+    rows, many = (0, 0) if counts is None else map(int, counts.fillna(0).iloc[0])
+    if many > rows:
+        tables = " and ".join(sorted(block.tables))
+        yield Doubt("repeated", f"a join repeats rows of {tables}: {many:,} are added up, of which {rows:,} differ")
 
 
 # --- what the model wrote ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -17,7 +18,6 @@ from tagframe.answer.sql_tree import (
     column_of,
     conjuncts,
     group_keys,
-    is_aggregate,
     is_grouped,
     named_items,
     own_nodes,
@@ -49,8 +49,10 @@ def adding_blocks(statement: ReadStatement) -> list[int]:
 
 
 def adds_up(node: exp.Expr) -> bool:
-    """Whether it is an aggregate that repeated rows change."""
-    if not is_aggregate(node) or node.name.lower() not in _ADD_UP or isinstance(node.parent, exp.WithinGroup):
+    """Whether it is an aggregate, also over a window, that repeated rows change."""
+    if not isinstance(node, exp.Anonymous) or node.name.lower() not in _ADD_UP:
+        return False
+    if isinstance(node.parent, exp.WithinGroup):
         return False
     return bool(node.expressions) and not isinstance(node.expressions[0], exp.Distinct)
 
@@ -106,20 +108,48 @@ class Block:
         Returns:
             The tables whose rows count once; none if there is nothing to rewrite, or it cannot be rewritten.
         """
-        keys = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name))))
-        if keys is None or not self._stands_alone():
-            return set()
-        chosen = []
-        for call in [node for node in own_nodes(self.select) if adds_up(node)]:
-            aliases = self._added_up(call) or ((branch,) if branch and call.name.lower() == "count" else ())
-            if not aliases or not self._may_repeat(call, aliases, keys):
-                continue
-            rows = self._rows_of(call, aliases)
-            if rows is not None:
-                chosen.append((call, rows))
+        chosen = [one for one in self._repeats(branch) if not one.has_frame] if self._stands_alone() else []
         if chosen:
-            self._number_copies(keys, chosen)
+            self._number_copies(chosen)
         return self.tables if chosen else set()
+
+    def copies(self) -> exp.Select | None:
+        """A query for how many rows an aggregate adds up, and how many of them differ; None if none may be repeated.
+
+        What a block around it decides is left out: the rows are those of all its rows.
+        """
+        one = next(self._repeats(""), None)
+        if one is None:
+            return None
+        tests = conjuncts(self.select.args.get("where"))
+        given = [test for test in tests if any(map(self._is_outer, _columns(test)))]
+        keys = [*one.keys, *one.rows, *(column for test in given for column in _columns(test) if self.alias_of(column))]
+        value = one.call.expressions[0]
+        tests = [test for test in tests if test not in given] + one.tests
+        tests += [] if isinstance(value, exp.Star) else [exp.Not(this=exp.Is(this=value, expression=exp.Null()))]
+        inner = exp.Select(expressions=[exp.alias_(_count_rows(), "n")])
+        for clause in ("from_", "joins"):
+            inner.set(clause, self.select.args.get(clause))
+        inner = inner.where(*tests).group_by(*keys)
+        whole = exp.Select(expressions=[_count_rows(), exp.Anonymous(this="sum", expressions=[exp.column("n")])])
+        whole.set("from_", exp.From(this=inner.subquery("copies")))
+        whole.set("with_", self.statement.tree.args.get("with_"))
+        return whole
+
+    def _repeats(self, branch: str) -> Iterator[_Repeat]:
+        """The aggregates whose rows may be repeated."""
+        keys = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name))))
+        is_group = is_grouped(self.select)
+        for call in [node for node in own_nodes(self.select) if adds_up(node)] if keys is not None else ():
+            window = _window_of(call)
+            if window is not None and is_group:
+                continue  # its rows are groups
+            by = keys or [] if window is None else window.args.get("partition_by") or []
+            aliases = self._added_up(call) or ((branch,) if branch and call.name.lower() == "count" else ())
+            if aliases and self._may_repeat(call, aliases, by):
+                rows = self._rows_of(call, aliases)
+                if rows is not None:
+                    yield _Repeat(call, by, rows, window)
 
     def branches(self) -> list[str]:
         """The sources that are joined side by side, so that rows of each are repeated for those of another."""
@@ -165,12 +195,14 @@ class Block:
         return any({*map(self.statement.fold, key)} <= names for key in unique_keys(self._base()[alias]))
 
     def _is_fixed(self, alias: str, name: str) -> bool:
-        """Whether a column has one value only, by WHERE."""
-        for part in conjuncts(self.select.args.get("where")):
-            is_one = isinstance(part, exp.EQ) and isinstance(part.expression, exp.Literal)
-            if is_one and self._column(part.this) == (alias, self.statement.fold(name)):
-                return True
-        return False
+        return (alias, self.statement.fold(name)) in self._fixed()
+
+    def _fixed(self) -> list[Column]:
+        """The columns that have one value only, by WHERE: a literal, or what a block around this one gives."""
+        tests = [test for test in conjuncts(self.select.args.get("where")) if isinstance(test, exp.EQ)]
+        sides = [pair for test in tests for pair in ((test.this, test.expression), (test.expression, test.this))]
+        given = [one for one, other in sides if isinstance(other, exp.Literal) or self._is_outer(other)]
+        return [column for column in map(self._column, given) if column]
 
     def _require(self, one: str, other: str, pairs: Sequence[tuple[str, str]]) -> None:
         """Require further columns of two sources to be equal, where these are joined."""
@@ -199,6 +231,23 @@ class Block:
             return ""
         has = [alias for alias, names in columns.items() if fold(column.name) in (names or ())]
         return has[0] if has and (len(has) == 1 or self._is_shared(column.name)) else ""
+
+    def _is_outer(self, node: exp.Expr) -> bool:
+        """Whether it is a column of a block around this one."""
+        if not isinstance(node, exp.Column) or self.alias_of(node):
+            return False
+        statement, name, around = self.statement, self.statement.fold(node.name), self.select.parent_select
+        if not node.table and any(name in (statement.columns_in(one) or {name}) for one in self.sources.values()):
+            return False
+        while around is not None:
+            sources = statement.sources(around)
+            if statement.fold(node.table) in sources if node.table else self._has(sources.values(), name):
+                return True
+            around = around.parent_select
+        return False
+
+    def _has(self, sources: Collection[exp.Expr], name: str) -> bool:
+        return any(name in (self.statement.columns_in(source) or ()) for source in sources)
 
     def _is_shared(self, name: str) -> bool:
         return any(name.casefold() in map(str.casefold, self._using(join)) for join in self.select.args["joins"])
@@ -252,34 +301,32 @@ class Block:
     # --- rows ---
 
     def _stands_alone(self) -> bool:
-        """Whether the block can be put into another one: it names nothing of a block around it, and has no star."""
+        """Whether the block can be put into another one: what it names is known, and it has no star."""
         columns = [node for node in own_nodes(self.select) if isinstance(node, exp.Column)]
-        is_inside = self.select.parent_select is not None
-        if is_inside and any(column.table and not self.alias_of(column) for column in columns):
+        if self.select.parent_select is not None and any(
+            column.table and not self.alias_of(column) and not self._is_outer(column) for column in columns
+        ):
             return False
         if any(item.is_star for item in self.select.expressions) or self.select.args.get("from_") is None:
             return False
+        if self.select.args.get("windows") or (self.select.args.get("limit") and not is_grouped(self.select)):
+            return False  # other rows may be the first ones
         parts = [*self.select.expressions, *map(self.select.args.get, ("group", "having", "order", "qualify"))]
-        return not any(part.find(exp.Query, exp.Window) for part in parts if isinstance(part, exp.Expr))
+        return not any(part.find(exp.Query) for part in parts if isinstance(part, exp.Expr))
 
     def _added_up(self, call: exp.Expr) -> Aliases:
         """The sources whose values a call adds up; none for a count of rows, or if they are not known."""
-        aliases = [self.alias_of(column) for column in _values(call.expressions[0])]
+        values = _values(call.expressions[0])
+        aliases = [self.alias_of(column) for column in values if not self._is_outer(column)]
         return tuple(sorted({*aliases})) if all(aliases) else ()
 
     def _may_repeat(self, call: exp.Expr, aliases: Aliases, keys: Sequence[exp.Expr]) -> bool:
         """Whether rows of the sources may be repeated in a group, and are not all that a group has."""
         is_nested = any(self.statement.query_of(self.sources[alias]) is not None for alias in aliases)
-        if not is_nested and self.determined([], aliases) >= {*self.sources}:
+        fixed = self._fixed()
+        if not is_nested and self.determined(fixed, aliases) >= {*self.sources}:
             return False
-        columns = [column for column in map(self._column, keys) if column]
-        for part in conjuncts(self.select.args.get("where")):
-            if (
-                isinstance(part, exp.EQ)
-                and isinstance(part.expression, exp.Literal)
-                and (one := self._column(part.this))
-            ):
-                columns.append(one)
+        columns = [*fixed, *(column for column in map(self._column, keys) if column)]
         # One row in each group: then those that are joined to it are counted.
         return call.name.lower() != "count" or not {*aliases} <= self.determined(columns)
 
@@ -340,17 +387,18 @@ class Block:
 
     # --- the new block ---
 
-    def _number_copies(self, keys: Sequence[exp.Expr], chosen: Sequence[tuple[exp.Expr, Sequence[exp.Expr]]]) -> None:
+    def _number_copies(self, chosen: Sequence[_Repeat]) -> None:
         """Put the rows of the block into a query of their own, which numbers the copies of each."""
         block, inner = self.select, exp.Select()
-        for place, (call, rows) in enumerate(chosen):
-            value = call.expressions[0]
+        for place, one in enumerate(chosen):
+            call, value = one.call, one.call.expressions[0]
             value = exp.Literal.number(1) if isinstance(value, exp.Star) else value
-            # The first copy must be one that counts.
-            tests = [call.parent.expression.this] if isinstance(call.parent, exp.Filter) else []
+            # The first copy must be one that counts, and the first of those that a running sum reaches.
+            order = None if one.window is None else one.window.args.get("order")
             window = exp.Window(
                 this=exp.Anonymous(this="row_number"),
-                partition_by=[one.copy() for one in (*keys, *rows, value, *tests)],
+                partition_by=[part.copy() for part in (*one.keys, *one.rows, value, *one.tests)],
+                order=order and order.copy(),
             )
             inner.append("expressions", exp.alias_(window, f"copy_{place}"))
             first = exp.EQ(this=column_of(f"copy_{place}", "once"), expression=exp.Literal.number(1))
@@ -366,17 +414,16 @@ class Block:
         """Let the clauses that remain read the items of the inner query."""
         block, names = self.select, dict[str, str]()
         items = named_items(block)
-        clauses = [*block.expressions, *filter(None, map(block.args.get, ("group", "having", "order")))]
+        clauses = [*block.expressions, *filter(None, map(block.args.get, ("group", "having", "order", "qualify")))]
         for column in [node for clause in clauses for node in [clause, *own_nodes(clause)]]:
             if not isinstance(column, exp.Column) or column.table == "once":
                 continue
             is_key = column.find_ancestor(exp.Group) is not None and self.alias_of(column)
-            if (
-                not column.table
-                and column.name.casefold() in items
-                and not is_key
-                and column.find_ancestor(exp.Group, exp.Having, exp.Order)
-            ):
+            clause = column.find_ancestor(exp.Group, exp.Having, exp.Order, exp.Qualify)
+            is_item = clause is not None and not isinstance(clause.parent, exp.Window)
+            if not column.table and column.name.casefold() in items and not is_key and is_item:
+                continue
+            if self._is_outer(column):
                 continue
             if (name := names.get(column.sql())) is None:
                 name = names[column.sql()] = f"value_{len(names)}"
@@ -387,6 +434,46 @@ class Block:
                 if column.parent is block and column.arg_key == "expressions"
                 else new
             )
+
+
+class _Repeat(NamedTuple):
+    """An aggregate whose rows may be repeated.
+
+    Attributes:
+        call: the aggregate.
+        keys: of its groups.
+        rows: expressions that tell its rows apart.
+        window: over which it is, if it is over one.
+    """
+
+    call: exp.Expr
+    keys: Sequence[exp.Expr]
+    rows: Sequence[exp.Expr]
+    window: exp.Window | None
+
+    @property
+    def has_frame(self) -> bool:
+        """Whether it adds up a few rows of the window at a time, so that each may count in several sums."""
+        return self.window is not None and self.window.args.get("spec") is not None
+
+    @property
+    def tests(self) -> list[exp.Expr]:
+        """The condition of its FILTER."""
+        return [self.call.parent.expression.this] if isinstance(self.call.parent, exp.Filter) else []
+
+
+def _window_of(call: exp.Expr) -> exp.Window | None:
+    """The window over which a call is."""
+    inner = call.parent if isinstance(call.parent, exp.Filter) else call
+    return inner.parent if isinstance(inner.parent, exp.Window) and inner.arg_key == "this" else None
+
+
+def _columns(node: exp.Expr) -> list[exp.Column]:
+    return [one for one in [node, *own_nodes(node)] if isinstance(one, exp.Column)]
+
+
+def _count_rows() -> exp.Anonymous:
+    return exp.Anonymous(this="count", expressions=[exp.Star()])
 
 
 def _by_sources(equal: Sequence[tuple[Column, Column]]) -> dict[tuple[str, str], list[tuple[str, str]]]:

@@ -127,7 +127,7 @@ def describe_tables(
         chances: by table id, that the question needs it; of an unlikely table only the column names are shown.
         dialect: for writing names.
     """
-    for detail in _DETAILS:
+    for detail in _DETAILS if _names_fit(corpus, tables) else _DETAILS[-1:]:
         text = _described(corpus, tables, chances or {}, detail, dialect)
         if _fits(len(text)):
             break
@@ -162,10 +162,16 @@ def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dia
 
 def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
     """Whether the schemas of the tables fit into 8,000 tokens: all names of fewer than 40 tables, or useful values."""
+    if not _names_fit(corpus, tables):
+        return False
     if len(tables) < FEW_TABLES:
         return _fits(len(describe_whole(corpus, tables)))
-    names = sum(len(column.name) for id in tables.values() for column in corpus.profile(id).columns)
-    return _fits(names) and _fits(len(_described(corpus, tables, {}, _DETAILS[1], "sqlite")))
+    return _fits(len(_described(corpus, tables, {}, _DETAILS[1], "sqlite")))
+
+
+def _names_fit(corpus: Corpus, tables: Mapping[str, str]) -> bool:
+    """Whether a text without values can fit: thousands of columns cost seconds to describe, for each question."""
+    return _fits(sum(len(column.name) + 2 for id in tables.values() for column in corpus.profile(id).for_prompts))
 
 
 def _described(

@@ -436,6 +436,25 @@ def test_a_question_that_nothing_fits_is_doubted_though_all_tables_are_shown(liv
     assert tf.ask("How many members are there?", clubs).doubts == ()
 
 
+@pytest.mark.parametrize(
+    ("values", "facts"),
+    [
+        (["Charlie"], ["'Charlie' stands in no row of the result"]),
+        (["Polo", " Charlie ", " Charlie "], ["' Charlie ' stands in no row of the result"]),
+        (["polo", "Polo and Dressage"], []),
+        (["Bergen"], []),  # from the question
+        ([7, True, None, " "], []),
+    ],
+)
+def test_a_value_that_no_row_has_is_doubted(live, clubs, values, facts):
+    sql = "SELECT name FROM club WHERE club_id < 3"
+    gen = json.dumps({"text": "These.", "values": values})
+    live.answers = lambda request: f"```sql\n{sql}\n```" if "<tables>" in request.prompt else gen
+    answer = tf.ask("Which clubs have no member from Bergen?", clubs)
+    assert answer.values == values
+    assert [doubt.facts for doubt in answer.doubts if doubt.reason == "text"] == facts
+
+
 def test_gen_is_not_asked_for_values_of_several_columns_or_of_no_row(live, clubs):
     live.answers = Says("-- answer: values\nSELECT coach, wins FROM coach WHERE wins < 6 ORDER BY coach_id")
     answer = tf.ask("Each coach with the wins?", clubs)

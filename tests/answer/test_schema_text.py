@@ -10,11 +10,13 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import Query, Synthesizer
+from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.guard import Reader
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.query import names_of
-from tagframe.answer.schema_text import describe_keys, describe_tables, sql_name
+from tagframe.answer.schema_text import are_few, describe_keys, describe_tables, sql_name
 from tagframe.answer.syn_prompt import read_statement
+from tagframe.engines.sqlite.statement import relation
 from tagframe.retrieval import retrieve_tables
 
 CLUBS = pd.DataFrame(
@@ -302,6 +304,29 @@ def test_a_table_without_rows_has_no_table_read_again_for_each_question(clubs, m
         assert len(shown.tables) == 3
         syn.prompt(question, shown)
     assert len(read) == len(set(read))
+
+
+def test_equal_cells_are_converted_once_and_counted_as_often_as_they_are_there(monkeypatch):
+    sales = pd.DataFrame({"n": [2.5, 7, 7, 1, 1, 1, None] * 9, "who": [*"bbaaab"] + ["c"] * 57})
+    corpus = tf.open_corpus({"shop.sale": sales})
+    converted = []
+    monkeypatch.setattr(
+        "tagframe.answer.cell_literals.relation", lambda frame: converted.append(len(frame)) or relation(frame)
+    )
+    facts = cell_literals(corpus, corpus.profile("shop.sale"))
+    assert facts["n"].values == ("1.0", "7.0", "2.5")
+    assert facts["who"].values == ("'c'", "'b'", "'a'")
+    assert converted[0] == 3
+
+
+def test_columns_whose_names_alone_do_not_fit_are_described_once(monkeypatch):
+    corpus = tf.open_corpus({"shop.wide": pd.DataFrame({f"{place:03}{'x' * 160}": [place] for place in range(200)})})
+    looked_up = []
+    monkeypatch.setattr("tagframe.answer.schema_text.cell_literals", lambda *given: looked_up.append(given) or {})
+    assert not are_few(corpus, names_of(corpus))
+    assert looked_up == []
+    assert describe_tables(corpus, names_of(corpus), {}).count("x" * 160) == 200
+    assert len(looked_up) == 1
 
 
 def test_hints_are_those_that_retrieval_found_if_it_looked_at_all_tables(clubs):
