@@ -57,7 +57,8 @@ class Layout:
 
     Attributes:
         options: of :func:`pandas.read_csv`; ``usecols`` leaves out columns without a name and a cell.
-        columns: their names, in order.
+        columns: the names of those that are read, in order.
+        names: of all columns, in order.
         title: what stands above the names.
         notes: sentences on what is not read as pandas would read it.
         is_written: whether numbers or dates may have formats of their own.
@@ -66,6 +67,7 @@ class Layout:
 
     options: Mapping[str, Any]
     columns: tuple[str, ...]
+    names: tuple[str, ...]
     title: str = ""
     notes: tuple[str, ...] = ()
     is_written: bool = True
@@ -126,7 +128,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes = [*_notes(path, rows, head, kept_names, given), *notes]
     title = title_text(rows[: head.above]) if head.above else ""
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
-    return Layout(options, tuple(kept_names), title, tuple(notes), scan.is_written, has_words)
+    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), scan.is_written, has_words)
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
