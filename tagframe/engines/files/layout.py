@@ -37,7 +37,7 @@ from tagframe.engines.files.header import (
 from tagframe.engines.files.limits import blocks, ending_of, opened
 from tagframe.errors import UnreadableTable
 
-_QUOTED_COMMA = re.compile(rb'"[^"\n]{0,40}[0-9],[0-9]')
+_QUOTED_COMMA = re.compile(rb'"[^"\n]{0,40}[0-9],[0-9\x80-\xff-]')
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _WHOLE = _SNIFFED_BYTES // 4
@@ -261,7 +261,7 @@ class _Scan:
         This saves most files a second pass, and takes a tenth of the time of a regular expression.
         """
         is_comma, letters = self._delimiter == ord(","), _Letters(text)
-        if any(letters.follow(pattern) for pattern in _WRITTEN) or (not is_comma and letters.follow("d,d")):
+        if any(letters.follow(pattern) for pattern in [*_WRITTEN, *([] if is_comma else _COMMAS)]):
             return True
         return is_comma and _QUOTED_COMMA.search(text) is not None
 
@@ -279,10 +279,12 @@ _CLASSES: dict[str, bytes] = {
 }
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
-    *("d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
+    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
 """Letters that follow each other where a number or a date has a format of its own: by class, or as they are."""
+_COMMAS = ("d,d", "d,u", "d,-")
+"""Such letters where the comma is no delimiter."""
 
 
 class _Letters:
@@ -310,7 +312,7 @@ class _Letters:
 
 
 _MASKS = {
-    name: np.isin(np.arange(256), list(_CLASSES.get(name, name.encode()))) for name in {*"".join(_WRITTEN), "d", ","}
+    name: np.isin(np.arange(256), list(_CLASSES.get(name, name.encode()))) for name in {*"".join([*_WRITTEN, *_COMMAS])}
 }
 
 
