@@ -64,6 +64,7 @@ def test_names_of_several_rows_are_joined(above, head):
         (rows(16, lambda at: f"{'Ann Bo Cy Di'.split()[at % 4]},{'red blue'.split()[at % 2]}"), True),
         (rows(9, lambda at: f"{2019 + at},A{at}"), True),
         ('7,"Berth 7",Lisbon,38.5\n', True),
+        ("1,x1,NA\n" + rows(9, lambda at: f"{at * 7},x{at},{at}"), True),
         ("country,2019,2020\n" + rows(9, lambda at: f"C{at},{at},{at}"), False),
         ("name,2019\n" + rows(9, lambda at: f"C{at},{2000 + at}"), False),
         ("place,1/22/20,1/23/20\n" + rows(9, lambda at: f"C{at},{at},{at}"), False),
@@ -181,6 +182,9 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
     [
         (["54.018.918,68 €", "12,00 €"], 54018918.68),
         (["54.018.918,68-", "1.012,00"], -54018918.68),
+        (["54.018,–", "1.012,–"], 54018),
+        (["54,-- €", "7,10 €"], 54),
+        (["CHF 54.-", "CHF 7.10"], 54),
         (["54.018.918,68 Euro", "12,00 Euro"], 54018918.68),
         (["R$ 54.018,68", "R$ 12,00"], 54018.68),
         (["54 018,68 Kč", "1 012,00 Kč"], 54018.68),

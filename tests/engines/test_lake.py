@@ -123,7 +123,8 @@ def test_numbered_parts_are_one_table_and_a_pattern_too(tmp_path: Path):
 def test_csv_and_json_where_duckdb_is_asked(tmp_path: Path):
     (tmp_path / "zips.csv").write_text("zip,n,when\n00501,1,2020-01-02\n77,NA,\n")
     (tmp_path / "events.jsonl").write_text('{"a": 1, "b": "x"}\n{"a": 2}\n')
-    corpus = tf.open_corpus(tmp_path, engine="duckdb")
+    with pytest.warns(ColumnFormatWarning, match="read as missing: 'NA' in 'n'"):
+        corpus = tf.open_corpus(tmp_path, engine="duckdb")
     zips = corpus.read("zips")
     assert zips["zip"].tolist() == ["00501", "77"]
     assert (zips["n"].dtype, zips["n"].isna().tolist()) == ("Int64", [False, True])

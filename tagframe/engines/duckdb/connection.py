@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tagframe.engines.cells import NULL_WORDS
+from tagframe.engines.duckdb.csv import csv_source
 from tagframe.engines.duckdb.tables import LakeTable, Logged, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 MEMORY = "1GB"
 """The memory of DuckDB for our own queries; larger sorts and joins use files in the temporary folder."""
-_PADDED = r"^\s*[+-]?0[0-9].*"
-_YEAR_LAST = r"^\s*[0-9]{1,2}[^0-9]"
 _DIGITS = 38
 """Of decimals in DuckDB."""
 _KEPT_LAKES = 16
@@ -169,25 +167,25 @@ class Lake:
                 log = logged(table)
                 name = f"tagframe {table.format} {table.name}"
                 self._registered[name] = log.source
-                columns = self._columns(quoted(name))
+                columns = self.columns(quoted(name))
                 return Opened(table, quoted(name), columns, logged=log)
             if table.format == "parquet":
                 source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
-                columns = self._columns(source)
+                columns = self.columns(source)
                 self._say_rounded(table, columns)
                 return Opened(table, source, columns, number, "file_index = 0 AND file_row_number < {}")
             if table.format == "duckdb":
                 source = f"{quoted(IN_FILE)}.{quoted(table.home)}.{quoted(table.called)}"
-                columns = self._columns(source)
+                columns = self.columns(source)
                 if any(column.name.lower() == "rowid" for column in columns):
                     return Opened(table, source, columns)
                 return Opened(table, source, columns, "rowid", "rowid < {}")
             if table.format == "json":
                 source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
-                return Opened(table, source, self._columns(source))
-            source, columns = self._csv(table)
-            return Opened(table, source, columns)
+                return Opened(table, source, self.columns(source))
+            source, types = csv_source(self, table)
+            return Opened(table, source, [LakeColumn(*column) for column in types.items()])
 
     def _say_rounded(self, table: LakeTable, columns: Sequence[LakeColumn]) -> None:
         """Warn of decimals of more than 38 digits: DuckDB reads them as floats."""
@@ -204,33 +202,8 @@ class Lake:
     def _options(self, table: LakeTable) -> str:
         return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"
 
-    def _csv(self, table: LakeTable) -> tuple[str, list[LakeColumn]]:
-        """Types that hold all rows, where numbers with leading zeros, and dates that do not begin with the year, are
-        text: DuckDB would guess what is the day in 01/02/2024."""
-        options = f"{self._options(table)}, header=true, sample_size=-1, nullstr={quoted_texts(NULL_WORDS)}"
-        whole = f"read_csv({quoted_texts(table.patterns)}, {options})"
-        columns = self._columns(whole)
-        texts = {
-            **{column.name: _PADDED for column in columns if column.type in ("BIGINT", "DOUBLE")},
-            **{column.name: _YEAR_LAST for column in columns if column.type.startswith(("DATE", "TIMESTAMP"))},
-        }
-        raw = f"read_csv({quoted_texts(table.patterns)}, {options}, all_varchar=true)"
-        written = {column.name for column in self._columns(raw) if column.type == "VARCHAR"}
-        tested = [name for name in texts if name in written]
-        types = dict(columns)
-        if tested:
-            tests = ", ".join(
-                f"coalesce(bool_or(regexp_matches({quoted(name)}, '{texts[name]}')), false)" for name in tested
-            )
-            (flags,) = self.fetch(f"SELECT {tests} FROM {raw}").to_pylist()
-            types.update({name: "VARCHAR" for name, stays in zip(tested, flags.values(), strict=True) if stays})
-        csv_types = ", ".join(
-            f"{quoted_text(name)}: {quoted_text(type)}" for name, type in types.items() if name in written
-        )
-        source = f"read_csv({quoted_texts(table.patterns)}, {options}, types={{{csv_types}}})" if csv_types else whole
-        return source, [LakeColumn(column.name, types[column.name]) for column in columns]
-
-    def _columns(self, source: str) -> list[LakeColumn]:
+    def columns(self, source: str) -> list[LakeColumn]:
+        """The columns of what may follow FROM."""
         rows = self._cursor().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
         return [LakeColumn(name, type) for name, type, *_ in rows]
 

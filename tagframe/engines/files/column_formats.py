@@ -29,8 +29,10 @@ _CELL = re.compile(
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
     rf"(?P<sign3>[\-\u2212])?\s*(?P<after>{_UNIT})?\s*(?P<close>\))?"
 )
-_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|,[\u2013\u2014-])")
+_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?)")
 """A number with a unit that is not read."""
+_NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
+"""What stands for zeros behind the decimal mark, as in ``54,–``."""
 _CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
@@ -82,7 +84,7 @@ class NumberFormat:
         """The number of a cell that has this format; None if it is blank."""
         if not text.strip():
             return None
-        cell = _CELL.fullmatch(text.strip())
+        cell = _CELL.fullmatch(_NO_CENTS.sub("00", text.strip()))
         if cell is None:  # with an exponent
             return float(text)
         body = cell["body"]
@@ -249,6 +251,7 @@ class Column:
 
     def _see_number(self, text: str) -> None:
         is_plain = _PLAIN.fullmatch(text) is not None
+        text = text if is_plain else _NO_CENTS.sub("00", text)
         if not is_plain and (not any(map(str.isdigit, text)) or _is_with_other_unit(text)):
             self._see_word(text)
             return

@@ -195,11 +195,11 @@ class CSVEngine(FileEngine):
         for name, words in formats.codes.items():
             way = option(self.path, na_values={name: list(words)})
             say(
-                f"{_either(words)} in column {name!r} is read as a code, as all its cells are of one length; {way} "
+                f"{either(words)} in column {name!r} is read as a code, as all its cells are of one length; {way} "
                 "reads it as missing"
             )
         if formats.missing:
-            missing = ", ".join(f"{_either(words)} in {name!r}" for name, words in formats.missing.items())
+            missing = ", ".join(f"{either(words)} in {name!r}" for name, words in formats.missing.items())
             way = option(self.path, keep_default_na=False, na_values=[""])
             say(f"read as missing: {missing}; {way} reads them as text")
         separators = [f"{name}={given[name]!r}" for name in _SEPARATORS if name in given]
@@ -251,7 +251,8 @@ def _layout_of(engine: CSVEngine, size: int, mtime_ns: int) -> Layout:
     return engine.find_layout()
 
 
-def _either(words: Sequence[str]) -> str:
+def either(words: Sequence[str]) -> str:
+    """Words, as a sentence names them."""
     return " or ".join(map(repr, words))
 
 

@@ -235,7 +235,7 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
     is_like = False
     for at, cell in enumerate(cells):
         others = [text for row in below if at < len(row) and (text := _text(row[at])) not in _MISSING]
-        if not cell or not others:
+        if cell in NULL_WORDS or not others:
             continue
         form, forms = _form(cell), set(map(_form, others[:_SAMPLE]))
         if form in _VALUES:

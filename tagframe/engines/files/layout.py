@@ -37,7 +37,7 @@ from tagframe.engines.files.header import (
 from tagframe.engines.files.limits import blocks, ending_of, opened
 from tagframe.errors import UnreadableTable
 
-_QUOTED_COMMA = re.compile(rb'"[^"\n]{0,40}[0-9],[0-9]')
+_QUOTED_COMMA = re.compile(rb'"[^"\n]{0,40}[0-9],[0-9\x80-\xff-]')
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
 _WHOLE = _SNIFFED_BYTES // 4
@@ -57,7 +57,8 @@ class Layout:
 
     Attributes:
         options: of :func:`pandas.read_csv`; ``usecols`` leaves out columns without a name and a cell.
-        columns: their names, in order.
+        columns: the names of those that are read, in order.
+        names: of all columns, in order.
         title: what stands above the names.
         notes: sentences on what is not read as pandas would read it.
         is_written: whether numbers or dates may have formats of their own.
@@ -66,6 +67,7 @@ class Layout:
 
     options: Mapping[str, Any]
     columns: tuple[str, ...]
+    names: tuple[str, ...]
     title: str = ""
     notes: tuple[str, ...] = ()
     is_written: bool = True
@@ -126,7 +128,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes = [*_notes(path, rows, head, kept_names, given), *notes]
     title = title_text(rows[: head.above]) if head.above else ""
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
-    return Layout(options, tuple(kept_names), title, tuple(notes), scan.is_written, has_words)
+    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), scan.is_written, has_words)
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,7 +261,7 @@ class _Scan:
         This saves most files a second pass, and takes a tenth of the time of a regular expression.
         """
         is_comma, letters = self._delimiter == ord(","), _Letters(text)
-        if any(letters.follow(pattern) for pattern in _WRITTEN) or (not is_comma and letters.follow("d,d")):
+        if any(letters.follow(pattern) for pattern in [*_WRITTEN, *([] if is_comma else _COMMAS)]):
             return True
         return is_comma and _QUOTED_COMMA.search(text) is not None
 
@@ -277,10 +279,12 @@ _CLASSES: dict[str, bytes] = {
 }
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
-    *("d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
+    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
 """Letters that follow each other where a number or a date has a format of its own: by class, or as they are."""
+_COMMAS = ("d,d", "d,u", "d,-")
+"""Such letters where the comma is no delimiter."""
 
 
 class _Letters:
@@ -308,7 +312,7 @@ class _Letters:
 
 
 _MASKS = {
-    name: np.isin(np.arange(256), list(_CLASSES.get(name, name.encode()))) for name in {*"".join(_WRITTEN), "d", ","}
+    name: np.isin(np.arange(256), list(_CLASSES.get(name, name.encode()))) for name in {*"".join([*_WRITTEN, *_COMMAS])}
 }
 
 

@@ -1,0 +1,99 @@
+"""CSV files that DuckDB reads in place are read as the reader of single files reads them."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
+
+pytest.importorskip("duckdb")
+
+
+def opened(source, **given):
+    """The corpus, and all that was said when it was opened."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        corpus = tf.open_corpus(source, progress=False, **given)
+    return corpus, " | ".join(str(one.message) for one in caught)
+
+
+def cells(frame):
+    return [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
+
+
+NUMBERS = "\n1,Rome,41.9\n2,Ulm,48.4\n3,Bonn,50.7\n4,Graz,47.1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (NUMBERS[1:], "the first row is like the others"),
+        ("id,city,lat" + NUMBERS, ""),
+        ("c,n\nEU,1\nNA,NA\nAS,3\n", "'NA' in column 'c' is read as a code"),
+        ("c,n\nA,1\nNA,2\nB+,3\n", "read as missing: 'NA' in 'c'"),
+        ("c,d,e\nEU,NA,2.5\nNA,x y,NA\nAS,z,1\n", "read as missing: 'NA' in 'd', 'NA' in 'e'"),
+        ("c,d\nfra,nan\nnan,2\ndeu,3\n", "'nan' in column 'c' is read as a code"),
+        ("a,b\n1,2,,\n3,4,,\n5,6,,\n", "columns 3, 4 have no name and no cell"),
+        ("a,b,\n1,2,\n3,4,\n", "column 3 has no name and no cell"),
+        ("a,b\n1,2,x\n3,4,y\n3,6,z\n", "those without one are called 'column_3'"),
+        ("Yields by year\n\n1,2,3\nid,city,lat" + NUMBERS, "row 4 names the columns"),
+        ("id,city,lat\n(1),(2),(3)" + NUMBERS, "row 2 has the numbers of the columns"),
+        ("city,2023,,2024\n,Q1,Q2,Q1\nRome,1,2,3\nUlm,4,5,6\n", "name the columns together"),
+        ("a,b,c\n1,2\n3,4,5\n", ""),
+        ('a,b,c\n1,"x\ny",2\n3,4\n', ""),
+        ("a,b,c\n#1,2,3\n4,5,6\n", ""),
+        ("a;b\n1;x,y\n2;z\n", ""),
+        ("a,A\n1,2\n", ""),
+    ],
+)
+def test_a_file_in_place_is_read_as_by_itself(tmp_path, text, word):
+    (tmp_path / "t.csv").write_text(text)
+    by_itself, _ = opened(tmp_path)
+    in_place, said = opened(tmp_path, engine="duckdb")
+    assert [corpus.engine(corpus.ids[0]).kind for corpus in (by_itself, in_place)] == ["csv", "duckdb"]
+    if "A" not in by_itself["t"].columns:  # DuckDB does not tell it from "a"
+        assert list(in_place["t"].columns) == list(by_itself["t"].columns)
+    assert cells(in_place["t"]) == cells(by_itself["t"])
+    assert word in said
+    assert bool(word) == bool(said), said
+    if word:
+        assert opened({"t": by_itself["t"]}, engine="duckdb")[1] == "", "as the message says"
+    names = tuple(in_place["t"].columns)
+    statement = UntrustedStatement("SELECT count(*) AS n FROM t", {"t": Readable("t.csv", names)}, {}, SQLLimits())
+    assert in_place.engine(in_place.ids[0]).execute(statement)["n"].tolist() == [len(by_itself["t"])]
+
+
+@pytest.mark.parametrize(
+    ("parts", "names", "rows"),
+    [
+        ([NUMBERS[1:], "5,Linz,48.3\n"], ["column_1", "column_2", "column_3"], 5),
+        ([NUMBERS[1:], "x,Linz,y\n"], ["column_1", "column_2", "column_3"], 5),
+        (["id,city,lat" + NUMBERS, "5,Linz,48.3\n6,Wels,48.2\n"], ["id", "city", "lat"], 6),
+        (["id,city,lat" + NUMBERS, "id,lat,city\n5,48.3,Linz\n"], ["id", "city", "lat"], 5),
+        (["id,city,lat" + NUMBERS, "id;city\n5;Linz\n", ""], ["id", "city", "lat"], 5),
+        (["id,city,lat,\n1,Rome,41.9,\n", "id,city\nNA,Linz\nNA,Bo\n"], ["id", "city", "lat"], 3),
+    ],
+)
+def test_parts_of_a_table_have_the_same_names(tmp_path, parts, names, rows):
+    (tmp_path / "cities").mkdir()
+    for number, text in enumerate(parts):
+        (tmp_path / "cities" / f"part-{number}.csv").write_text(text)
+    for source in (tmp_path, str(tmp_path / "cities" / "*.csv")):
+        corpus, _ = opened(source)
+        frame = corpus.read(corpus.ids[0])
+        assert (list(frame.columns), len(frame)) == (names, rows)
+        assert frame[names[1]].notna().all()
+        assert corpus.engine(corpus.ids[0]).kind == "duckdb"
+
+
+def test_names_of_folders_are_no_cells_of_files(tmp_path):
+    for land, text in (("NA", "c,n\nEU,1\nNA,NA\nAS,2\n"), ("EU", "c,n\nNA,5\n")):
+        (tmp_path / "sales" / f"land={land}").mkdir(parents=True)
+        (tmp_path / "sales" / f"land={land}" / "a.csv").write_text(text)
+    rows = [["NA", 5, "EU"], ["EU", 1, "NA"], ["NA", None, "NA"], ["AS", 2, "NA"]]
+    corpus, said = opened(tmp_path)
+    assert cells(corpus.read("sales")) == rows
+    assert "'NA' in column 'c' is read as a code" in said
+    assert "read as missing: 'NA' in 'n'" in said
