@@ -277,7 +277,7 @@ class RowsMultipliedWarning(UserWarning):
 
 
 class TablesStackedWarning(UserWarning):
-    """A merge stacked tables of one shape although only one was asked for."""
+    """Tables were stacked although only one was asked for, or files although their columns differ."""
 
 
 class TableLeftOutWarning(UserWarning):

@@ -100,7 +100,10 @@ def _name(name: str) -> Name:
 
 
 def _words_of(question: Question, known: frozenset[str]) -> list[str]:
-    """The question's words in order, each in the form in which names have it; "" for a stop word."""
+    """The question's words in order, each in the form in which names have it; "" for a stop word.
+
+    Those with hyphens follow, each as one word.
+    """
     words, before = [], ""
     for word in question.words:
         for piece in identifier_words(word.text):
@@ -110,7 +113,7 @@ def _words_of(question: Question, known: frozenset[str]) -> list[str]:
                 one = next((form for form in forms(one) if form in known), one)
             words.append(one if is_noun else "")
             before = piece
-    return words
+    return [*words, *(part for word in question.joined for part in ("", word))]
 
 
 def _rows(

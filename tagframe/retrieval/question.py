@@ -17,6 +17,7 @@ LONGEST = 10_000
 
 _QUOTED = re.compile(r"""["“”]([^"“”]+)["“”]|(?<!\w)['‘]([^'’]+)['’](?!\w)|`([^`]+)`""")
 _SIGN = re.compile(r"[^\w\s]")
+_HYPHEN = re.compile("[-\N{HYPHEN}\N{NON-BREAKING HYPHEN}]")
 _APOSTROPHE = re.compile("['’]")
 _TAILED = re.compile(r"[^\W_]['’]$")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -90,8 +91,24 @@ class Question:
 
     @cached_property
     def terms(self) -> tuple[str, ...]:
-        """The stems of the words except stop words, with identifiers split, in order; a stem may occur twice."""
-        return tuple(terms_of(word.text for word in self.words if word.text.casefold() not in self.stop_words))
+        """The stems of the words except stop words, with identifiers split, in order; a stem may occur twice.
+
+        Those of :attr:`joined` follow.
+        """
+        content = (word.text for word in self.words if word.text.casefold() not in self.stop_words)
+        return (*terms_of(content), *self.joined)
+
+    @cached_property
+    def joined(self) -> tuple[str, ...]:
+        """The distinct stems of words with hyphens, without these, since a name may be written so.
+
+        >>> Question.of("Who are All-Star players with an e-mail address?").joined
+        ('allstar', 'email')
+        """
+        parts = (_HYPHEN.split(word.text.lower()) for word in _compounds(self.text, self.words))
+        return tuple(
+            dict.fromkeys(terms_of("".join(part) for part in parts if len(part) > 1 and "".join(part).isalpha()))
+        )
 
     @cached_property
     def stop_words(self) -> frozenset[str]:
@@ -196,7 +213,7 @@ def _compounds(text: str, words: Sequence[Word]) -> list[Word]:
     """The words; words with a hyphen between them are one."""
     compounds: list[Word] = []
     for word in words:
-        if compounds and text[compounds[-1].end : word.start] == "-":
+        if compounds and _HYPHEN.fullmatch(text, compounds[-1].end, word.start):
             start = compounds.pop().start
             word = Word(text[start : word.end], start, word.end)
         compounds.append(word)

@@ -225,7 +225,7 @@ def facts_of(
     best = int(_mean(words).argmax()) if len(words) else 0
     covered = words[:, best] if len(words) else np.zeros(1)
     exact = rows[np.isin(evidence.kind, (RowKind.NAME, RowKind.VALUE))][:, index.database == index.database[best]]
-    known = int((exact > 0).any(axis=1).sum()) / max(len(question.stems), 1)
+    known = int((exact > 0).any(axis=1).sum()) / max(len(question.stems) - len(question.joined), 1)
     unseen = 1 - index.has_rows[there].mean() if there.any() else 0.0
     apart = (evidence.signals[there, SIGNALS.index(name)].max(initial=0.0) for name in _STANDING_OUT)
     values = (

@@ -31,6 +31,7 @@ from tagframe.errors import (
     MissingExtra,
     SourceNotFound,
     SQLFailed,
+    TablesStackedWarning,
     UnreadableTable,
     UnreadableTableWarning,
     UnsafeSQL,
@@ -193,7 +194,8 @@ def test_what_footers_do_not_tell_of_all_rows_is_no_count(tmp_path: Path, monkey
     pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "big" / "2.parquet")
     days = pa.array([0, 10_000_000] * 10, pa.date32())  # every second one is after the year 9999
     pq.write_table(pa.table({"day": days}), tmp_path / "late.parquet")
-    engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path)))
+    with pytest.warns(TablesStackedWarning, match=r"2 of its 3 files lack .*: 1\.parquet lacks note"):
+        engine = LakeEngine(tmp_path, tuple(lake_tables(tmp_path)))
     by_name = {shape.name: shape for shape in engine.shapes()}
     known, late = engine.statistics([by_name["big"], by_name["late.parquet"]])
     assert isinstance(known, TableStatistics)
@@ -571,7 +573,62 @@ def test_columns_that_some_files_lack(tmp_path: Path):
     (tmp_path / "t").mkdir()
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "t" / "1.parquet", index=False)
     pd.DataFrame({"a": [2], "b": ["x"]}).to_parquet(tmp_path / "t" / "2.parquet", index=False)
-    assert tf.open_corpus(tmp_path).read("t")["b"].isna().tolist() == [True, False]
+    with pytest.warns(TablesStackedWarning, match=r"1 of its 2 files lack .*: 1\.parquet lacks b\."):
+        corpus = tf.open_corpus(tmp_path)
+    assert corpus.read("t")["b"].isna().tolist() == [True, False]
+    with pytest.warns(TablesStackedWarning, match=r"1\.parquet lacks b\. A pattern of some files opens these alone"):
+        tf.open_corpus(str(tmp_path / "t" / "*.parquet"))
+    assert tf.open_corpus(str(tmp_path / "t" / "2*.parquet")).profiles[0].rows == 1
+
+
+OF_A_LEAGUE = {
+    "players": pd.DataFrame({"id": [1, 2], "name": ["Ann", "Bo"], "club": [1, 1], "goals": [3, 0]}),
+    "clubs": pd.DataFrame({"id": [1], "name": ["Rovers"], "city": ["Bremen"]}),
+    "rounds": pd.DataFrame({"round": [1, 2], "played": ["2014-08-01", "2014-08-08"]}),
+}
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".json":
+        frame.to_json(path, orient="records")
+    else:
+        (frame.to_parquet if path.suffix == ".parquet" else frame.to_csv)(path, index=False)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+@pytest.mark.parametrize("stems", [("1", "2", "3"), ("part-players", "part-clubs", "part-rounds")])
+def test_numbered_files_of_other_columns_are_tables_of_their_own(tmp_path: Path, stems: tuple[str, ...], ending: str):
+    for stem, frame in zip(stems, OF_A_LEAGUE.values(), strict=True):
+        write(frame, tmp_path / "2014" / f"{stem}.{ending}")
+    corpus = tf.open_corpus(tmp_path, engine="duckdb")
+    assert {profile.name: profile.rows for profile in corpus} == dict(zip(stems, (2, 1, 2), strict=True))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_pieces_are_stacked_beside_files_of_other_columns(tmp_path: Path, ending: str):
+    for number in (1, 2, 4):
+        write(OF_A_LEAGUE["players"], tmp_path / "2014" / f"{number}.{ending}")
+    write(OF_A_LEAGUE["clubs"], tmp_path / "2014" / f"3.{ending}")
+    with pytest.warns(
+        TablesStackedWarning, match=rf"3\.{ending} have other columns than 1\.{ending} \(city instead of"
+    ):
+        corpus = tf.open_corpus(tmp_path)
+    assert {profile.name: profile.rows for profile in corpus} == {"2014": 6, "3": 1}
+    assert list(corpus.read("2014")) == list(OF_A_LEAGUE["players"])
+
+
+def test_files_of_partitions_are_one_table_for_each_shape(tmp_path: Path):
+    for year in (2014, 2015):
+        for name, frame in OF_A_LEAGUE.items():
+            write(frame, tmp_path / "league" / f"year={year}" / f"{name}.parquet")
+    with pytest.warns(TablesStackedWarning, match=r"players\.parquet, .*rounds\.parquet have other columns than"):
+        corpus = tf.open_corpus(tmp_path)
+    assert {profile.name: profile.rows for profile in corpus} == {
+        f"league_{name}": 2 * len(frame) for name, frame in OF_A_LEAGUE.items()
+    }
+    assert set(corpus.read("league_players")) == {*OF_A_LEAGUE["players"], "year"}
+    assert corpus.read("league_clubs")["city"].tolist() == ["Bremen", "Bremen"]
 
 
 @pytest.mark.parametrize("fault", ["removed", "cut off"])

@@ -58,6 +58,27 @@ def test_other_columns_make_another_table():
     assert [(f.name, len(f.parts)) for f in families(corpus.profiles, ComputedStore())] == [("t_*", 3), ("t_3", 0)]
 
 
+@pytest.mark.parametrize("source", ["SQLite", "CSV"])
+def test_numbers_in_names_do_not_stack_tables_of_other_columns(tmp_path, source):
+    frames = {
+        "2014_players": pd.DataFrame({"id": [1, 2], "name": ["Ann", "Bo"], "club": [1, 1]}),
+        "2014_clubs": pd.DataFrame({"id": [1], "name": ["Rovers"], "city": ["Bremen"]}),
+        "2014_rounds": pd.DataFrame({"round": [1, 2], "played": ["2014-08-01", "2014-08-08"]}),
+    }
+    if source == "SQLite":
+        with closing(sqlite3.connect(tmp_path / "league.sqlite")) as connection:
+            for name, frame in frames.items():
+                frame.to_sql(name, connection, index=False)
+    else:
+        for name, frame in frames.items():
+            frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    corpus = tf.open_corpus(tmp_path)
+    assert [(one.name, one.parts) for one in families(corpus.profiles, ComputedStore())] == [
+        (name, ()) for name in sorted(frames)
+    ]
+    assert not any(one.parts for one in corpus.retrieve_tables("players, clubs and rounds of 2014", k=3))
+
+
 def test_a_family_is_one_candidate_and_is_stacked(web, words):
     found = retrieve_tables("events of users by country and page", web, k=3, embedder=words)
     assert sorted(found.ids) == ["shop.parts", "web.events_20210101", "web.users"]

@@ -123,3 +123,14 @@ def test_a_word_without_accents_may_be_written_with_one(asked, written):
 
 def test_a_word_with_accents_gets_no_others():
     assert accented("médico") == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "chance"),
+    [("Which users had a sign-up?", "signups", 0.98), ("users in a play-off", "PlayoffGames", 0.8)],
+)
+def test_a_name_that_the_question_writes_with_a_hyphen_is_found(question, name, chance):
+    frames = tables(users={"user_id": IDS, "name": NAMES}, logins={"login_no": range(90), "user_id": column(IDS, 90)})
+    frames |= tables(**{name: {f"{name}_no": range(90), "user_id": column(IDS, 90)}})
+    found = tf.open_corpus(frames).retrieve_tables(question)
+    assert found[f"a.{name}"].probability > chance

@@ -124,3 +124,21 @@ def test_a_question_of_stop_words_has_no_words(words):
 )
 def test_measures_are_what_is_added_up_or_compared(text, measures):
     assert Question.of(text).measures == measures
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("All-Star players", ("allstar",)),
+        ("the e-mail of each sign-up", ("email", "signup")),
+        ("T\N{NON-BREAKING HYPHEN}Shirts and T-shirts", ("tshirt",)),
+        ("state-of-the-art labs", ("stateoftheart",)),
+        ("covid-19 in 2014-2016", ()),
+        ("goals - shots", ()),
+        ("O'Brien-Smith", ()),
+    ],
+)
+def test_words_with_a_hyphen_are_also_searched_as_one(text, joined):
+    question = Question.of(text)
+    assert question.joined == joined
+    assert question.terms[len(question.terms) - len(joined) :] == joined

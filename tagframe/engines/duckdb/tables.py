@@ -10,9 +10,10 @@ import importlib.util
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
@@ -20,7 +21,15 @@ from urllib.parse import unquote
 from tagframe.engines.base import Stamp, quoted
 from tagframe.engines.files.limits import Bounds, files_below, found_by
 from tagframe.engines.sql_text import quoted_text
-from tagframe.errors import MissingExtra, SourceNotFound, UnreadableTable, needing, shown_path
+from tagframe.errors import (
+    MissingExtra,
+    SourceNotFound,
+    TablesStackedWarning,
+    UnreadableTable,
+    needing,
+    shown_path,
+    warn,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +44,16 @@ FORMATS: dict[str, Format] = {
 }  # fmt: skip
 _PART = re.compile(r"(?:(?:part|data|chunk|file)[-_.]?)?\d+(?:[-_.]\d+)*\Z|part-.*\Z", re.IGNORECASE)
 """The names of numbered parts: a number alone, not ``2014_players``, which stands beside ``2014_clubs``."""
+
+_HEADER = {
+    "parquet": "hive_partitioning=false",
+    "csv": "hive_partitioning=false, header=true, all_varchar=true, sample_size=100",
+    "json": "hive_partitioning=false, sample_size=1000",
+}
+_EXTENDED, _CHANGED = 0.5, 0.6
+"""The least share of columns in common (Jaccard) of two pieces of one table: if one has all columns of the other, and
+if each has columns of its own. Players and clubs may well share ``id`` and ``name``."""
+_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -150,19 +169,105 @@ def _tables(folder: Path, root: Path, bounds: Bounds) -> Iterator[LakeTable]:
     if any("=" in name for name in folders):
         below = [file for file in files_below(folder) if file.suffix.lower() in FORMATS and bounds.hold(file)]
         if below:
-            yield _table(folder, root, _format_of(folder, below), below, partitioned=True)
+            yield from _gathered(folder, root, _format_of(folder, below), below, partitioned=True)
             return
     by_format: dict[Format, list[Path]] = defaultdict(list)
     for file in files:
         by_format[FORMATS[file.suffix.lower()]].append(file)
     for format, some in by_format.items():
         if folder != root and len(by_format) == 1 and len(some) > 1 and all(_PART.match(file.stem) for file in some):
-            yield _table(folder, root, format, some)
+            yield from _gathered(folder, root, format, some)
         else:
             yield from (_table(file, root, format, [file]) for file in some)
     for name in folders:
         if not os.path.islink(folder / name):
             yield from _tables(folder / name, root, bounds)
+
+
+def _gathered(
+    folder: Path, root: Path, format: Format, files: Sequence[Path], *, partitioned: bool = False
+) -> Iterator[LakeTable]:
+    """Files that may be pieces of one table: those with the columns of most are, the others are tables of their own."""
+    columns = dict(zip(files, _columns_of(files, format), strict=True))
+    groups = _of_one_shape(columns)
+    whole = _table(folder, root, format, groups[0], partitioned=partitioned)
+    stems = [group[0].stem for group in groups]
+    has_most = len(groups) == 1 or len(groups[0]) > len(groups[1])
+    for number, (group, stem) in enumerate(zip(groups, stems, strict=True), 1):
+        if len(group) == 1 and not partitioned:
+            yield _table(group[0], root, format, group)
+        elif number == 1 and has_most:
+            yield whole
+        else:
+            called = f"{whole.called}_{stem if stems.count(stem) == 1 else number}"
+            own = _table(folder, root, format, group, partitioned=partitioned)
+            yield replace(own, name=f"{own.name}/{group[0].relative_to(folder).as_posix()}", called=called)
+        _say_lacking(folder, {file: columns[file] for file in group})
+    if len(groups) > 1 and len(groups[0]) > 1:
+        ours, theirs = (frozenset[str]().union(*map(columns.__getitem__, group)) for group in groups[:2])
+        warn(
+            f"{folder}: {', '.join(str(group[0].relative_to(folder)) for group in groups[1:])} have other columns than "
+            f"{groups[0][0].relative_to(folder)} ({_listed(theirs - ours)} instead of {_listed(ours - theirs)}), so "
+            "they are tables of their own. A pattern of files opens all of them as one",
+            TablesStackedWarning,
+        )
+
+
+def _columns_of(files: Sequence[Path], format: Format) -> Iterator[frozenset[str]]:
+    """The names of each file's columns in lower case, from its header alone; none of a file that cannot be read."""
+    if not has_duckdb():
+        yield from repeat(frozenset[str](), len(files))
+        return
+    import duckdb
+
+    from tagframe.engines.duckdb.worker import OPTIONS
+
+    with duckdb.connect(":memory:", config=OPTIONS) as connection:
+        for file in files:
+            source = f"read_{format}({quoted_text(literal(str(file.absolute())))}, {_HEADER[format]})"
+            try:
+                rows = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+            except duckdb.Error:  # whoever reads its rows says so
+                rows = []
+            yield frozenset(name.lower() for name, *_ in rows)
+
+
+def _of_one_shape(columns: Mapping[Path, frozenset[str]]) -> list[list[Path]]:
+    """Files in groups of nearly the same columns, the largest first; a file of unknown columns fits anywhere."""
+    groups: list[tuple[set[str], list[Path]]] = []
+    for file, names in columns.items():
+        group = next((group for group in groups if _nearly_same(names, group[0])), None)
+        if group is None:
+            groups.append((set(names), [file]))
+        else:
+            group[0].update(names)
+            group[1].append(file)
+    return sorted((files for _, files in groups), key=len, reverse=True)
+
+
+def _nearly_same(one: Set[str], other: Set[str]) -> bool:
+    if not one or not other:
+        return True
+    alike = len(one & other) / len(one | other)
+    return alike >= (_EXTENDED if one <= other or other <= one else _CHANGED)
+
+
+def _say_lacking(place: Path, columns: Mapping[Path, Set[str]]) -> None:
+    """Warn of the columns that pieces of one table lack."""
+    every = frozenset[str]().union(*columns.values())
+    lacking = {file: every - names for file, names in columns.items() if names and names != every}
+    if lacking:
+        file, names = next(iter(lacking.items()))
+        warn(
+            f"{place} is one table, although {len(lacking)} of its {len(columns)} files lack columns, which are null "
+            f"there: {file.relative_to(place)} lacks {_listed(names)}. A pattern of some files opens these alone",
+            TablesStackedWarning,
+        )
+
+
+def _listed(names: Set[str]) -> str:
+    some = sorted(names)[:_LISTED]
+    return ", ".join(some) + f" and {len(names) - len(some)} more" * (len(names) > len(some)) or "nothing"
 
 
 def _logged(folder: Path) -> Format | None:
@@ -215,6 +320,7 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
     partitioned = any("=" in part for file in files for part in file.absolute().relative_to(base).parts)
     format = _format_of(base, files)
     paths = tuple(str(file.absolute()) for file in files)
+    _say_lacking(base, dict(zip(map(Path, paths), _columns_of(files, format), strict=True)))
     return base, LakeTable(called, called, base.name or "files", format, base, paths, partitioned, gathered=True)
 
 
