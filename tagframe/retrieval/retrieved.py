@@ -41,6 +41,7 @@ from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.named_cells import filter_of
 from tagframe.retrieval.role_hints import role_hints, roles_named
+from tagframe.retrieval.ways import way_hints
 from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
@@ -57,11 +58,18 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     return cosines
 
 
-def role_readers(question: str) -> tuple[Hints, Roles]:
+def role_readers(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
     """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
     some of them, and the roles that are named."""
     words = [word.text for word in words_in(question)]
-    return lambda keys: role_hints(keys, words, _likeness), lambda keys: roles_named(keys, words)
+
+    def hints(keys: Sequence[KeyPair]) -> dict[KeyPair, float]:
+        roles = role_hints(keys, words, _likeness)
+        ids = sorted({table for key in keys for table in key.tables if table in corpus})
+        ways = way_hints(keys, question, {id: [column.name for column in corpus.profile(id).columns] for id in ids})
+        return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
+
+    return hints, lambda keys: roles_named(keys, words)
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,7 @@ class RetrievedTables(Public):
         roles: Literal["all"] | None = None,
         denies: bool = True,
     ) -> JoinPlan:
-        hints, by_words = role_readers(self.question)
+        hints, by_words = role_readers(self.question, self.corpus)
         members = self._members()
         columns = {id: [column.name for column in self.corpus.profile(id).columns] for id in members}
         absent = [id for id in tables_denied(self.question, columns) if id != self.anchor] if denies else []
