@@ -258,3 +258,27 @@ def test_a_tool_takes_and_gives_roles(games):
     assert tools.call("run_sql", {"sql": planned["sql"]})["row_count"] == 3
     merged = tools.call("merge_tables", {"tables": ["game", "team"], "on": on, "where": {"home.title": "Brno"}})
     assert merged["rows"][0][merged["columns"].index("away.title")] == "Celje"
+
+
+@pytest.mark.parametrize(
+    ("question", "columns"),
+    [
+        ("goals by players", ["scorer_id"]),
+        ("goals and the goalies", ["goalie_id"]),
+        ("scorers and goalies of goals", ["goalie_id", "scorer_id"]),
+    ],
+)
+def test_a_reference_without_values_joins_nothing_unless_it_is_named(tmp_path, question, columns):
+    path = tmp_path / "cup.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            """create table players (player_id integer primary key, name text);
+            create table goals (goal_id integer primary key, goalie_id integer references players,
+                scorer_id integer references players);
+            insert into players values (1, 'Ann'), (2, 'Bo'), (3, 'Cy');
+            insert into goals values (1, null, 3), (2, null, 1), (3, null, 3);"""
+        )
+    connection.close()
+    plan = tf.open_corpus(path).retrieve_tables(question, k=2).join_plan
+    assert [step.base_columns[0] for step in plan.steps] == columns
+    assert not plan.ambiguous
