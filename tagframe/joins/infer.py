@@ -100,7 +100,8 @@ def plan_tables(
         NotConnected: no key pairs connect the tables.
         ServerGone: a server is gone.
     """
-    if keys is None and len(given) < len(joined_tables(tables, given)) - 1:
+    is_alone = len(tables) == 1 and roles is not None and not given
+    if keys is None and (is_alone or len(given) < len(joined_tables(tables, given)) - 1):
         seen = keys_between(corpus, tables, bridges)
     else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])

@@ -64,6 +64,15 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     return found if len(found) < len(tables) else []
 
 
+def denies(question: str) -> bool:
+    """Whether a question wants what is not there, whatever it is: "people without a boss".
+
+    >>> denies("People without a boss"), denies("People and their boss")
+    (True, False)
+    """
+    return any(spelt_forms(word.text)[0] in _DENIALS for word in words_in(question))
+
+
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
     """The words of each table's name that no other's has."""
     names = {table: {*map(stem, table_entity(table.rpartition(".")[2]))} for table in tables}
