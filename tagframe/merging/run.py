@@ -32,7 +32,7 @@ from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Implied, MergeRequest, NotPushable, where_of
+from tagframe.merging.where import Implied, MergeRequest, NotPushable, refuse_absent, where_of
 
 Where = Mapping[str, Any] | str
 Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
@@ -231,6 +231,8 @@ def _prepared(
     if columns is not None and (lone := [name for name in wanted if name not in everything]):
         raise InvalidArgument(f"columns= names {', '.join(lone)}: the rows have none in {' and '.join(sorted(absent))}")
     wanted = {name: column for name, column in wanted.items() if name in everything}
+    if isinstance(where, str) and absent:
+        refuse_absent(where, plan.named_columns(None), absent)
     shared = [one for one in agreement.shared_columns(plan, corpus) if not {one.mine[0], one.theirs[0]} & absent]
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
     request = MergeRequest(
@@ -257,10 +259,7 @@ def _plan_for(plan: JoinPlan, how: MergeHow) -> JoinPlan:
     if plan.absent:
         return plan
     if not plan.is_anchored:
-        raise InvalidArgument(
-            f"how='anti' needs to know whose rows are wanted: merge(plan.lacking({plan.tables[-1]!r})) gives those "
-            f"without a row there"
-        )
+        raise InvalidArgument(advice.whose_rows(plan))
     return plan.lacking(*plan.tables[1:])
 
 
