@@ -119,8 +119,9 @@ def run_plan(
             ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
             that the step adds. Null keys, which never match, may repeat.
         implied: gives the conditions that the caller's question implies, as for ``where``. They select no rows. But if
-            steps repeat rows of the start table, and no row is repeated among those that meet the conditions, the
-            merge is not refused: a warning gives the conditions.
+            steps repeat rows of the start table, and among those that meet the conditions no row of some table is
+            repeated, nor of one that is aggregated or of which the question names a number, the merge is not refused: a
+            warning gives the conditions.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -29,8 +29,20 @@ _MAX_COUNTED_ROWS = 100_000
 """Tables of up to this many rows are counted for a warning."""
 
 
-Implied = Callable[[JoinPlan, Corpus], Mapping[str, Any]]
-"""From a plan and its corpus to conditions on the joined rows, as for ``where``."""
+class Filter(NamedTuple):
+    """What a question implies.
+
+    Attributes:
+        conditions: on the joined rows, as for ``where``.
+        measured: ids of the tables of which it names a number, which is not to count twice.
+    """
+
+    conditions: Mapping[str, Any]
+    measured: frozenset[str] = frozenset()
+
+
+Implied = Callable[[JoinPlan, Corpus], Filter]
+"""From a plan and its corpus to what the caller's question implies."""
 
 
 @dataclass(frozen=True)
