@@ -460,7 +460,7 @@ class Tools:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
         ids = [profile.id for profile in profiles]
         given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        hints, roles = role_readers(question) if question else (None, None)
+        hints, roles = role_readers(question, self.corpus) if question else (None, None)
         around = tables_around(self.corpus, ids)
         return plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
 

@@ -21,7 +21,7 @@ _NAME_BONUS = 4.0
 """The bonus of a name that fits in full."""
 _DECLARED_BONUS = 5.0
 """The bonus of a declared key over every inferred one."""
-_MAX_NEAR_GAP = 4.0
+MAX_NEAR_GAP = 4.0
 """Keys between two tables are nearly equally likely if their strengths differ by less. Then the question decides, or
 the order of their roles."""
 _SIBLING_PENALTY = 2.0
@@ -105,8 +105,8 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     """The keys as edges.
 
     Keys from one table to the same column are roles. Nearly equally likely roles are ordered by the hints and, without
-    a hint, by :func:`_role`. A hint counts only for keys that are nearly as likely as the best one between the two
-    tables, and never lifts a key above a declared one.
+    a hint, by :func:`_role`. A hint for a key counts only if it is nearly as likely as the best one between the two
+    tables, and never lifts it above a declared one; one against a key always counts.
     """
     strengths = {key: _strength(key) for key in keys}
     roles: dict[KeyPair, int] = {}
@@ -122,7 +122,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
         # A role that the question names need not have the plainest name.
-        near += [key for key in group if key in hints and key not in near and _is_as_sure(key, near)]
+        near += [key for key in group if hints.get(key, 0.0) > 0 and key not in near and _is_as_sure(key, near)]
         near.sort(key=lambda key: _role(key if key.left_table == left else key.reversed(), tables[left]))
         for position, key in enumerate(near):
             strengths[key], roles[key] = surest, position
@@ -133,7 +133,8 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
         if any(key in hints for key in near):
-            strengths.update({key: surest + hints.get(key, 0.0) for key in near})
+            against = {key: strengths[key] + min(0.0, hints.get(key, 0.0)) for key in group}
+            strengths.update(against | {key: surest + hints.get(key, 0.0) for key in near})
     return [Edge(key, strengths[key], roles.get(key, 0)) for key in keys]
 
 
@@ -151,7 +152,7 @@ def _strength(key: KeyPair) -> float:
 def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:
     surest = max(group, key=lambda key: strengths[key])
     least = min(surest.score, ACCEPTED)
-    return [key for key in group if strengths[key] > strengths[surest] - _MAX_NEAR_GAP and key.score >= least]
+    return [key for key in group if strengths[key] > strengths[surest] - MAX_NEAR_GAP and key.score >= least]
 
 
 def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:

@@ -100,11 +100,13 @@ def plan_tables(
         NotConnected: no key pairs connect the tables.
         ServerGone: a server is gone.
     """
-    if keys is None and len(given) < len(joined_tables(tables, given)) - 1:
+    is_alone = len(tables) == 1 and roles is not None and not given
+    if keys is None and (is_alone or len(given) < len(joined_tables(tables, given)) - 1):
         seen = keys_between(corpus, tables, bridges)
     else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
     by_id = {profile.id: profile for profile in seen.profiles}
+    seen = replace(seen, keys=_with_values(seen.keys, by_id, roles))
     given = [
         *given, *keys_in_roles(seen.keys, by_id, roles, given=given, anchor=anchor, doubtful=doubtful)
     ]  # fmt: skip
@@ -158,6 +160,21 @@ def plan_tables(
             return _with_schemas(plan, corpus)
         left_out += gone & {profile.id for profile in members}
         members = [profile for profile in members if profile.id not in gone]
+
+
+def _with_values(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], roles: Roles) -> list[KeyPair]:
+    """The keys without those of a column that has no values, unless a question names it as a role, or no other key
+    joins the two tables."""
+
+    def is_empty(key: KeyPair) -> bool:
+        table = tables.get(key.left_table)
+        columns = [one for one in table.columns if one.name in key.left_columns] if table is not None else []
+        return any(one.rows and one.nulls == one.rows for one in columns)
+
+    empty = {key for key in keys if is_empty(key)}
+    filled = {key.tables for key in keys if key not in empty}
+    named = {*roles(keys)} if empty and callable(roles) else set()
+    return [key for key in keys if key not in empty or key in named or key.tables not in filled]
 
 
 def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:

@@ -18,7 +18,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys
-from tagframe.joins.edges import Edge, edges_of, siblings
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
@@ -156,10 +156,11 @@ def _others(
     sources: Mapping[str, PlanTable],
     order: Order,
     fixed: Collection[KeyPair],
+    hints: Mapping[KeyPair, float],
 ) -> tuple[list[JoinPlan], list[JoinPlan]]:
     """Plans that differ from the best in one edge and join on other columns, best first; and the equally likely ones.
 
-    ``fixed`` are keys that all of them have.
+    ``fixed`` are keys that all of them have; ``hints`` choose between two ways to a table.
     """
     found = []
     for gone in tree:
@@ -174,7 +175,9 @@ def _others(
                 continue
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
                 loss = gone.strength - edge.strength
-                is_tie = loss < _MAX_TIE_GAP or _are_rivals(gone.key, edge.key)
+                are_ways = _are_two_ways(gone.key, edge.key, rest, sources)
+                is_open = are_ways and hints.get(gone.key, 0.0) <= hints.get(edge.key, 0.0)
+                is_tie = loss < _MAX_TIE_GAP or _are_rivals(gone.key, edge.key) or is_open
                 ranks = loss, edge.role, gone.key.score, _spelling(edge.key, order)
                 found.append((ranks, [*rest, edge], is_tie))
     found.sort(key=lambda entry: entry[0])
@@ -225,6 +228,19 @@ def aside(plan: JoinPlan, doubtful: Collection[str]) -> dict[str, bool]:
             loses = dangles or lacks or (step.table == step.key.left_table and rows < left)
             repeats[step.table] = step.grows or loses or repeats.get(step.base, False)
     return {table: found for table, found in repeats.items() if table in doubtful}
+
+
+def _are_two_ways(one: KeyPair, other: KeyPair, rest: Sequence[Edge], tables: Mapping[str, PlanTable]) -> bool:
+    """Whether two tables that are joined refer in the same words to the same columns of a third: an address of the
+    depot, and one of the worker in it. A table's own first column is no such reference: a professor's number is that of
+    the employee."""
+    same_target = (one.right_table, one.right_columns) == (other.right_table, other.right_columns)
+    are_joined = {one.left_table, other.left_table} in [edge.key.tables for edge in rest]
+    are_likely = all(key.score >= ACCEPTED and key.evidence.origin != "shared" for key in (one, other))
+    is_near = abs(log_odds(one.score) - log_odds(other.score)) < MAX_NEAR_GAP
+    names = [[column_name(column).entity for column in key.left_columns] for key in (one, other)]
+    is_own = any(tables[key.left_table].columns[: len(key.left_columns)] == key.left_columns for key in (one, other))
+    return same_target and are_joined and are_likely and is_near and names[0] == names[1] and not is_own
 
 
 def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
@@ -549,6 +565,6 @@ def plan_joins(
     needless = {table for start, tables in beside.items() if start not in doubtful for table in tables}
     plans = [entry for entry in plans if (start := entry[1].start) not in needless and start not in beside[start]]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
-    alternatives, ambiguous = _others(best, tree, wanted, sources, order, fixed)
+    alternatives, ambiguous = _others(best, tree, wanted, sources, order, fixed, hints)
     is_anchored = anchor is not None
     return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous), is_anchored=is_anchored)

@@ -229,6 +229,11 @@ def keys_in_roles(
             name = name if name.casefold() not in taken else f"{tables[left].name}_{name}"
             taken.add(name.casefold())
             found.append(replace(key, right_table=in_role(right, name)))
+    for key in _of_itself(keys, tables, roles, {*in_roles - by_itself, *giving, *doubtful}, given):
+        name = _role_of(key, tables[key.left_table], tables[key.right_table])
+        if name.casefold() not in taken:
+            taken.add(name.casefold())
+            found.append(replace(key, right_table=in_role(key.right_table, name)))
     if roles == "all":
         alone = [key for key in likely if key.right_table in in_roles - by_itself and key.tables not in known]
         parts = Components(chain(tables, *(key.tables for key in (*given, *found))))
@@ -246,6 +251,29 @@ def _is_reference(key: KeyPair, tables: Container[str]) -> bool:
     """Whether the key is likely right, and one of the tables refers to another by it."""
     left, right = key.left_table, key.right_table
     return key.score >= ACCEPTED and left != right and left in tables and right in tables and not key.signs
+
+
+def _of_itself(
+    keys: Sequence[KeyPair],
+    tables: Container[str],
+    roles: Literal["all"] | Callable[[Sequence[KeyPair]], Collection[KeyPair]],
+    gone: Container[str],
+    given: Sequence[KeyPair],
+) -> list[KeyPair]:
+    """The keys by which a table refers to itself, a person to the boss. A question means another table's column of the
+    same name first."""
+    own = [key for key in keys if key.left_table == key.right_table in tables and key.score >= ACCEPTED]
+    named = {*own} if roles == "all" else {*roles(own)}
+    others = {(key.right_table, key.left_columns) for key in keys if key.left_table != key.right_table}
+    fixed = {end for key in given for end in key.tables}
+    return [
+        key
+        for key in own
+        if key in named
+        and key.right_table not in gone
+        and not any(without_role(end, {key.right_table}) == key.right_table != end for end in fixed)
+        and (roles == "all" or (key.right_table, key.left_columns) not in others)
+    ]
 
 
 def _is_sound(key: KeyPair, tables: Container[str]) -> bool:

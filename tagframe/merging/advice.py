@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -20,6 +20,7 @@ from tagframe.errors import (
     CoercedKeysWarning,
     DoubtfulJoinWarning,
     InexactKeys,
+    InvalidArgument,
     RowsLostWarning,
     TableLeftOutWarning,
     TablesStackedWarning,
@@ -133,6 +134,17 @@ def say_left_out(plan: JoinPlan) -> None:
                 f"{why.format(them=them)}. found.add({', '.join(map(repr, tables))}) joins {them}{way}",
                 TableLeftOutWarning,
             )
+
+
+def whose_rows(plan: JoinPlan) -> str:
+    """The refusal of an anti merge that does not say whose rows are wanted; first those that others refer to."""
+    refer = [step.key.left_table for step in plan.steps]
+    ways = []
+    for table in dict.fromkeys([*refer, *plan.tables]):
+        with suppress(InvalidArgument):  # it connects the others
+            ways.append((table, plan.lacking(table).sentence_of_absence))
+    lines = (f"merge(plan.lacking({table!r})) gives {sentence}" for table, sentence in ways[:_MAX_EXAMPLES])
+    return f"how='anti' needs to know whose rows are wanted: {'; '.join(lines)}"
 
 
 def say_weak_absence(plan: JoinPlan) -> None:

@@ -32,7 +32,7 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import MergeRequest, Where, where_of
+from tagframe.merging.where import Filter, MergeRequest, Where, where_of
 
 _MAX_OPTIONS = 6
 _MAX_TEXTS = 100_000
@@ -77,7 +77,7 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
         result.refuse_loss(lost)
     if request.absent:
         if request.implied is not None and not where:
-            advice.say_filter_of_absent(plan, request.implied(plan, request.corpus))
+            advice.say_filter_of_absent(plan, request.implied(plan, request.corpus).conditions)
         steps += result.remove_matched(where, request.absent)
     before = result.rows.length
     if where.query:
@@ -254,17 +254,19 @@ class Merge:
     def settle_fanout(self, request: MergeRequest) -> None:
         """React to steps that repeated rows of the start table, unless ``where`` has left each row once.
 
-        If the conditions that the question implies leave each row of some table once, the joined rows stay, and a
-        warning gives the conditions.
+        If the conditions that the question implies leave each row of some table once, and of those of which it names a
+        number, the joined rows stay, and a warning gives the conditions.
         """
         everything = np.arange(self.rows.length, dtype=np.int64)
         if not self._repeats or not self._repeats_rows_of(self.plan.start, everything):
             return
-        implied = {} if request.implied is None else request.implied(self.plan, request.corpus)
+        nothing = Filter({})
+        implied, named = nothing if request.implied is None else request.implied(self.plan, request.corpus)
+        measured = named.union(source.id for source in self.plan.sources if source.aggregates)
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
             chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
             once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
-            if once:
+            if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
                 return
         for repeats in self._repeats:

@@ -32,7 +32,7 @@ from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
 from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Implied, MergeRequest, NotPushable, where_of
+from tagframe.merging.where import Implied, MergeRequest, NotPushable, refuse_absent, where_of
 
 Where = Mapping[str, Any] | str
 Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
@@ -119,8 +119,9 @@ def run_plan(
             ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
             that the step adds. Null keys, which never match, may repeat.
         implied: gives the conditions that the caller's question implies, as for ``where``. They select no rows. But if
-            steps repeat rows of the start table, and no row is repeated among those that meet the conditions, the
-            merge is not refused: a warning gives the conditions.
+            steps repeat rows of the start table, and among those that meet the conditions no row of some table is
+            repeated, nor of one that is aggregated or of which the question names a number, the merge is not refused: a
+            warning gives the conditions.
 
     Returns:
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
@@ -231,6 +232,8 @@ def _prepared(
     if columns is not None and (lone := [name for name in wanted if name not in everything]):
         raise InvalidArgument(f"columns= names {', '.join(lone)}: the rows have none in {' and '.join(sorted(absent))}")
     wanted = {name: column for name, column in wanted.items() if name in everything}
+    if isinstance(where, str) and absent:
+        refuse_absent(where, plan.named_columns(None), absent)
     shared = [one for one in agreement.shared_columns(plan, corpus) if not {one.mine[0], one.theirs[0]} & absent]
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
     request = MergeRequest(
@@ -257,10 +260,7 @@ def _plan_for(plan: JoinPlan, how: MergeHow) -> JoinPlan:
     if plan.absent:
         return plan
     if not plan.is_anchored:
-        raise InvalidArgument(
-            f"how='anti' needs to know whose rows are wanted: merge(plan.lacking({plan.tables[-1]!r})) gives those "
-            f"without a row there"
-        )
+        raise InvalidArgument(advice.whose_rows(plan))
     return plan.lacking(*plan.tables[1:])
 
 

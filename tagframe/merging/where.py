@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.references import Column
 from tagframe.engines.cells import Bound, CellTest, Condition, Either, Every, test_of, tests_of
+from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
 from tagframe.merging.advice import Reaction
@@ -28,8 +29,20 @@ _MAX_COUNTED_ROWS = 100_000
 """Tables of up to this many rows are counted for a warning."""
 
 
-Implied = Callable[[JoinPlan, Corpus], Mapping[str, Any]]
-"""From a plan and its corpus to conditions on the joined rows, as for ``where``."""
+class Filter(NamedTuple):
+    """What a question implies.
+
+    Attributes:
+        conditions: on the joined rows, as for ``where``.
+        measured: ids of the tables of which it names a number, which is not to count twice.
+    """
+
+    conditions: Mapping[str, Any]
+    measured: frozenset[str] = frozenset()
+
+
+Implied = Callable[[JoinPlan, Corpus], Filter]
+"""From a plan and its corpus to what the caller's question implies."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +166,37 @@ def where_of(where: Mapping[str, Any] | str | None, plan: JoinPlan, columns: Map
         else:
             tests.append(test_of(column, value))
     return Where(tuple(tests), tuple(functions))
+
+
+def refuse_absent(text: str, columns: Mapping[str, Column], absent: Container[str]) -> None:
+    """Refuse an expression that names columns of tables in which the wanted rows have no partner.
+
+    Args:
+        text: the expression.
+        columns: name → column, for all tables of the plan.
+        absent: ids of these tables.
+
+    Raises:
+        InvalidArgument: there is such a name; the message has the conditions as a mapping, which may name it.
+    """
+    bare = re.sub(r"""("[^"\n]*"|'[^'\n]*')""", "", text)
+    names = [quoted or plain for quoted, plain in re.findall(r"`([^`\n]+)`|([^\W\d]\w*)", bare)]
+    gone = [name for name in dict.fromkeys(names) if name in columns and columns[name][0] in absent]
+    if not gone:
+        return
+    conditions = _read(text, columns) or ()
+    tests = [test for test in conditions if isinstance(test, CellTest)]
+    called = {column: name for name, column in columns.items()}
+    values = [test.values[0] if len(test.values) == 1 else [*test.values] for test in tests]
+    pairs = zip(tests, values, strict=True)
+    given = {called[test.column]: (test.bound, value) if test.bound else value for test, value in pairs}
+    is_whole = bool(given) and len(given) == len(conditions)  # neither "or" nor two conditions on one column
+    example = repr(given) if is_whole else f"{{{gone[0]!r}: …}}"
+    tables = " and ".join(dict.fromkeys(columns[name][0] for name in gone))
+    raise InvalidArgument(
+        f"where={text!r} names {', '.join(gone)} of {tables}, where the wanted rows have no partner. A mapping says "
+        f"which rows there count: where={example}"
+    )
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------

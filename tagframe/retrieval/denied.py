@@ -44,18 +44,18 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
     """
-    own = _own_words(tables)
+    own = own_words(tables)
     parts = words_in(question)
-    words = [_spelt(word.text) for word in parts]
+    words = [spelt_forms(word.text) for word in parts]
     found: list[str] = []
     for place, spelt in enumerate(words):
         if spelt[0] not in _DENIALS or question[parts[place].end : parts[place].end + 1] == "-":  # "non-smokers"
             continue
-        before = {table for one in words[:place] for table in _named_by(one, own)}
+        before = {table for one in words[:place] for table in named_by(one, own)}
         columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
         columns -= {word for named in own.values() for word in named}
         for one in words[place + 1 : place + 1 + _REACH]:
-            if named := [table for table in _named_by(one, own) if table not in before]:
+            if named := [table for table in named_by(one, own) if table not in before]:
                 found += named
                 break
             if not columns.isdisjoint(one):
@@ -64,7 +64,16 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     return found if len(found) < len(tables) else []
 
 
-def _own_words(tables: Iterable[str]) -> dict[str, set[str]]:
+def denies(question: str) -> bool:
+    """Whether a question wants what is not there, whatever it is: "people without a boss".
+
+    >>> denies("People without a boss"), denies("People and their boss")
+    (True, False)
+    """
+    return any(spelt_forms(word.text)[0] in _DENIALS for word in words_in(question))
+
+
+def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
     """The words of each table's name that no other's has."""
     names = {table: {*map(stem, table_entity(table.rpartition(".")[2]))} for table in tables}
     return {
@@ -74,13 +83,13 @@ def _own_words(tables: Iterable[str]) -> dict[str, set[str]]:
 
 
 @lru_cache(maxsize=4096)
-def _spelt(word: str) -> tuple[str, ...]:
+def spelt_forms(word: str) -> tuple[str, ...]:
     """A word in lower case, its stem, and those of its other forms."""
     plain = word.casefold().replace("'", "").replace("’", "")
     return (plain, stem(plain), *map(stem, forms(plain)))
 
 
-def _named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
+def named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
     """The tables that a word names, in any form."""
     return [
         table

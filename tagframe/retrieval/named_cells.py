@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from tagframe.corpus import Corpus
+from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile
 from tagframe.errors import CorpusError
 from tagframe.joins import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.merging.where import Implied
+from tagframe.keys.column_names import column_name
+from tagframe.keys.terms import CALENDAR
+from tagframe.merging.where import Filter, Implied
 from tagframe.retrieval.read_cells import folded
 from tagframe.retrieval.words import STOP_WORDS, stem, words_in
 
@@ -104,10 +107,26 @@ def _is_within(run: Sequence[str], words: Sequence[str]) -> bool:
     return any([*words[start : start + size]] == [*run] for start in range(len(words) - size + 1))
 
 
-def filter_of(question: str) -> Implied:
-    """The conditions of a question, for ``implied`` of :func:`tagframe.merging.run_plan`."""
+def tables_measured(question: str, plan: JoinPlan) -> frozenset[str]:
+    """The ids of the tables of which a question names a column of numbers that is no key, year or day."""
+    known = {stem(word.text.casefold()) for word in words_in(question)}
+    keys = {(table, column) for group in plan.classes() for table, column in group}
 
-    def implied(plan: JoinPlan, corpus: Corpus) -> Mapping[str, Any]:
-        return cells_named(question, plan, corpus)
+    def is_named(column: str) -> bool:
+        words = {stem(word) for word in identifier_words(column)}
+        return known >= words and not words <= CALENDAR and not column_name(column).key_word
+
+    return frozenset(
+        source.id
+        for source in plan.sources
+        if any((source.id, column) not in keys and is_named(column) for column in source.numbers)
+    )
+
+
+def filter_of(question: str) -> Implied:
+    """The conditions and measures of a question, for ``implied`` of :func:`tagframe.merging.run_plan`."""
+
+    def implied(plan: JoinPlan, corpus: Corpus) -> Filter:
+        return Filter(cells_named(question, plan, corpus), tables_measured(question, plan))
 
     return implied

@@ -36,11 +36,12 @@ from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
-from tagframe.retrieval.denied import tables_denied
+from tagframe.retrieval.denied import denies, tables_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.named_cells import filter_of
 from tagframe.retrieval.role_hints import role_hints, roles_named
+from tagframe.retrieval.ways import way_hints
 from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
@@ -57,11 +58,22 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     return cosines
 
 
-def role_readers(question: str) -> tuple[Hints, Roles]:
+def role_readers(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
     """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
     some of them, and the roles that are named."""
     words = [word.text for word in words_in(question)]
-    return lambda keys: role_hints(keys, words, _likeness), lambda keys: roles_named(keys, words)
+
+    def hints(keys: Sequence[KeyPair]) -> dict[KeyPair, float]:
+        roles = role_hints(keys, words, _likeness)
+        ids = sorted({table for key in keys for table in key.tables if table in corpus})
+        ways = way_hints(keys, question, {id: [column.name for column in corpus.profile(id).columns] for id in ids})
+        return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
+
+    def roles(keys: Sequence[KeyPair]) -> set[KeyPair]:
+        named = roles_named(keys, words)
+        return {key for key in named if len(key.tables) == 2} if denies(question) else named
+
+    return hints, roles
 
 
 @dataclass(frozen=True)
@@ -161,12 +173,12 @@ class RetrievedTables(Public):
         needed: Collection[str] = (),
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
-        denies: bool = True,
+        may_deny: bool = True,
     ) -> JoinPlan:
-        hints, by_words = role_readers(self.question)
+        hints, by_words = role_readers(self.question, self.corpus)
         members = self._members()
         columns = {id: [column.name for column in self.corpus.profile(id).columns] for id in members}
-        absent = [id for id in tables_denied(self.question, columns) if id != self.anchor] if denies else []
+        absent = [id for id in tables_denied(self.question, columns) if id != self.anchor] if may_deny else []
         named = {table.casefold() for table in (*needed, *absent)}
         plan = plan_tables(
             self.corpus,
@@ -322,11 +334,11 @@ class RetrievedTables(Public):
                 "another key"
             )
         if plan is None:
-            denies, plain = how in (None, "anti"), on is None and roles is None and stack is not False
-            if plain and denies and not aggregate and min_chance == MIN_CHANCE:
+            may_deny, plain = how in (None, "anti"), on is None and roles is None and stack is not False
+            if plain and may_deny and not aggregate and min_chance == MIN_CHANCE:
                 plan = self._plan_then
             else:
-                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, denies)
+                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, may_deny)
             if stack is None:
                 say_stacked(plan, on)
         return plan

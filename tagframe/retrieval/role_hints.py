@@ -30,6 +30,8 @@ Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 _PREPOSITIONS = frozenset("from to into out in".split())
 _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sent".split())
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
+_MAIN = frozenset("primary main first principal lead chief primärer erste hauptsächlich primario principale".split())
+"""Words for the reference without a word of its own, beside one that has a word."""
 _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
     (
@@ -235,10 +237,26 @@ def roles_named(keys: Sequence[KeyPair], words: Iterable[str]) -> set[KeyPair]:
     >>> len(roles_named(keys, "names of home and away team".split())), len(roles_named(keys, ["team"]))
     (2, 0)
     """
+    words = [*words]
     plainly = _plainly(_Words(_used(words)))
-    named = {key for things, roles in _groups(keys) for key in _named(roles, plainly, things)}
+    named = set[KeyPair]()
+    for things, roles in _groups(keys):
+        chosen = _named(roles, plainly, things)
+        named |= chosen | (_plain_beside(roles, things, words) if chosen else set())
     across = [_named(roles, plainly, things) for things, roles in _across_tables(keys)]
     return named.union(*(chosen for chosen in across if len(chosen) > 1))
+
+
+def _plain_beside(
+    roles: Mapping[KeyPair, frozenset[str]], things: frozenset[str], words: Sequence[str]
+) -> set[KeyPair]:
+    """The one key without a role of its own, if the question names it beside another: "primary and secondary agent",
+    "the agent and the secondary agent"."""
+    plain = {key for key, role in roles.items() if not role}
+    stems = [_stem(singular(word.casefold())) for word in words]
+    is_again = any(stems.count(_stem(thing)) > 1 for thing in things)
+    is_named = is_again or not _MAIN.isdisjoint(map(str.casefold, words))
+    return plain if len(plain) == 1 and is_named else set()
 
 
 def says_role(words: Iterable[str], columns: Iterable[str], tables: Iterable[str]) -> bool:
@@ -258,13 +276,17 @@ def _used(words: Iterable[str]) -> set[str]:
 
 
 def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyPair, frozenset[str]]]]:
-    """The keys between each two tables that have several: the words of the tables' names, and the role of each key."""
+    """The keys between each two tables that have several, and those by which a table refers to itself: the words of the
+    tables' names, and the role of each key."""
     groups: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.tables].append(key)
     for both, group in groups.items():
+        things = frozenset(word for table in both for word in words_of(table.partition(".")[2]))
         if len(group) > 1:
-            yield frozenset(word for table in both for word in words_of(table.partition(".")[2])), _roles(group)
+            yield things, _roles(group)
+        elif len(both) == 1:
+            yield things, {key: frozenset(words_of(key.left_columns[0])) - _NO_ROLE - things for key in group}
 
 
 def _across_tables(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyPair, frozenset[str]]]]:

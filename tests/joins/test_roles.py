@@ -258,3 +258,90 @@ def test_a_tool_takes_and_gives_roles(games):
     assert tools.call("run_sql", {"sql": planned["sql"]})["row_count"] == 3
     merged = tools.call("merge_tables", {"tables": ["game", "team"], "on": on, "where": {"home.title": "Brno"}})
     assert merged["rows"][0][merged["columns"].index("away.title")] == "Celje"
+
+
+@pytest.mark.parametrize(
+    ("question", "columns"),
+    [
+        ("goals by players", ["scorer_id"]),
+        ("goals and the goalies", ["goalie_id"]),
+        ("scorers and goalies of goals", ["goalie_id", "scorer_id"]),
+    ],
+)
+def test_a_reference_without_values_joins_nothing_unless_it_is_named(tmp_path, question, columns):
+    path = tmp_path / "cup.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            """create table players (player_id integer primary key, name text);
+            create table goals (goal_id integer primary key, goalie_id integer references players,
+                scorer_id integer references players);
+            insert into players values (1, 'Ann'), (2, 'Bo'), (3, 'Cy');
+            insert into goals values (1, null, 3), (2, null, 1), (3, null, 3);"""
+        )
+    connection.close()
+    plan = tf.open_corpus(path).retrieve_tables(question, k=2).join_plan
+    assert [step.base_columns[0] for step in plan.steps] == columns
+    assert not plan.ambiguous
+
+
+AGENTS = pd.DataFrame({"agent_id": range(101, 121), "name": [f"A{n}" for n in range(20)]})
+SALES = pd.DataFrame(
+    {
+        "sale_id": range(1, 41),
+        "agent_id": [101 + n % 20 for n in range(40)],
+        "secondary_agent_id": [101 + (n * 7 + 3) % 20 for n in range(40)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "columns"),
+    [
+        ("primary and secondary agent of each sale", ["agent_id", "secondary_agent_id"]),
+        ("the agent and the secondary agent of each sale", ["agent_id", "secondary_agent_id"]),
+        ("secondary agent of each sale", ["secondary_agent_id"]),
+        ("agent of each sale", ["agent_id"]),
+    ],
+)
+def test_the_plain_reference_is_the_role_beside_one_with_a_word(question, columns):
+    plan = tf.open_corpus({"sales": SALES, "agents": AGENTS}).retrieve_tables(question, k=2).join_plan
+    assert [step.base_columns[0] for step in plan.steps] == columns
+
+
+PEOPLE = pd.DataFrame(
+    {
+        "person_id": range(201, 221),
+        "name": [f"N{n}" for n in range(20)],
+        "boss_id": pd.array([None, *(201 + n // 3 for n in range(19))], "Int64"),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_joined"),
+    [
+        ("each person and their boss", True),
+        ("Who manages each person?", True),
+        ("how many persons", False),
+        ("persons without a boss", False),
+    ],
+)
+def test_a_table_that_refers_to_itself_is_joined_as_the_role_that_is_named(question, is_joined):
+    found = tf.open_corpus({"person": PEOPLE}).retrieve_tables(question, k=1)
+    frame = found.merge(on_loss="allow")
+    assert ("boss.name" in frame) == is_joined
+    assert "boss.name" in found.merge(roles="all", on_loss="allow")
+
+
+def test_all_roles_are_those_of_a_table_that_refers_to_itself_too():
+    frame = tf.merge({"person": PEOPLE}, roles="all", how="left").set_index("person_id")
+    names = PEOPLE.set_index("person_id")["name"]
+    assert (
+        frame["boss.name"].dropna().to_dict() == PEOPLE.set_index("person_id")["boss_id"].dropna().map(names).to_dict()
+    )
+
+
+def test_another_table_with_a_column_of_the_name_is_meant_first():
+    teams = pd.DataFrame({"team_id": range(31, 36), "boss_id": [201, 202, 203, 204, 205]})
+    plan = tf.open_corpus({"person": PEOPLE, "team": teams}).retrieve_tables("the boss of each team", k=2).join_plan
+    assert [step.left for step in plan.steps] == ["frames.team.boss_id"]

@@ -1,5 +1,7 @@
 """Rows without a partner: by how='anti', by a plan, and by a question that denies a table."""
 
+import ast
+import re
 import warnings
 
 import pandas as pd
@@ -48,6 +50,31 @@ def test_a_plan_cannot_lack_its_start_or_what_connects_the_others():
 def test_an_anti_merge_that_removes_all_rows_or_none_warns():
     with pytest.warns(DoubtfulJoinWarning, match="every row has a partner there"):
         tf.merge({"towns": TOWNS, "customers": CUSTOMERS}, on="town", how="anti")
+
+
+@pytest.mark.parametrize("names", [("customers", "orders"), ("orders", "customers")])
+def test_the_advice_for_an_anti_merge_names_both_directions_and_works(names):
+    found = tf.open_corpus({name: FRAMES[name] for name in names}).retrieve_tables("customers and orders", k=2)
+    with pytest.raises(InvalidArgument, match="whose rows are wanted") as caught:
+        found.merge(how="anti")
+    first, other = re.findall(r"plan\.lacking\('(\S+)'\)\) gives rows of (\S+) without", str(caught.value))
+    assert (first, other) == (("frames.orders", "frames.customers"), ("frames.customers", "frames.orders"))
+    assert found.merge(found.join_plan.lacking(first[0]))["customer_id"].tolist() == [12, 14]
+
+
+@pytest.mark.parametrize(
+    ("where", "customers"),
+    [("year == 2020", [12, 13, 14]), ("year >= 2021 and town == 'Brno'", []), ("`year` in [2021]", [12, 14])],
+)
+def test_an_expression_on_the_absent_table_is_refused_with_a_mapping_that_works(where, customers):
+    frames = {"customers": CUSTOMERS, "orders": ORDERS}
+    with pytest.raises(InvalidArgument, match=r"names year of frames\.orders") as caught:
+        tf.merge(frames, how="anti", where=where)
+    mapping = ast.literal_eval(str(caught.value).rpartition("where=")[2])
+    assert tf.merge(frames, how="anti", where=mapping)["customer_id"].tolist() == customers
+    with pytest.raises(InvalidArgument, match=r"where=\{'year': …\}$"):
+        tf.merge(frames, how="anti", where=f"{where} or year < 2000")
+    assert tf.merge(frames, how="anti", where="town != 'year'")["customer_id"].tolist() == [12, 14]
 
 
 def test_a_key_that_repeats_on_both_sides_may_be_a_part_of_the_key():

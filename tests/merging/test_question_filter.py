@@ -37,6 +37,33 @@ def test_without_a_filter_in_the_question_repeated_rows_are_refused():
         found("ratings and kitchens").merge(on=ON)
 
 
+SEATED = {"ratings": RATINGS, "kitchens": KITCHENS.assign(seats=[40, 40, 20, 10])}
+
+
+@pytest.mark.parametrize(
+    ("question", "is_refused"),
+    [
+        ("How many ratings have Mexican kitchens?", False),
+        ("Total stars of ratings of Mexican kitchens", False),
+        ("Total seats of the Mexican kitchens with ratings", True),
+    ],
+)
+def test_a_filter_that_still_repeats_the_number_that_is_wanted_is_no_way_out(question, is_refused):
+    tables = tf.open_corpus(SEATED).retrieve_tables(question, k=2).add("ratings", "kitchens")
+    with pytest.raises(FanOut) if is_refused else pytest.warns(RowsMultipliedWarning, match="Mexican"):
+        tables.merge(on=ON)
+
+
+def test_a_filter_that_still_repeats_the_aggregated_rows_is_no_way_out():
+    frames = {**FRAMES, "places": PLACES.assign(fee=[5, 5, 5])}
+    tables = tf.open_corpus(frames).retrieve_tables("ratings of Mexican kitchens", k=3).add(*frames)
+    on = [ON, "kitchens.place_id = places.place_id"]
+    with pytest.warns(RowsMultipliedWarning, match="Mexican"):
+        tables.merge(on=on)
+    with pytest.raises(FanOut):
+        tables.merge(on=on, aggregate={"places": {"fee": "sum"}})
+
+
 def test_a_short_word_of_the_question_is_no_cell():
     frames = {**FRAMES, "kitchens": KITCHENS.replace({"Bar": "eu"})}
     tables = tf.open_corpus(frames).retrieve_tables("Qui ont eu ratings, kitchens", k=2).add("ratings", "kitchens")

@@ -1,0 +1,58 @@
+"""Two ways to a table: the question says which is meant, or the merge says that there are two."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.errors import AmbiguousJoinWarning
+
+PLACES = pd.DataFrame({"address_id": range(501, 541), "street": [f"Street {n}" for n in range(40)]})
+DEPOTS = pd.DataFrame({"depot_id": range(1, 11), "address_id": range(501, 511)})
+WORKERS = pd.DataFrame(
+    {
+        "worker_id": range(71, 101),
+        "worker_name": [f"Worker {n}" for n in range(30)],
+        "depot_id": [1 + n % 10 for n in range(30)],
+        "address_id": range(511, 541),
+    }
+)
+FRAMES = {"worker": WORKERS, "depot": DEPOTS, "address": PLACES}
+OF_DEPOT = WORKERS[["worker_id", "depot_id"]].merge(DEPOTS).merge(PLACES).sort_values("worker_id")["street"]
+OF_WORKER = WORKERS.merge(PLACES)["street"]
+
+
+@pytest.mark.parametrize(
+    ("question", "street"),
+    [
+        ("Address of the depot where each worker works", OF_DEPOT),
+        ("Street of the depot of each worker", OF_DEPOT),
+        ("For each worker, the depot's street", OF_DEPOT),
+        ("Workers and their depot addresses", OF_DEPOT),
+        ("Depot of each worker, and the address of the worker", OF_WORKER),
+        ("Worker addresses and the depots", OF_WORKER),
+        ("Street where each worker lives, with the depot", OF_WORKER),
+    ],
+)
+def test_the_question_says_which_way_is_meant(question, street):
+    tables = tf.open_corpus(FRAMES).retrieve_tables(question, k=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AmbiguousJoinWarning)
+        frame = tables.merge().sort_values("worker_id")
+    assert frame["street"].tolist() == street.tolist()
+    schema = tf.open_corpus(schema={name: [*frame] for name, frame in FRAMES.items()})
+    base = "depot" if street is OF_DEPOT else "worker"
+    (step,) = [step for step in schema.retrieve_tables(question, k=3).join_plan.steps if "address" in step.table]
+    assert step.base == f"schema.{base}"
+
+
+@pytest.mark.parametrize("question", ["workers, depots, addresses", "Worker address and depot address"])
+def test_two_ways_that_the_question_leaves_open_are_said(question):
+    with pytest.warns(AmbiguousJoinWarning, match=r"equally likely: depot\.address_id = address"):
+        tf.open_corpus(FRAMES).retrieve_tables(question, k=3).merge()
+
+
+def test_without_a_question_two_ways_are_said():
+    with pytest.warns(AmbiguousJoinWarning, match=r"worker\.address_id .*depot\.address_id"):
+        tf.merge(FRAMES)
