@@ -23,7 +23,8 @@ from tag_bench.server import Reply, Request, error
 from tagframe.embed import Kind
 
 _TABLE = re.compile(
-    r'^(?:CREATE )?TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)(?: \([^)]*\): |\s*\(?[^\n]*\n(?:\(\n)?\s*)("(?:[^"]|"")+"|`[^`]+`|\w+)',
+    r'^(?:CREATE )?TABLE ("(?:[^"]|"")+"|`[^`]+`|\w+)(?: \([^)]*\): |\s*\(?[^\n]*\n(?:\(\n)?\s*)'
+    r'("(?:[^"]|"")+"|`[^`]+`|\w+)',
     re.MULTILINE,
 )
 _PACKS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
