@@ -12,7 +12,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer.doubts import doubts_of
 from tagframe.answer.tables_confidence import confidence_in, features_of
-from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument
+from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, UnsureWarning
 from tagframe.retrieval import RetrievedTables, TableHit
 
 NEAR_POLO = "no cell of club.name has the value 'polo'; the nearest is 'Polo': with it, it would be Polo"
@@ -194,7 +194,8 @@ def test_an_answer_has_the_chance_of_its_tables(live, clubs, k):
 
 def test_values_that_were_not_judged_are_a_doubt(live, clubs):
     live.answers = lambda request: "unsure"
-    rows = tf.exec_sql(clubs, on_error="keep")("SELECT coach FROM coach WHERE sem_filter('{coach} is a name')")
+    with pytest.warns(UnsureWarning, match="could tell nothing of any of 3 rows"):
+        rows = tf.exec_sql(clubs, on_error="keep")("SELECT coach FROM coach WHERE sem_filter('{coach} is a name')")
     assert "unsure" in {doubt.reason for doubt in doubts_of(rows, None)}
 
 
