@@ -258,7 +258,8 @@ class Merge:
         number, the joined rows stay, and a warning gives the conditions.
         """
         everything = np.arange(self.rows.length, dtype=np.int64)
-        if not self._repeats or not self._repeats_rows_of(self.plan.start, everything):
+        # Without ``where``, rows that a later step loses do not undo a repetition: tf.merge refuses it, too.
+        if not self._repeats or (request.where and not self._repeats_rows_of(self.plan.start, everything)):
             return
         nothing = Filter({})
         implied, named = nothing if request.implied is None else request.implied(self.plan, request.corpus)
