@@ -234,7 +234,7 @@ def test_ctrl_c_leaves_what_is_finished_and_says_what_is_kept(live):
     live.answers = lambda request: "True"
     live.reset()
     assert len(frame.tag.sem_filter("{n} is fine")) == 12
-    assert len(live.requests) == 5
+    assert len(live.requests) in (4, 5)  # the interrupted request may not have ended yet: it is shared then
 
 
 def test_a_failed_row_is_named_by_its_label_in_one_line_of_a_notebook():

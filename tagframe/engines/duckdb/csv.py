@@ -14,7 +14,6 @@ from tagframe.engines.cells import NULL_WORDS
 from tagframe.engines.duckdb.tables import LakeTable, literal
 from tagframe.engines.files.column_formats import Column
 from tagframe.engines.files.csv import CSVEngine, either
-from tagframe.engines.files.header import numbered_names
 from tagframe.engines.files.layout import Layout
 from tagframe.engines.sql_text import quoted_text, quoted_texts
 from tagframe.errors import ColumnFormatWarning, warn
@@ -81,14 +80,10 @@ def _layouts(table: LakeTable) -> dict[str, Layout]:
     first = next(iter(layouts.values()), None) or CSVEngine(Path(table.files[0])).layout
     for file, layout in layouts.items():
         is_alike = layout.names == first.names or len(layout.names) != len(first.names)
-        if not is_alike and (_is_nameless(first) or _is_nameless(layout)):
+        if not is_alike and (first.is_nameless or layout.is_nameless):
             options = {**layout.options, "header": None, "names": first.names}
             layouts[file] = replace(layout, options=options, columns=first.columns, names=first.names)
     return layouts
-
-
-def _is_nameless(layout: Layout) -> bool:
-    return "names" in layout.options and [*layout.names] == numbered_names([], len(layout.names))
 
 
 def _written(layout: Layout, table: LakeTable) -> tuple[str, str]:

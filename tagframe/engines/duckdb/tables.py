@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from tagframe.engines.base import Stamp, quoted
+from tagframe.engines.files.csv import CSVEngine
 from tagframe.engines.files.limits import Bounds, files_below, found_by
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import (
+    CorpusError,
     MissingExtra,
     SourceNotFound,
     TablesStackedWarning,
@@ -190,6 +192,9 @@ def _gathered(
     """Files that may be pieces of one table: those with the columns of most are, the others are tables of their own."""
     columns = dict(zip(files, _columns_of(files, format), strict=True))
     groups = _of_one_shape(columns)
+    if format == "csv" and len(groups) > 1:  # the first row of some may be data
+        columns = {file: names if _names_columns(file) else frozenset() for file, names in columns.items()}
+        groups = _of_one_shape(columns)
     whole = _table(folder, root, format, groups[0], partitioned=partitioned)
     stems = [group[0].stem for group in groups]
     has_most = len(groups) == 1 or len(groups[0]) > len(groups[1])
@@ -230,6 +235,14 @@ def _columns_of(files: Sequence[Path], format: Format) -> Iterator[frozenset[str
             except duckdb.Error:  # whoever reads its rows says so
                 rows = []
             yield frozenset(name.lower() for name, *_ in rows)
+
+
+def _names_columns(file: Path) -> bool:
+    """Whether the first row of a CSV file names its columns; so of one that cannot be read, which its reader says."""
+    try:
+        return not CSVEngine(file).layout.is_nameless
+    except CorpusError:
+        return True
 
 
 def _of_one_shape(columns: Mapping[Path, frozenset[str]]) -> list[list[Path]]:

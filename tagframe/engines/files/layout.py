@@ -73,6 +73,11 @@ class Layout:
     is_written: bool = True
     has_words: bool = True
 
+    @property
+    def is_nameless(self) -> bool:
+        """Whether no row names the columns, so that they are numbered."""
+        return "names" in self.options and [*self.names] == numbered_names([], len(self.names))
+
 
 def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     """The layout of a file, with the options that its user gave.
