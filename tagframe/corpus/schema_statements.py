@@ -6,15 +6,14 @@ generated column, an option of storage) is left out of the statement; a table th
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import InvalidArgument, did_you_mean
+from tagframe.quiet import quiet
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -81,7 +80,7 @@ def read_statements(text: str, dialect: str | None) -> Statements:
     """
     dialects = _dialects(dialect, text)
     result = Statements()
-    with _quiet():
+    with quiet("sqlglot"):
         for statement in split(text):
             if match := _TABLE.match(statement):
                 _create(statement, match, dialects, result)
@@ -140,17 +139,6 @@ def _plain(statement: str) -> str:
     """The statement without the comments before it, and with what MySQL puts into comments for itself."""
     statement = re.sub(r"/\*!\d*(.*?)\*/", r"\1", statement, flags=re.DOTALL)
     return re.sub(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z)|/\*.*?\*/)+", "", statement, flags=re.DOTALL)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """A block in which the parser logs nothing of what it cannot read."""
-    logger = logging.getLogger("sqlglot")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _parsed(statement: str, dialects: Sequence[str | None]) -> tuple[Any, str]:
