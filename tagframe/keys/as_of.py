@@ -76,10 +76,10 @@ _Found = tuple[Positions, Positions, Positions]
 
 def _sorted(codes: Positions, ranks: Positions, width: int) -> tuple[Positions, Positions]:
     """The positions of rows with a code and a rank, sorted by both, and the two combined into one number."""
-    kept = np.flatnonzero((codes >= 0) & (ranks >= 0))
-    joint = codes[kept] * width + ranks[kept]
+    usable = np.flatnonzero((codes >= 0) & (ranks >= 0))
+    joint = codes[usable] * width + ranks[usable]
     order = np.argsort(joint, kind="stable")
-    return kept[order], joint[order]
+    return usable[order], joint[order]
 
 
 def _nearest(mine: Positions, theirs: Positions, at: Positions, of: Positions, sign: Sign, most: int) -> _Found:
@@ -141,18 +141,18 @@ def _within(
     ends = np.where(end[rows] < 0, most + 1, end[rows])
     group = joint // width
     latest = _latest_so_far(group, ends)
-    asked = np.flatnonzero((mine >= 0) & (at >= 0))
-    moment = at[asked]
-    index = np.searchsorted(joint, mine[asked] * width + moment + 1, side="left" if strict[0] else "right") - 1
+    searched = np.flatnonzero((mine >= 0) & (at >= 0))
+    moment = at[searched]
+    index = np.searchsorted(joint, mine[searched] * width + moment + 1, side="left" if strict[0] else "right") - 1
     pairs: list[tuple[Positions, Positions]] = []
     # Go backwards from the latest start, as long as an earlier interval still reaches the moment.
-    while len(asked):
+    while len(searched):
         there = index >= 0
-        there[there] = group[index[there]] == mine[asked[there]]
+        there[there] = group[index[there]] == mine[searched[there]]
         there[there] &= _reach(latest[index[there]], moment[there], strict[1])
-        asked, moment, index = asked[there], moment[there], index[there]
+        searched, moment, index = searched[there], moment[there], index[there]
         holds = _reach(ends[index], moment, strict[1])
-        pairs.append((asked[holds], rows[index[holds]]))
+        pairs.append((searched[holds], rows[index[holds]]))
         index = index - 1
     lefts = np.concatenate([np.zeros(0, dtype=np.int64), *(one for one, _ in pairs)])
     rights = np.concatenate([np.zeros(0, dtype=np.int64), *(other for _, other in pairs)])
@@ -183,8 +183,8 @@ def _ranked(columns: Sequence[tuple[pd.Series, str]]) -> tuple[list[Positions], 
     read = [_moments(column, name) for column, name in columns]
     kinds = {kind: name for (_, kind), (_, name) in zip(read, columns, strict=True) if kind}
     if len(kinds) > 1:
-        said = " and ".join(f"{name} has {kind}" for kind, name in kinds.items())
-        raise InvalidArgument(f"moments must be of the same kind; {said}")
+        kinds_named = " and ".join(f"{name} has {kind}" for kind, name in kinds.items())
+        raise InvalidArgument(f"moments must be of the same kind; {kinds_named}")
     values = [_comparable([values for values, _ in read], one) for one, _ in read]
     known = [~np.asarray(pd.isna(one), dtype=bool) for one in values]
     filled = [one[there] for one, there in zip(values, known, strict=True) if there.any()]

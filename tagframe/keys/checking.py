@@ -59,16 +59,16 @@ def _overlap(
     here: SampledValues, there: SampledValues, mine: tuple[str, str], theirs: tuple[str, str], kind: str
 ) -> Overlap | None:
     if here is there:
-        seen, held = here.contained(*mine, *theirs, MOST_VALUES)
+        seen, shared = here.contained(*mine, *theirs, MOST_VALUES)
     else:
         keys = here.keys(*mine, MOST_VALUES)
-        seen, held = len(keys), there.count_keys(*theirs, keys) if len(keys) else 0
+        seen, shared = len(keys), there.count_keys(*theirs, keys) if len(keys) else 0
     if not seen:
         return None
-    share = held / seen
+    share = shared / seen
     if kind == "text" and share < SHARE:
         return None  # the values may be written differently
-    smooth = (held + 1) / (seen + 2)
+    smooth = (shared + 1) / (seen + 2)
     return Overlap(share, seen, math.sqrt(smooth * (1 - smooth) / seen))
 
 

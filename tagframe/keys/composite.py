@@ -344,8 +344,8 @@ def _verified(chosen: Sequence[_Part], rows: _Rows) -> KeyPair | None:
     if contained < CONTAINED and not (are_keys and _covered(mine, chosen, matched) >= CONTAINED * count):
         return None
     is_named = all(part.is_named for part in chosen)
-    said = f", {repeats:,} of {count:,} rows repeat a key" if repeats else ", unique together"
-    reason = f"{contained:.0%} of the rows found{said}, {'the same names' if is_named else 'the same values'}"
+    of_rows = f", {repeats:,} of {count:,} rows repeat a key" if repeats else ", unique together"
+    reason = f"{contained:.0%} of the rows found{of_rows}, {'the same names' if is_named else 'the same values'}"
     score = VERIFIED if is_named and contained >= CONTAINED else RENAMED
     evidence = Evidence(contained=contained, uniqueness=1 - repeats / count, name=float(is_named), reason=reason)
     return _key_pair(chosen, score, evidence)

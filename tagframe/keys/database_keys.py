@@ -61,28 +61,28 @@ class DatabaseKeys:
     @once
     def inferred(self) -> tuple[list[KeyPair], list[KeyPair]]:
         """Pairs of single columns, and the composite ones proposed by names: no rows are read."""
-        kept = self._facts.get("keys", self._name, self.state, _read)
-        if kept is None:
-            kept = _inferred_keys(sketches_at_hand(self._tables))
-            plain = json.dumps([[key.to_json() for key in keys] for keys in kept], separators=(",", ":"))
+        stored = self._facts.get("keys", self._name, self.state, _read)
+        if stored is None:
+            stored = _inferred_keys(sketches_at_hand(self._tables))
+            plain = json.dumps([[key.to_json() for key in keys] for keys in stored], separators=(",", ":"))
             self._facts.put("keys", self._name, self.state, plain)
-        return kept
+        return stored
 
     @once
     def pairs(self) -> list[KeyPair]:
         """All inferred, declared and given pairs, best first."""
         return with_told(with_composites(*self.inferred), self._tables, declared=self._declared)
 
-    def columns(self, least: float, kept: str | None = None) -> set[tuple[str, str]]:
+    def columns(self, least: float, stored: str | None = None) -> set[tuple[str, str]]:
         """Table id and name of the columns in pairs that link tables.
 
         Args:
             least: the smallest share of all evidence of such a pair.
-            kept: their text in the catalogue, if it was read already.
+            stored: their text in the catalogue, if it was read already.
         """
         with suppress(ValueError, TypeError):  # it is damaged
-            if kept is not None:
-                return {(table, name) for table, name in json.loads(kept)}
+            if stored is not None:
+                return {(table, name) for table, name in json.loads(stored)}
         found = {
             (table, name)
             for pair in self.pairs
@@ -267,12 +267,12 @@ def _is_whole(tables: Sequence[TableProfile], declared: bool, facts: ComputedSto
 def _between(place: str, tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:
     """The key pairs between the databases of a folder, kept until a table changes."""
     state = facts.state(tables, code_of_keys(), str(declared))
-    kept = facts.get("keys of a folder", place, state, lambda text: [*map(KeyPair.from_json, json.loads(text))])
-    if kept is None:
-        kept = _inferred(tables, declared, facts)
-        text = json.dumps([key.to_json() for key in kept], separators=(",", ":"))
+    stored = facts.get("keys of a folder", place, state, lambda text: [*map(KeyPair.from_json, json.loads(text))])
+    if stored is None:
+        stored = _inferred(tables, declared, facts)
+        text = json.dumps([key.to_json() for key in stored], separators=(",", ":"))
         facts.put("keys of a folder", place, state, text)
-    return kept
+    return stored
 
 
 def _inferred(tables: Sequence[TableProfile], declared: bool, facts: ComputedStore) -> list[KeyPair]:

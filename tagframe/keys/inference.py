@@ -178,14 +178,16 @@ def _never_run(pair: KeyPair) -> KeyPair:
 def _checked(pairs: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The pairs with what a model said of them as evidence."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
-    said = {
+    answered = {
         pair: key
         for table in tables
         for key in table.checked_keys
         if key.answer in _SIGNS and (sides := _sides(table, key, by_name)) is not None
         for pair in (KeyPair(*sides), KeyPair(*sides).reversed())
     }
-    return [_with_answer(pair, said[pair]) if pair in said else pair for pair in pairs] if said else [*pairs]
+    return (
+        [_with_answer(pair, answered[pair]) if pair in answered else pair for pair in pairs] if answered else [*pairs]
+    )
 
 
 _SIGNS = {"yes": 1, "no": -1}

@@ -241,7 +241,9 @@ class _Scorer:
         self._ends = np.array([(ends[c.run.high] - 1) / ends.total() if c.run else 0.0 for c in columns])
         # At most two of the first three tables that a name means are those of the pair.
         mentioned = [[*mentions.of(column.spelt)[:3], (-1, 0.0), (-1, 0.0), (-1, 0.0)][:3] for column in columns]
-        self._meant, self._sure = (np.array([[one[part] for one in each] for each in mentioned]) for part in (0, 1))
+        self._tables_meant, self._sure = (
+            np.array([[one[part] for one in each] for each in mentioned]) for part in (0, 1)
+        )
 
     def possible(self, lefts: Positions, rights: Positions) -> tuple[Positions, Positions]:
         """The pairs without those of the wrong databases and those with saved indexes.
@@ -269,7 +271,7 @@ class _Scorer:
         lefts, rights, about, score = lefts[chosen], rights[chosen], about[chosen], score[chosen]
         matches = [matches[at] for at in chosen]
         left, right = facts.at(lefts), facts.at(rights)
-        mentioned = self._meant[lefts]
+        mentioned = self._tables_meant[lefts]
         elsewhere = (mentioned != left.table[:, None]) & (mentioned != right.table[:, None])
         named_elsewhere = np.where(elsewhere, self._sure[lefts], 0.0).max(axis=1, initial=0.0)
         of_names = name_terms(left, right, matches, about, named_elsewhere, across=across)
@@ -296,9 +298,11 @@ class _Scorer:
         terms = np.column_stack([*(term[chosen] for term in of_names), *of_values])
         shares = contained.listed(), covered.listed()
         rows = zip(lefts, rights, chosen, *shares, ratio.tolist(), logit.tolist(), terms, strict=True)
-        for one, other, at, held, back, of_ratio, odds, each in rows:
-            by_values = None if held is None else of_ratio
-            yield Candidate(self._columns[one], self._columns[other], matches[at], held, back, by_values, odds, each)
+        for one, other, at, share_inside, back, of_ratio, odds, each in rows:
+            by_values = None if share_inside is None else of_ratio
+            yield Candidate(
+                self._columns[one], self._columns[other], matches[at], share_inside, back, by_values, odds, each
+            )
 
     def _contained(self, lefts: Positions, rights: Positions) -> tuple[Overlaps, Overlaps]:
         """The share of the left columns' values that the right ones hold, and the reverse."""
