@@ -119,6 +119,15 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
+def new_servers() -> Iterator[None]:
+    """What a test learned about its servers ends with it: a later test's server may get the same port."""
+    yield
+    for module in ("tagframe.lm.pacing", "tagframe.lm.identity"):
+        if module in sys.modules:
+            sys.modules[module].forget()
+
+
+@pytest.fixture(autouse=True)
 def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The response store of a test is its own, never the user's."""
     path = tmp_path_factory.getbasetemp() / "stores" / secrets.token_hex(6) / "responses.db"

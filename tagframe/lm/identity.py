@@ -43,10 +43,11 @@ def identified(transport: Transport, model: str) -> str | None:
         return name
 
 
-def forget(endpoint: str) -> None:
-    """Ask a server again, since its replies name another model than before."""
-    for key in [key for key in _names if key[0] == endpoint]:
-        _names.pop(key, None)
+def forget(endpoint: str | None = None) -> None:
+    """Ask a server again, since its replies name another model than before; all servers for None."""
+    for known in (_names, _missed):
+        for key in [key for key in known if endpoint in (None, key[0])]:
+            known.pop(key, None)
 
 
 def _ask(transport: OpenAIHTTP) -> str | None:
@@ -64,4 +65,4 @@ def _ask(transport: OpenAIHTTP) -> str | None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_names.clear)
+    os.register_at_fork(after_in_child=forget)

@@ -443,7 +443,7 @@ def test_a_proxy_that_fails_is_named(no_proxies: pytest.MonkeyPatch, answer: byt
 @pytest.fixture
 def new_process() -> Any:
     def forget() -> None:
-        identity._names.clear()
+        identity.forget()
         identity._missed.clear()
         pacing.forget()
 
