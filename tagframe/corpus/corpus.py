@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,15 +18,16 @@ from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
-from tagframe.corpus.hiding import Lists, VisibleFacts, warn_of_computed, with_private
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing, changes
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
+from tagframe.corpus.visible_facts import View, VisibleFacts
 from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
+from tagframe.engines.hiding import Hiding, Visible, hiding, mentions, names_gone, narrowed, warn_of_computed
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -163,7 +164,7 @@ class Corpus(Displayable):
     def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         facts, known = self._facts.facts, self._applied
         if known is None or known[0] is not facts:
-            profiles = with_private(facts.applied(self._unannotated), facts.private)
+            profiles = facts.applied(self._unannotated)
             known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
         return known[1], known[2]
 
@@ -196,27 +197,45 @@ class Corpus(Displayable):
         """
         if not names:
             return self
-        made, again = self._without(Lists.of(names, ())), self._again
+        made, again = self._without(Hiding("hide", names)), self._again
         return made if again is None else made._with(again=lambda: again().hide(*names))
 
-    def _without(self, lists: Lists) -> Corpus:
-        """The corpus of what is visible, with engines that offer nothing else."""
-        view = lists.view_of(self.profiles)
-        if view is None:
+    def _without(self, hidden: Hiding) -> Corpus:
+        """The corpus of what is not on a list, with engines that offer nothing else."""
+        if not hidden.part:
             return self
-        origins = view.origins(self._unannotated, self._origins)
-        before = {id(origin.engine) for origin in self._origins.values()}
-        shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
-        warn_of_computed(*filter(None, shrunk.values()))
+        shapes = {one.id: one.as_shape for one in self._unannotated}
+        visible = hidden.visible(shapes.values())
+        hidden.check(shapes.values())
+        changed = {id for id, shape in shapes.items() if visible.get(id) != shape.columns}
+        if not changed:
+            return self
+        gone = names_gone((shapes.values(), visible))
+        left = {shape.name: shape for shape in narrowed([*shapes.values()], visible, gone)}
         return self._of(
-            view.profiles(self._unannotated),
-            origins,
-            problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
+            [one if left[one.id] == shapes[one.id] else one.narrowed(left[one.id])
+             for one in self._unannotated if one.id in left],
+            self._offering(visible, changed),
+            problems=[problem for problem in self._problems if not mentions(str(problem), gone)],
             vectors=VectorStore(),
-            facts=VisibleFacts(self._facts, view),
+            facts=VisibleFacts(self._facts, View({id: frozenset(columns) for id, columns in visible.items()}, gone)),
             computed=ComputedStore(),
             part=self._part or "hidden",
-        )
+        )  # fmt: skip
+
+    def _offering(self, visible: Visible, changed: Collection[str]) -> dict[str, Origin]:
+        """The origins of visible tables; the engines of the ``changed`` ones offer nothing else."""
+        there: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        engines: dict[int, Engine] = {}
+        for table, origin in self._origins.items():
+            if origin.engine is not None and table in changed:
+                engines[id(origin.engine)] = origin.engine
+            if table in visible:
+                there[id(origin.engine)][origin.table] = visible[table]
+        engines = {key: hiding(engine, there[key]) for key, engine in engines.items()}
+        warn_of_computed(*engines.values())
+        left = {table: origin for table, origin in self._origins.items() if table in visible}
+        return {table: replace(one, engine=engines.get(id(one.engine), one.engine)) for table, one in left.items()}
 
     def private(self, *columns: str, undo: bool = False) -> None:
         """Keep the cells of columns for people: no prompt has them, and no statement of a model or an agent reads them.
@@ -873,11 +892,30 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     return corpus._with(under=under)
 
 
-def applied(lists: Lists, corpus: Corpus) -> Corpus:
-    """A corpus that is in memory, or comes from a catalogue, without what is hidden, and with private columns."""
-    made = corpus._without(lists)
-    made._facts.opened(made.ids, lists.private_of(made.profiles))
+def applied(hide: Hiding, private: Hiding, corpus: Corpus) -> Corpus:
+    """A corpus that is in memory, or comes from a catalogue, with what its lists say."""
+    made = corpus._without(hide)
+    made._facts.opened(made.ids, private_columns(private, made._unannotated, hide))
     return made
+
+
+def private_columns(names: Hiding, profiles: Sequence[TableProfile], hide: Hiding) -> frozenset[Column]:
+    """The columns of some tables that are on a list of private ones.
+
+    Args:
+        names: the list.
+        profiles: of the tables.
+        hide: the list of what is not there, which may have the same names.
+
+    Raises:
+        TableNotFound, ColumnNotFound: the caller names what is not there.
+    """
+    if not names.part:
+        return frozenset()
+    shapes = [one.as_shape for one in profiles]
+    left = names.visible(shapes)
+    names.check(shapes, but=hide)
+    return frozenset((one.name, name) for one in shapes for name in {*one.columns}.difference(left.get(one.name, ())))
 
 
 def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
