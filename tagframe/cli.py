@@ -208,17 +208,6 @@ def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
     _show(_opened(corpus).describe(descriptions), as_json)
 
 
-@main.command("to-ossie")
-@_corpus
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="The YAML file to write.")
-def to_ossie(corpus: str, output: Path) -> None:
-    """Write a draft of a semantic model of CORPUS, in the form of Apache Ossie: tables, keys, descriptions, metrics.
-
-    Example: tagframe to-ossie bank.sqlite -o model.yaml
-    """
-    click.echo(f"a semantic model of {corpus} in {_opened(corpus).to_ossie(output)}")
-
-
 @main.command()
 @_corpus
 @_model

@@ -509,29 +509,6 @@ class Corpus(Displayable):
 
         return describe(self, name, text)
 
-    def to_ossie(self, path: str | Path) -> Path:
-        """Write what is known of the tables as a semantic model of Apache Ossie (YAML), for people to review.
-
-        Semantic models that were read are written as they were, with your own descriptions in place of theirs and
-        without keys that you forbade. All else is one more model: the other tables, and keys with their chance and
-        evidence in ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as
-        ``inferred``: keys, primary keys, descriptions by a model, and words of learned questions as synonyms.
-        ``corpus.describe`` does not read such parts as declared: remove the extension from those that are right.
-        Private columns are left out of that model.
-
-        Args:
-            path: of the file; an existing one is replaced.
-
-        Returns:
-            The path.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        from tagframe.semantic.writing import to_ossie
-
-        return to_ossie(self, path)
-
     @overload
     def annotate(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> Annotated: ...
     @overload

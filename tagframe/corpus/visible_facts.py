@@ -68,15 +68,9 @@ class View:
         )
         return {
             **value,
-            "model": {"name": value["called"]},
             "keys": [*filter(self._is_silent, of_key)],
             "metrics": [*filter(self._is_silent, of_metric)],
             "tables": {id: of_table(id, one) for id, one in value["tables"].items() if id in self.columns},
-            "datasets": {
-                name: [id, {field: column for field, column in fields.items() if self._has([(id, column)])}]
-                for name, (id, fields) in value["datasets"].items()
-                if id in self.columns
-            },
         }
 
 

@@ -277,7 +277,7 @@ class TestCorpus:
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
             "adopt", "annotate", "changes", "check_keys", "current", "describe", "engine", "forget", "hide", "ids",
             "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles",
-            "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables", "to_ossie",
+            "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables",
             "tools", "union", "without_private",
         ]  # fmt: skip
         assert not hasattr(corpus, "retreive")
