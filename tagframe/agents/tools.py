@@ -324,17 +324,6 @@ class Tools:
                 described[-1]["columns"].append(line)
         return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=described, cursor=following)
 
-    def all_tables(self) -> gives.AllTables:
-        """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
-        room, listed = MAX_RESULT_TOKENS - 200.0, dict[str, int | None]()
-        for profile in self.corpus:
-            room -= tokens_of(profile.id) + 4
-            if room < 0:
-                break
-            listed[profile.id] = profile.rows
-        left = len(self.corpus) - len(listed)
-        return gives.AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: use find_tables" if left else "")
-
     def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])
         names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
