@@ -20,7 +20,7 @@ from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.refreshing import Refreshing, changes
+from tagframe.corpus.refreshing import Refreshing
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
@@ -83,7 +83,6 @@ class Corpus(Displayable):
         under: Corpus | None = None,
         again: Callable[[], Corpus] | None = None,
         followed: Refreshing | None = None,
-        changes: Sequence[str] = (),
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -100,7 +99,6 @@ class Corpus(Displayable):
             under: the corpus to which this one adds a table.
             again: opens the source again.
             followed: has the newest corpus of the source, if this one follows it.
-            changes: see :attr:`changes`.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -121,7 +119,6 @@ class Corpus(Displayable):
         self._under = under
         self._again = again
         self._followed = followed
-        self._changes = tuple(changes)
         # What follows from these, made when it is needed.
         self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
         self._applied: tuple[Facts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
@@ -148,7 +145,6 @@ class Corpus(Displayable):
             "under": self._under,
             "again": self._again,
             "followed": self._followed,
-            "changes": self._changes,
         }
         return self._of(self._unannotated, self._origins, **{**same, **changed})
 
@@ -346,7 +342,7 @@ class Corpus(Displayable):
         """The corpus as its source is now: opened again with the same arguments; this one stays as it is.
 
         Only tables that have changed are profiled; keys, profiles and vectors of the others are kept. Threads may call
-        it at the same time. :attr:`changes` of the result says what is different.
+        it at the same time.
 
         Raises:
             InvalidArgument: this corpus is a part of another one, or comes from a pickle: there is nothing to open.
@@ -355,13 +351,11 @@ class Corpus(Displayable):
         if self._again is None:
             raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
         now = self._again()
-        now = now._with(facts=self._facts.follow(now._facts))  # facts given to one of them hold for both
-        return now._with(changes=changes(self._by_id, now._by_id))
+        return now._with(facts=self._facts.follow(now._facts))  # facts given to one of them hold for both
 
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """What :meth:`refresh` found different, a sentence for each table: ``"bank.loan: new column rate"``."""
-        return self._changes
+    def is_like(self, other: Corpus) -> bool:
+        """Whether another corpus has the same tables, of the same state of their files."""
+        return self._by_id == other._by_id and self._origins == other._origins
 
     def current(self) -> Corpus:
         """The corpus that questions are asked of, which does not change any more.
@@ -898,9 +892,4 @@ def private_columns(names: Hiding, profiles: Sequence[TableProfile], hide: Hidin
 def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
     """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
     first = corpus._with(again=again)
-    return first if seconds is None else first._with(followed=Refreshing(first, seconds, are_alike))
-
-
-def are_alike(one: Corpus, other: Corpus) -> bool:
-    """Whether both have the same tables, of the same state of their files."""
-    return one._by_id == other._by_id and one._origins == other._origins
+    return first if seconds is None else first._with(followed=Refreshing(first, seconds))
