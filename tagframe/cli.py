@@ -434,22 +434,6 @@ def check_lm(model: str | None, as_json: bool, **settings: str | None) -> None:
         click.get_current_context().exit(1)
 
 
-@main.command("config")
-@_json
-def show_config(as_json: bool) -> None:
-    """Print the settings in force, and where each comes from: the environment, pyproject.toml, or the default.
-
-    Example: tagframe config
-    """
-    values, places = config.current(), config.origins()
-    printed = {name: getattr(values, name) for name in config.NAMES if name != "corpus"}
-    printed |= {"api_key": None if values.api_key is None else "(not shown)"}
-    if as_json:
-        _print_json({name: {"value": value, "from": places[name]} for name, value in printed.items()})
-    for name, value in () if as_json else printed.items():
-        click.echo(f"{name:<16}{'none' if value is None else value!s:<32} {places[name]}")
-
-
 @main.command()
 @click.option("--remove", multiple=True, metavar="NAME", help="Remove the files listed under this name (repeatable).")
 @_json

@@ -232,19 +232,6 @@ def test_ask(store):
     assert len(answer["tables"]) == 4
 
 
-def test_config_says_what_is_in_force_and_where_from(monkeypatch):
-    monkeypatch.setenv("TAGFRAME_CONCURRENCY", "8")
-    monkeypatch.setenv("TAGFRAME_API_KEY", "sk-secret")
-    told = json.loads(run("config", "--json"))
-    assert told["concurrency"] == {"value": 8, "from": "environment, TAGFRAME_CONCURRENCY"}
-    assert told["rpm"] == {"value": None, "from": "default"}
-    text = run("config")
-    assert ["concurrency", "8", "environment, TAGFRAME_CONCURRENCY"] in [
-        line.split(maxsplit=2) for line in text.split("\n")
-    ]
-    assert "sk-secret" not in text + json.dumps(told)
-
-
 def test_ask_reads_the_environment(store, monkeypatch):
     monkeypatch.setenv("TAGFRAME_LM", store)
     assert run("ask", DATA, QUESTION).startswith("Lisbon\n")
