@@ -439,7 +439,7 @@ class Corpus(Displayable):
         """Learn from past statements over these tables; this corpus and all its subsets know them afterwards.
 
         Args:
-            queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
+            queries: SQL; a file or a folder of SQL, CSV or JSON; a frame with ``sql`` and, if known,
                 with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
             sql: the statement, if ``queries`` is the question that it answers.
             literals: whether the literals of statements are kept: they are data.

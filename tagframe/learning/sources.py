@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -25,8 +24,6 @@ LOG = "pg_stat_statements"
 VIEWS = "views"
 
 _SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|FROM)\s", re.IGNORECASE)
-_IN_CODE = re.compile(r"\s*(?:SELECT|WITH|INSERT|CREATE|MERGE)\b.*\bSELECT\b|\s*SELECT\b", re.IGNORECASE | re.DOTALL)
-_MAGIC = re.compile(r"%%?sql\b[^\n]*\n(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def _of_file(path: Path, dialect: str) -> Iterator[Run]:
         yield from _READ.get(path.suffix.lower(), _of_sql)(_text_of(path), dialect)
     except InvalidArgument as error:
         raise InvalidArgument(f"{path.name}: {error}") from error
-    except (OSError, SyntaxError, MemoryError, *BROKEN) as error:
+    except (OSError, MemoryError, *BROKEN) as error:
         raise InvalidArgument(f"{path.name} cannot be read: {str(error) or type(error).__name__}") from error
 
 
@@ -149,36 +146,8 @@ def _of_lines(text: str, dialect: str) -> Iterator[Run]:
     yield from _of_rows(rows, dialect)
 
 
-def _of_code(text: str, dialect: str) -> Iterator[Run]:
-    """The SQL strings in a program; inserted values become parameters."""
-    tree = ast.parse(re.sub(r"^\s*[%!].*", "", text, flags=re.MULTILINE))
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        parts = node.values if isinstance(node, ast.JoinedStr) else [] if id(node) in inside else [node]
-        texts = [part.value if isinstance(part, ast.Constant) else "?" for part in parts]
-        sql = "".join(part for part in texts if isinstance(part, str))
-        if _IN_CODE.match(sql):
-            yield from _of_sql(sql, dialect)
-
-
-def _of_notebook(text: str, dialect: str) -> Iterator[Run]:
-    notebook = json.loads(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise InvalidArgument("it is no notebook: an object with a list of 'cells'")
-    for cell in cells:
-        code = "".join(cell["source"])
-        if cell["cell_type"] != "code":
-            continue
-        magic = _MAGIC.match(code)
-        try:
-            yield from _of_code(code, dialect) if magic is None else _of_sql(magic[1], dialect)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            yield Run(code, unread=f"it is a cell that cannot be read: {getattr(error, 'msg', error)}")
-
-
 _READ: Mapping[str, Callable[[str, str], Iterator[Run]]] = {
-    ".sql": _of_sql, ".csv": _of_csv, ".json": _of_json, ".jsonl": _of_lines, ".py": _of_code, ".ipynb": _of_notebook,
+    ".sql": _of_sql, ".csv": _of_csv, ".json": _of_json, ".jsonl": _of_lines,
 }  # fmt: skip
 
 
