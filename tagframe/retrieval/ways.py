@@ -10,12 +10,10 @@ from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.retrieval.denied import named_by, own_words, spelt_forms
-from tagframe.retrieval.words import FUNCTION_WORDS, STOP_WORDS, stem, words_in
+from tagframe.retrieval.words import BETWEEN, stem, words_in
 
 WAY_LOG_ODDS = -12.0
 """The way that the question does not name loses this: more than a way through another table costs."""
-_BETWEEN = STOP_WORDS.union(*FUNCTION_WORDS) - frozenset("and or und oder et ou y o e".split())
-"""Words that may stand between a thing and its owner: "the street of each depot"."""
 _REACH = 4
 """The owner is among so many words after the thing."""
 
@@ -70,7 +68,7 @@ def _owners(question: str, target: str, columns: Mapping[str, Sequence[str]]) ->
                 if question[parts[after - 1].end : parts[after].start].strip():
                     break
                 yield from named[after]
-                if named[after] or words[after][0] not in _BETWEEN:
+                if named[after] or words[after][0] not in BETWEEN:
                     break
 
 
