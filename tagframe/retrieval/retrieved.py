@@ -33,7 +33,7 @@ from tagframe.joins import (
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
+from tagframe.merging import MergeArguments, MergeBatches, Reaction, Where, merge_batches, run_plan
 from tagframe.merging.advice import say_stacked
 from tagframe.merging.frames import check_roles
 from tagframe.retrieval.denied import denies, tables_denied
@@ -254,8 +254,6 @@ class RetrievedTables(Public):
         where: Where | None = None,
         limit: int | None = None,
         aggregate: Aggregate | None = None,
-        distinct: bool = False,
-        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -269,7 +267,7 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without ``how``, a
                 question that denies a table ("customers without orders") gets the rows without a partner there.
 
@@ -292,8 +290,6 @@ class RetrievedTables(Public):
             where=where,
             limit=limit,
             aggregate=aggregate,
-            distinct=distinct,
-            validate=validate,
             implied=filter_of(self.question),
         )
         results.remember(frame, merge_report=report)
