@@ -45,6 +45,7 @@ def _as_options(text: str) -> str:
     keywords = "how|on_fanout|on_loss|on_ambiguous|min_chance|roles|follow_links|limit"
     named = re.compile(rf"\b({keywords})=['\"]?([\w.]*\w)['\"]?")
     text = named.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", text)
+    text = re.sub(r"\baggregate=\{'([^']+)': 'first'\}", r"--first '\1'", text)
     return re.sub(r'\bon="', '--on "', text)
 
 
@@ -284,6 +285,7 @@ def retrieve(
 @click.option("--column", "columns", multiple=True, help="A column of the result (repeatable) [default: all].")
 @click.option("--where", help="Keep only matching rows, such as \"amount > 100 and city == 'Brno'\".")
 @click.option("--limit", type=click.IntRange(min=0), help="The largest number of rows.")
+@click.option("--first", multiple=True, help="Join only the first row of each key of this table (repeatable).")
 @_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
 @_reaction("--on-loss", "warn", "rows of the first table have no partner")
 @_reaction("--on-ambiguous", "warn", "other joins are equally likely")
@@ -300,6 +302,7 @@ def merge(
     min_chance: float | None,
     columns: tuple[str, ...],
     stack: bool,
+    first: tuple[str, ...],
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -322,7 +325,8 @@ def merge(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = opened.merge(
-            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None, **options,
+            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None,
+            aggregate=dict.fromkeys(first, "first"), **options,
             **_given({"min_chance": min_chance}),
         )  # fmt: skip
     report = results.recall(frame, "merge_report")

@@ -138,8 +138,10 @@ def _is_compared(place: int, spoken: Sequence[str], own: Container[str]) -> bool
     return any(word.isdecimal() and year_of(word) is None for word in bounds)
 
 
-def filter_of(question: str) -> Implied:
+def filter_of(question: str) -> Implied | None:
     """The conditions and measures of a question, for ``implied`` of :func:`tagframe.merging.run_plan`."""
+    if not question:
+        return None
 
     def implied(plan: JoinPlan, corpus: Corpus) -> Filter:
         return Filter(cells_named(question, plan, corpus), tables_measured(question, plan))
