@@ -89,9 +89,9 @@ class CorpusMethods:
            customer_id name
         0            8   Bo
         """
-        from tagframe import merging
+        from tagframe.retrieval.retrieved import merge_tables
 
-        return merging.merge_tables(_of(self), tables, on=on, **arguments)
+        return merge_tables(_of(self), tables, on=on, **arguments)
 
     def learn(
         self,
