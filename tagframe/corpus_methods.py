@@ -164,7 +164,7 @@ class CorpusMethods:
             TableNotFound, ColumnNotFound: no such table or column.
             SourceNotFound, InvalidArgument: no such file, or one of another form.
         """
-        from tagframe.semantic.describe import describe
+        from tagframe.semantic.descriptions import describe
 
         return describe(_of(self), name, text)
 

@@ -20,18 +20,12 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
-from tagframe.agents.paging import (
-    MAX_RESULT_TOKENS,
-    MAX_STORED_RESULTS,
-    at_hand,
-    offset_of,
-    page_of,
-    rows_of,
-    tokens_of,
-)
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
+    MAX_RESULT_TOKENS,
+    MAX_STORED_RESULTS,
     account_of,
+    at_hand,
     column_named,
     compared_texts,
     join_of,
@@ -40,9 +34,13 @@ from tagframe.agents.telling import (
     merged_columns,
     near_columns,
     note_of,
+    offset_of,
     one_line_of,
+    page_of,
     rounded,
     rows_behind,
+    rows_of,
+    tokens_of,
     write_new,
 )
 from tagframe.agents.tool_results import ABOUT_CELLS

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tagframe.semantic.ossie import ansi, owned_by, tree_of
-from tagframe.semantic.shapes import shaped
+from tagframe.semantic.ossie import ansi, owned_by, shaped, tree_of
 
 _REF = re.compile(r"""\b(ref|source)\(\s*['"]([^'"]+)['"]\s*(?:,\s*['"]([^'"]+)['"])?""")
 _DIMENSION = re.compile(
