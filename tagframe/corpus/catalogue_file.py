@@ -136,12 +136,6 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     return Catalogue(file)
 
 
-def cache_of(path: Path, part: str = "") -> Catalogue | None:
-    """:func:`cached`, for a file or a folder."""
-    source = path.resolve()
-    return cached(source.stem, os.fsencode(source), part)
-
-
 class ComputedStore:
     """Facts computed from tables, by their kind and by the state of the tables that they were computed from.
 

@@ -115,26 +115,14 @@ class Corpus(CorpusMethods, Displayable):
 
     def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
         """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
-        shared: dict[str, Any] = {
-            "root": self._root,
-            "is_whole": False,
-            "problems": self._problems,
-            "vectors": self._vectors,
-            "facts": self._facts,
-            "computed": self._computed,
-            "part": self._part,
-        }
-        return Corpus(profiles, origins, **{**shared, **changed})
+        shared = ("root", "problems", "vectors", "facts", "computed", "part")
+        kwargs = {name: getattr(self, f"_{name}") for name in shared} | {"is_whole": False} | changed
+        return Corpus(profiles, origins, **kwargs)
 
     def _with(self, **changed: Any) -> Corpus:
         """A corpus of the same tables that differs in the ``changed`` arguments."""
-        same: dict[str, Any] = {
-            "is_whole": self._is_whole,
-            "under": self._under,
-            "again": self._again,
-            "followed": self._followed,
-        }
-        return self._of(self._unannotated, self._origins, **{**same, **changed})
+        same = {name: getattr(self, f"_{name}") for name in ("is_whole", "under", "again", "followed")}
+        return self._of(self._unannotated, self._origins, **same | changed)
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
+from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cached
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
@@ -218,9 +218,10 @@ def open_corpus(
     beside = facts_beside(path)
     lists = Lists(Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private))
     files = lists.offering(files)
-    stored = cache_of(path, lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
-    facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=beside.facts)
-    cache = SourceCatalogue(stored, catalogue is not None, facts)
+    whole = path.resolve()
+    made = cached(whole.stem, os.fsencode(whole), lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
+    facts = FactStore(file=FactsFile.of_source(str(whole)), beside=beside.facts)
+    cache = SourceCatalogue(made, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
 
 
