@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
-from tagframe import traces
+from tagframe import logs
 from tagframe.errors import (
     AnswerWithheld,
     BudgetExceeded,
@@ -581,8 +581,8 @@ class Attempts:
         status = 200 if reply else getattr(outcome, "status", None)
         error = None if reply else "CancelledError" if outcome is None else type(outcome).__name__
         note("lm", DEBUG, "request", model=route.lm.model, status=status, error=error, seconds=seconds)
-        if traces.are_wanted():
-            traces.request(
+        if logs.is_traced():
+            logs.trace_request(
                 route.lm.model,
                 route.lm.operation,
                 seconds=seconds,

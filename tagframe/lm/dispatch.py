@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tagframe import traces
+from tagframe import logs
 from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
@@ -137,7 +137,7 @@ class Run:
                         self._working += 1
                         workers.create_task(self._work())
         finally:
-            traces.record()
+            logs.record_metrics()
 
     async def _work(self) -> None:
         try:
