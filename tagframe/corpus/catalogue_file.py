@@ -120,7 +120,7 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
-        part: a digest of what is left out; each list has a catalogue of its own, so that none has hidden cells.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has their cells.
     """
     import platformdirs
 
