@@ -184,13 +184,15 @@ class Corpus(CorpusMethods, Displayable):
             return self
         gone = names_gone((shapes.values(), visible))
         left = {shape.name: shape for shape in narrowed([*shapes.values()], visible, gone)}
+        lost = {(id, name) for id, there in visible.items() for name in {*shapes[id].columns}.difference(there)}
+        view = View({id: frozenset(columns) for id, columns in visible.items()}, gone, frozenset(lost))
         return self._of(
             [one if left[one.id] == shapes[one.id] else one.narrowed(left[one.id])
              for one in self._unannotated if one.id in left],
             self._offering(visible, changed),
             problems=[problem for problem in self._problems if not mentions(str(problem), gone)],
             vectors=VectorStore(),
-            facts=VisibleFacts(self._facts, View({id: frozenset(columns) for id, columns in visible.items()}, gone)),
+            facts=VisibleFacts(self._facts, view),
             computed=ComputedStore(),
             part=self._part or "hidden",
         )  # fmt: skip

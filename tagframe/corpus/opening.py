@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, cast
@@ -231,12 +231,14 @@ class Lists:
 
     Attributes:
         hide, private: the lists.
-        gone: names that only what is hidden has, in lower case; known after :meth:`offering`.
+        gone, lost: names that only what is hidden has, in lower case, and hidden columns by the file and the name of
+            their table; known after :meth:`offering`.
     """
 
     hide: Hiding
     private: Hiding
     gone: frozenset[str] = frozenset()
+    lost: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def offering(
         self, files: Sequence[SourceFile], known: Mapping[str, IndexedSource] | None = None
@@ -264,6 +266,9 @@ class Lists:
                 there = {shape.name for shape in shapes}
                 visible = {name: tuple(one.name for one in tables[name].columns) for name in tables if name in there}
             sources.append((file, shapes, visible))
+            self.lost.update(
+                {(file.key, one.name): {*one.columns}.difference(visible.get(one.name, ())) for one in shapes}
+            )
         self.gone = names_gone(*(source[1:] for source in sources))
         left = [
             replace(file, engine=hiding(file.engine, visible, self.gone))
@@ -273,10 +278,6 @@ class Lists:
         self.hide.check(shape for _, shapes, _ in sources for shape in shapes)
         warn_of_computed(*(file.engine for file in left))
         return left
-
-
-def _view(profiles: Sequence[TableProfile], gone: frozenset[str]) -> View:
-    return View({one.id: frozenset(column.name for column in one.columns) for one in profiles}, gone)
 
 
 def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
@@ -461,6 +462,13 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
+    lost = {
+        (one.id, name)
+        for key, table, one in _named(files, contents.sources)
+        for name in lists.lost.get((key, table), ())
+    }
+    there = {one.id: frozenset(column.name for column in one.columns) for one in profiles if contents.part}
+    view = View(there, lists.gone, frozenset(lost))
     cache.facts.opened((one.id for one in profiles), private_columns(lists.private, profiles, lists.hide))
     whole = Corpus(
         profiles,
@@ -468,7 +476,7 @@ def _assembled(
         root=contents.root,
         problems=problems,
         vectors=VectorStore(cache.catalogue),
-        facts=VisibleFacts(cache.facts, _view(profiles, lists.gone)) if contents.part else cache.facts,
+        facts=VisibleFacts(cache.facts, view) if contents.part else cache.facts,
         computed=ComputedStore(cache.catalogue, whole=len(profiles)),
         part=contents.part,
     )
