@@ -254,21 +254,7 @@ class Lists:
         """
         if known is None and not self.hide.part:
             return list(files)
-        sources = []
-        for file in files:
-            shapes: list[TableShape] = []
-            with suppress(UnreadableTable, OSError, *BROKEN):  # profiling reports it
-                shapes = file.engine.shapes()
-            if known is None:
-                visible = self.hide.visible(shapes, filter(None, (file.database, file.key)))
-            else:
-                tables = known[file.key].tables if file.key in known else {}
-                there = {shape.name for shape in shapes}
-                visible = {name: tuple(one.name for one in tables[name].columns) for name in tables if name in there}
-            sources.append((file, shapes, visible))
-            self.lost.update(
-                {(file.key, one.name): {*one.columns}.difference(visible.get(one.name, ())) for one in shapes}
-            )
+        sources = [(file, *self._seen(file, known)) for file in files]
         self.gone = names_gone(*(source[1:] for source in sources))
         left = [
             replace(file, engine=hiding(file.engine, visible, self.gone))
@@ -278,6 +264,22 @@ class Lists:
         self.hide.check(shape for _, shapes, _ in sources for shape in shapes)
         warn_of_computed(*(file.engine for file in left))
         return left
+
+    def _seen(
+        self, file: SourceFile, known: Mapping[str, IndexedSource] | None
+    ) -> tuple[list[TableShape], dict[str, tuple[str, ...]]]:
+        """The tables of a file, and what is visible of them."""
+        shapes: list[TableShape] = []
+        with suppress(UnreadableTable, OSError, *BROKEN):  # profiling reports it
+            shapes = file.engine.shapes()
+        if known is None:
+            visible = self.hide.visible(shapes, filter(None, (file.database, file.key)))
+        else:
+            tables = known[file.key].tables if file.key in known else {}
+            there = {shape.name for shape in shapes}
+            visible = {name: tuple(one.name for one in tables[name].columns) for name in tables if name in there}
+        self.lost |= {(file.key, one.name): {*one.columns}.difference(visible.get(one.name, ())) for one in shapes}
+        return shapes, visible
 
 
 def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
