@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tagframe.accessor import QuoteAccessor, TagAccessor
-from tagframe.accessor.lotus_keywords import INSTEAD, RENAMED
+from tagframe.accessor.operator_methods import INSTEAD, RENAMED
 from tagframe.errors import InvalidArgument
 from tagframe.operators import OPERATORS
 
