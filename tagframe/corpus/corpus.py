@@ -18,7 +18,7 @@ from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import TableProfile, narrowed_to, shape_of
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing
 from tagframe.corpus.statements import Statement
@@ -176,7 +176,7 @@ class Corpus(CorpusMethods, Displayable):
         """The corpus of what is not on a list, with engines that offer nothing else."""
         if not hidden.part:
             return self
-        shapes = {one.id: one.as_shape for one in self._unannotated}
+        shapes = {one.id: shape_of(one) for one in self._unannotated}
         visible = hidden.visible(shapes.values())
         hidden.check(shapes.values())
         changed = {id for id, shape in shapes.items() if visible.get(id) != shape.columns}
@@ -187,7 +187,7 @@ class Corpus(CorpusMethods, Displayable):
         lost = {(id, name) for id, there in visible.items() for name in {*shapes[id].columns}.difference(there)}
         view = View({id: frozenset(columns) for id, columns in visible.items()}, gone, frozenset(lost))
         return self._of(
-            [one if left[one.id] == shapes[one.id] else one.narrowed(left[one.id])
+            [one if left[one.id] == shapes[one.id] else narrowed_to(one, left[one.id])
              for one in self._unannotated if one.id in left],
             self._offering(visible, changed),
             problems=[problem for problem in self._problems if not mentions(str(problem), gone)],
@@ -621,7 +621,7 @@ def private_columns(names: Hiding, profiles: Sequence[TableProfile], hide: Hidin
     """
     if not names.part:
         return frozenset()
-    shapes = [one.as_shape for one in profiles]
+    shapes = [shape_of(one) for one in profiles]
     left = names.visible(shapes)
     names.check(shapes, but=hide)
     return frozenset((one.name, name) for one in shapes for name in {*one.columns}.difference(left.get(one.name, ())))

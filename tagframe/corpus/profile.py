@@ -211,33 +211,6 @@ class TableProfile:
             self.__dict__["_shape"] = known
         return known
 
-    @property
-    def as_shape(self) -> TableShape:
-        """What its source would say about it, by its id; its descriptions are the comments."""
-        types = {one.name: one.declared_type for one in self.columns}
-        texts = tuple(one.description for one in self.columns)
-        keys = self.primary_key, self.foreign_keys
-        return TableShape(
-            self.id, (*types,), (*types.values(),), *keys, self.name, self.database, (), self.description, texts
-        )
-
-    def narrowed(self, shape: TableShape) -> TableProfile:
-        """The table with the columns, keys and comments of such a shape, which has no others."""
-        known = {one.name: one for one in self.columns}
-        columns = (known[name] for name in shape.columns)
-        return replace(
-            self,
-            # A stored sketch would bring the stored text of all columns along.
-            columns=tuple(
-                replace(one, position=at, description=text, sketch=one.sketch and one.sketch.in_memory())
-                for at, (one, text) in enumerate(zip(columns, shape.column_comments, strict=True))
-            ),
-            primary_key=shape.primary_key,
-            foreign_keys=shape.foreign_keys,
-            description=shape.comment,
-            totals=tuple(one for one in self.totals if {*shape.columns, ""} >= {one.column, one.within, *one.checked}),
-        )
-
     def of_database(self, database: str) -> TableProfile:
         """The table, in a database of another name."""
         return self if database == self.database else self._with(database=database, id=f"{database}.{self.name}")
@@ -268,3 +241,31 @@ class TableProfile:
                 return column
         names = [column.name for column in self.columns]
         raise ColumnNotFound(f"no column {name!r} in {self.id}: {did_you_mean(name, names)}")
+
+
+def shape_of(profile: TableProfile) -> TableShape:
+    """What its source would say about a table, by its id; its descriptions are the comments."""
+    types = {one.name: one.declared_type for one in profile.columns}
+    texts = tuple(one.description for one in profile.columns)
+    keys = profile.primary_key, profile.foreign_keys
+    return TableShape(
+        profile.id, (*types,), (*types.values(),), *keys, profile.name, profile.database, (), profile.description, texts
+    )
+
+
+def narrowed_to(profile: TableProfile, shape: TableShape) -> TableProfile:
+    """The table with the columns, keys and comments of such a shape, which has no others."""
+    known = {one.name: one for one in profile.columns}
+    columns = (known[name] for name in shape.columns)
+    return replace(
+        profile,
+        # A stored sketch would bring the stored text of all columns along.
+        columns=tuple(
+            replace(one, position=at, description=text, sketch=one.sketch and one.sketch.in_memory())
+            for at, (one, text) in enumerate(zip(columns, shape.column_comments, strict=True))
+        ),
+        primary_key=shape.primary_key,
+        foreign_keys=shape.foreign_keys,
+        description=shape.comment,
+        totals=tuple(one for one in profile.totals if {*shape.columns, ""} >= {one.column, one.within, *one.checked}),
+    )
