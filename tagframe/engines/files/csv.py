@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,8 @@ class CSVEngine(FileEngine):
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         for frame in self.frames(CHUNK_ROWS):
             yield frame_chunk(frame[list(shape.columns)])
-        self._say(shape.columns)
+        for what, category in self.notes(shape.columns):
+            warn(f"{self.path}: {what}", category)
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
@@ -101,6 +102,11 @@ class CSVEngine(FileEngine):
             return plain_dtypes(self.formats.typed(frame if columns is None else frame[list(columns)]))
 
     @property
+    def csv_files(self) -> tuple[Path, ...]:
+        """The file."""
+        return (self.path,)
+
+    @property
     def layout(self) -> Layout:
         """How the text of the file is a table: found once for each state of the file."""
         stat = self.path.stat()
@@ -119,13 +125,13 @@ class CSVEngine(FileEngine):
 
     def find_layout(self) -> Layout:
         """:attr:`layout`, from the file."""
-        given = {name: value for name, value in self._given.items() if name not in _DATES}
+        given = {name: value for name, value in self.given_options.items() if name not in _DATES}
         with csv_errors(self.path):
             return layout_of(self.path, given)
 
     def find_formats(self) -> Formats:
         """:attr:`formats`, from the file."""
-        given = {name: value for name, value in self._given.items() if name in (*_SEPARATORS, *_DATES)}
+        given = {name: value for name, value in self.given_options.items() if name in (*_SEPARATORS, *_DATES)}
         if not is_known(given):
             given = {name: value for name, value in given.items() if name not in _SEPARATORS}
         if "date_format" in given:
@@ -154,7 +160,7 @@ class CSVEngine(FileEngine):
         return formats_of(columns, given)
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def given_options(self) -> dict[str, Any]:
         """The options for this file."""
         given: dict[str, Any] = ast.literal_eval(self.given or "{}")
         if not _is_by_pattern(given):
@@ -164,7 +170,7 @@ class CSVEngine(FileEngine):
 
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
         """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
-        given, options = self._given, dict(self.layout.options)
+        given, options = self.given_options, dict(self.layout.options)
         if is_known(given):
             options = {name: value for name, value in options.items() if name not in _SEPARATORS}
         if not dates or "date_format" not in given:
@@ -183,13 +189,14 @@ class CSVEngine(FileEngine):
         missing = formats.missing_options(self.layout.columns)
         return {"dtype": text, "dtype_backend": "numpy_nullable", **self._options(), **missing}
 
-    def _say(self, names: Sequence[str]) -> None:
-        """Say what is not read as it looks: rows of names, words for missing values, and formats of these columns."""
+    def notes(self, names: Sequence[str]) -> list[tuple[str, type[UserWarning]]]:
+        """What is not read as it looks: rows of names, words for missing values, and formats of these columns."""
+        notes: list[tuple[str, type[UserWarning]]] = []
 
         def say(what: str, category: type[UserWarning] = ColumnFormatWarning) -> None:
-            warn(f"{self.path}: {what}", category)
+            notes.append((what, category))
 
-        layout, formats, given = self.layout, self.formats.of(names), self._given
+        layout, formats, given = self.layout, self.formats.of(names), self.given_options
         for note in layout.notes:
             say(note)
         for name, words in formats.codes.items():
@@ -239,6 +246,7 @@ class CSVEngine(FileEngine):
         if formats.not_dates:
             stay = "stays" if len(formats.not_dates) == 1 else "stay"
             say(f"{_listed(formats.not_dates)} {stay} text, because not all cells are dates")
+        return notes
 
 
 @lru_cache(maxsize=4096)
@@ -333,3 +341,54 @@ def csv_batches(path: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]
     """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
     with pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
         yield from reader
+
+
+class CSVRows:
+    """CSV files as one table, in types that hold all its rows.
+
+    Attributes:
+        engines: read the files.
+        columns: of all files; a file may lack some.
+    """
+
+    def __init__(self, engines: Sequence[CSVEngine]) -> None:
+        codes = {name: words for engine in engines for name, words in engine.formats.codes.items()}
+        self.engines = [_with_codes(engine, codes) for engine in engines]
+        self.columns = list(dict.fromkeys(name for engine in engines for name in engine.layout.columns))
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """The dtype of each column, found in a pass over all files."""
+        dtypes: dict[str, set[str]] = {name: set() for name in self.columns}
+        for engine in self.engines:
+            for frame in engine.frames(CHUNK_ROWS):
+                for name in frame.columns:
+                    if not frame[name].isna().all():
+                        dtypes[name].add(str(frame[name].dtype))
+        return {name: _dtype_of(seen) for name, seen in dtypes.items()}
+
+    def typed(self, engine: CSVEngine, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """The rows of a file, in frames of so many."""
+        texts = [name for name in columns if self.types[name] == "string"]
+        there = [name for name in engine.layout.columns if name in columns]
+        some = {} if len(there) == len(engine.layout.columns) else {"usecols": there}
+        for frame in engine.frames(rows, texts, **some):
+            yield frame.reindex(columns=[*columns]).astype({name: self.types[name] for name in columns})
+
+    def empty(self, columns: Sequence[str]) -> pd.DataFrame:
+        """No rows, in these types."""
+        return pd.DataFrame({name: pd.Series([], dtype=self.types[name]) for name in columns})
+
+
+def _with_codes(engine: CSVEngine, codes: Mapping[str, tuple[str, ...]]) -> CSVEngine:
+    """The reader of a file in which words are no codes, that reads them as the codes that they are in another file."""
+    if not any({*words} & {*codes.get(name, ())} for name, words in engine.formats.missing.items()):
+        return engine
+    words = Formats(codes=codes).missing_options(engine.layout.columns)
+    return replace(engine, given=repr({**engine.given_options, **words}))
+
+
+def _dtype_of(seen: set[str]) -> Any:
+    if seen <= {"Int64", "Float64"}:
+        return "Float64" if "Float64" in seen else "Int64"
+    return seen.pop() if len(seen) == 1 else "string"
