@@ -107,8 +107,8 @@ def open_corpus(
         engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
             numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
             ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned
-            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table. For frames, "duckdb" runs statements
-            in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
+            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table. For frames,
+            "duckdb" runs statements in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
             :class:`tagframe.engines.duckdb.engine.DuckDBFrames` lists the differences.
         csv: options of :func:`pandas.read_csv` for CSV files, whoever reads them, if their format cannot be detected,
             such as ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal":

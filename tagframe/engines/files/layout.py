@@ -116,10 +116,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         columns = numbered_names(head.names, max(map(len, rows), default=0) if not head.depth else len(head.names))
         options = {**options, "header": None, "skiprows": above - head.above + head.rows, "names": columns}
     if is_free and given.get("on_bad_lines") == "skip":  # pandas would take the first row for as long as all may be
-        first, width = head.rows, len(columns)
-        last = next((at for at in range(first, len(rows)) if len(rows[at]) <= width), first)
-        skip, start = options.get("skiprows", 0), above - head.above
-        options = {**options, "skiprows": [*range(skip), *range(start + first, start + last)]}
+        at, before = head.rows, above - head.above
+        good = next((one for one in range(at, len(rows)) if len(rows[one]) <= len(columns)), at)
+        options = {**options, "skiprows": [*range(options.get("skiprows", 0)), *range(before + at, before + good)]}
     notes: list[str] = []
     left_out: set[int] = set()
     unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]

@@ -29,8 +29,6 @@ _KINDS: dict[str, Kind] = {
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 _MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
 _MAX_FEW_ROWS = 1_000
-_MIN_SHARED_COST = 10_000
-"""A query that costs more, in pages read, is shared by workers if that gives the same rows."""
 _PADDED = ("bpchar", "name")
 """Texts of types that compare differently from text."""
 
@@ -100,20 +98,11 @@ class PostgresPushdown(SampledValues):
     def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside a query that gives its columns the types that are sent."""
         columns = self._selected(statement)
-        start, limit = f"FROM ({statement.query}) AS t", statement.limit
+        start = f"FROM ({statement.query}) AS t"
         if statement.counts:  # in whatever order
             with self._workers():
                 return self._engine.fetched(self._reads, columns, start, statement.what, few=True)
-        few = limit is not None and limit <= _MAX_FEW_ROWS
-        if limit and few and columns and statement.is_sought and self._cost(statement.query) > _MIN_SHARED_COST:
-            # Workers give their rows in any order. Fewer than the limit are all that there are, whichever came first.
-            places = ", ".join(map(str, range(1, len(columns) + 1)))
-            with self._workers():
-                found = self._engine.fetched(
-                    self._reads, columns, f"{start} ORDER BY {places}, t::text", statement.what, few=True
-                )
-            if len(found) < limit:
-                return found
+        few = statement.limit is not None and statement.limit <= _MAX_FEW_ROWS
         return self._engine.fetched(self._reads, columns, start, statement.what, few=few)
 
     def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
@@ -130,11 +119,6 @@ class PostgresPushdown(SampledValues):
             else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
             for table, column, name in statement.columns
         ]
-
-    def _cost(self, query: str) -> float:
-        """What the server takes a query to cost, in pages that are read."""
-        first = self._reads.rows(f"EXPLAIN {query}", "the counts")[0]["QUERY PLAN"]
-        return float(first.partition("..")[2].partition(" ")[0])  # … (cost=0.00..35.50 rows=…
 
     @contextmanager
     def _workers(self) -> Iterator[None]:
