@@ -122,15 +122,8 @@ class LakePushdown(SampledValues):
         import pyarrow as pa
 
         with named_errors(*(one.table for one in self._opened.values())):
-            waiting: list[pa.RecordBatch] = []  # DuckDB's own batches are of multiples of 2,048 rows
             for batch in self._lake.reading(statement.query, rows, statement.values):
-                waiting.append(batch)
-                while sum(map(len, waiting)) >= rows:
-                    table = pa.Table.from_batches(waiting)
-                    waiting = table.slice(rows).to_batches()
-                    yield _frame(statement, table.slice(0, rows))
-            if waiting:
-                yield _frame(statement, pa.Table.from_batches(waiting))
+                yield _frame(statement, pa.Table.from_batches([batch]))
 
     def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
         import pyarrow as pa
