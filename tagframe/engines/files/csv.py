@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import io
 import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.cells import plain_dtypes
-from tagframe.engines.files.column_formats import AMBIGUOUS, OTHER_CELLS, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
@@ -30,8 +31,8 @@ from tagframe.errors import (
 
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
-    "header names skiprows skipinitialspace na_values keep_default_na true_values false_values parse_dates dayfirst "
-    "date_format on_bad_lines".split()
+    "header names skiprows skipfooter skipinitialspace na_values keep_default_na true_values false_values parse_dates "
+    "dayfirst date_format on_bad_lines".split()
 )
 """Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
 _DATES = ("parse_dates", "dayfirst", "date_format")
@@ -92,13 +93,13 @@ class CSVEngine(FileEngine):
             options: more of those of :func:`pandas.read_csv`.
         """
         with csv_errors(self.path):
-            for frame in csv_batches(self.path, rows, **{**self._typed_options(as_text), **options}):
+            for frame in self.batches(rows, **{**self._typed_options(as_text), **options}):
                 yield self.formats.typed(frame, as_text)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
-        with csv_errors(self.path):
-            frame = pd.read_csv(self.path, nrows=limit, low_memory=False, **self._typed_options())
+        with csv_errors(self.path), self._opened() as file:
+            frame = pd.read_csv(file, nrows=limit, low_memory=False, **self._typed_options())
             return plain_dtypes(self.formats.typed(frame if columns is None else frame[list(columns)]))
 
     @property
@@ -137,8 +138,7 @@ class CSVEngine(FileEngine):
         if "date_format" in given:
             given = {name: value for name, value in given.items() if name not in _DATES}
         layout = self.layout
-        if not (given or layout.is_written or layout.has_words):
-            return Formats()
+        is_plain = not (given or layout.is_written or layout.has_words)
         names = layout.columns
         columns = {name: Column(has_words=layout.has_words) for name in names}
         options = self._options(dates=False)
@@ -146,18 +146,34 @@ class CSVEngine(FileEngine):
             options |= {"keep_default_na": False, "na_values": [""]}
         with csv_errors(self.path):
             rows = 0
-            for frame in csv_batches(self.path, _HEAD_ROWS, dtype=str, nrows=_HEAD_ROWS, **options):
+            for frame in self.batches(_HEAD_ROWS, dtype=str, nrows=_HEAD_ROWS, **options):
                 rows += len(frame)
                 _see(columns, frame)
-            still = [name for name in names if columns[name].is_open]
+            if is_plain:
+                columns = {name: column for name, column in columns.items() if column.is_mixed}
+            still = [name for name, column in columns.items() if column.is_open]
             if rows == _HEAD_ROWS and still:
-                for frame in csv_batches(self.path, CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
+                for frame in self.batches(CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
                     _see(columns, frame)
                     if not any(columns[name].is_open for name in still):
                         break
         if isinstance(dates := given.get("parse_dates"), list | tuple):
             given["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
         return formats_of(columns, given)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Path | IO[bytes]]:
+        """What pandas reads: the file, or its bytes before the notes at its end."""
+        if self.layout.end is None:
+            yield self.path
+        else:
+            with _Part(self.path, self.layout.end) as part:
+                yield io.BufferedReader(part)
+
+    def batches(self, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
+        """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
+        with self._opened() as file, pd.read_csv(file, chunksize=rows, low_memory=False, **options) as reader:
+            yield from reader
 
     @property
     def given_options(self) -> dict[str, Any]:
@@ -177,7 +193,7 @@ class CSVEngine(FileEngine):
             return options
         options.update({name: given[name] for name in _DATES if name in given})
         if "parse_dates" not in given:
-            head = pd.read_csv(self.path, dtype=str, nrows=SNIFFED_ROWS, **self._options(dates=False))
+            head = next(self.batches(SNIFFED_ROWS, dtype=str, **self._options(dates=False)))
             cells = {name: head[name].dropna() for name in head.columns}
             options["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
         return options
@@ -220,11 +236,12 @@ class CSVEngine(FileEngine):
             percent = "; 12 % is 12" * any(one.unit == "%" for one in formats.numbers.values())
             say(f"these columns of text are read as numbers: {', '.join(read)}{percent}")
         for name, why in formats.mixed.items():
-            ways = {
-                AMBIGUOUS: f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)",
-                OTHER_CELLS: f". {option(self.path, na_values={name: ['-']})}, for example, reads '-' as missing",
-            }
-            say(f"the numbers of column {name!r} stay text, because {why}{ways.get(why, '')}", NumbersAsTextWarning)
+            way = ""
+            if why == AMBIGUOUS:
+                way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
+            if words := formats.words.get(name, ()):
+                way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
+            say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)
         if formats.unfit:
             are = "is" if len(formats.unfit) == 1 else "are"
             fit = f"not all cells have the format of csv= ({', '.join(separators)})"
@@ -266,7 +283,7 @@ def either(words: Sequence[str]) -> str:
 
 def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
     for position, name in enumerate(map(str, frame.columns)):
-        if columns[name].is_open:
+        if name in columns and columns[name].is_open:
             columns[name].see(frame.iloc[:, position].dropna().unique())
 
 
@@ -337,10 +354,16 @@ def csv_errors(path: Path) -> Iterator[None]:
         yield
 
 
-def csv_batches(path: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
-    """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
-    with pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
-        yield from reader
+class _Part(io.FileIO):
+    """The first bytes of a file."""
+
+    def __init__(self, path: Path, end: int) -> None:
+        super().__init__(path)
+        self._end = end
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = max(self._end - self.tell(), 0)
+        return super().readinto(memoryview(buffer)[:left])
 
 
 class CSVRows:

@@ -131,7 +131,7 @@ def _titles(rows: Sequence[Row]) -> int:
     above = 0
     for row in rows[:LOOKED_AT]:
         # A row that is one shorter than those below may be names without that of an index.
-        is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1
+        is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1 or _text(row[0]).startswith("# ")
         if not is_title and not (
             is_numbering(row) and are_names(_filled(rows[above + 1]) if rows[above + 1 :] else [])
         ):
@@ -257,15 +257,17 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
 
 
 _SAMPLE, _FEW, _LONGEST_CODE = 50, 2, 40
-_VALUES = {"number", "date"}
+_VALUES = {"number", "date", "amount"}
 
 
 def _form(cell: str) -> str:
-    """What a cell looks like: "number", "date", or its letters and digits by kind."""
+    """What a cell looks like: "number", "date", "amount", or its letters and digits by kind."""
     if _NUMBER.fullmatch(cell):
         return "number"
     if _DATE.fullmatch(cell):
         return "date"
+    if _VALUE.fullmatch(cell):
+        return "amount"
     return re.sub(r"a+", "a", re.sub(r"[0-9]+", "9", re.sub(r"[^\W\d_]", "a", cell)))
 
 
