@@ -297,3 +297,37 @@ def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding
     assert (corpus["t"]["b"][0] == text) != is_foreign
     known, said = opened(tmp_path, csv={"t.csv": {"encoding": encoding}})
     assert (known["t"]["b"][0], said) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("sheet", "names", "rows", "word"),
+    [
+        ([["", "2023", "", "", "2024"], ["", "Q1", "", "Q2", "Q1"], ["City", "a", "b", "a", "a"], ["Rom", 1, 2, 3, 4],
+          ["Ulm", 5, 6, 7, 8]],
+         ["City", "2023 / Q1 / a", "2023 / Q1 / b", "2023 / Q2 / a", "2024 / Q1 / a"], 2, "rows 1 to 3"),
+        ([["Person", None, "Contact", None], ["First", "Last", "Mail", "Phone"], ["Ann", "Lee", "a@x", "1-2"],
+          ["Bo", "Ray", "b@x", "3-4"]],
+         ["Person / First", "Person / Last", "Contact / Mail", "Contact / Phone"], 2, "rows 1 to 2"),
+        ([["", "Score"], ["Name", "Math"], ["Ann", 5], ["Bob", 6]], ["Name", "Score / Math"], 2, "rows 1 to 2"),
+        ([["code", "v"], ["NA", 1], ["EU", 2], ["AS", 3]], ["code", "v"], 3, "'NA' in column 'code' is read as a code"),
+        ([["id", "v"], ["A1", "NA"], ["B2", 2]], ["id", "v"], 2, "'NA' in column 'v' is read as missing"),
+        ([["n", "v"], ["a", "1,234.50"], ["b", "2,000.00"]], ["n", "v"], 2, "column 'v' is read as numbers"),
+        ([["a", "b"], [1, 2], [3, 4], [], ["Source: office"]], ["a", "b"], 2, "the notes below the rows are left out"),
+        ([["a", "b"], [1, 2], [], [3, 4]], ["a", "b"], 2, ""),
+        ([[], [], [None, "a", "b"], [None, 1, 2], [None, 3, 4]], ["a", "b"], 2, ""),
+        ([["a", "", "", "d"], ["p", "x", "y", "q"], ["p", "x", "z", "q"]],
+         ["a", "Unnamed: 1", "Unnamed: 2", "d"], 2, ""),
+        ([["name", "city"], ["Ann", "Rom"], ["Bo", "Ulm"]], ["name", "city"], 2, ""),
+    ],
+)  # fmt: skip
+def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, word):
+    pytest.importorskip("python_calamine")
+    book = pytest.importorskip("xlsxwriter").Workbook(tmp_path / "b.xlsx")
+    written = book.add_worksheet("s")
+    for at, row in enumerate(sheet):
+        written.write_row(at, 0, row)
+    book.close()
+    corpus, said = opened(tmp_path)
+    assert ([*corpus["s"].columns], len(corpus["s"])) == (names, rows)
+    assert word in said
+    assert bool(word) == bool(said), said

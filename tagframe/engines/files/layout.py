@@ -31,6 +31,7 @@ from tagframe.engines.files.header import (
     head_of,
     is_value,
     names_in,
+    notes_below,
     numbered_names,
     sentences,
     title_text,
@@ -195,7 +196,9 @@ def _end(
         lines = file.read().splitlines(keepends=True)[1 if start else 0 :]
     texts = [line.decode(encoding, "replace").strip() for line in lines]
     if skipped is None:
-        skipped = _notes_below(texts, delimiter, written, rows, width)
+        # A line with one quote is a part of a cell of several lines.
+        tail = ["12" if text.count('"') % 2 else next(iter(first_rows(text, delimiter, written)), []) for text in texts]
+        skipped = notes_below(tail, rows, width)
         if not skipped:
             return None
         said = title_text([text] for text in texts[-skipped:])
@@ -205,31 +208,7 @@ def _end(
     return size - sum(map(len, lines[len(lines) - skipped :])) if skipped else None
 
 
-def _notes_below(
-    texts: Sequence[str], delimiter: str, written: Mapping[str, Any], rows: Sequence[Sequence[str]], width: int
-) -> int:
-    """How many of the last lines are notes, or blank beside them."""
-    count = 0
-    found: list[str] = []
-    for text in reversed(texts[-_MOST_NOTES:]):
-        cells = next(iter(first_rows(text, delimiter, written)), [])
-        filled = [*filter(str.strip, cells)]
-        if filled and (len(filled) > 1 or not cells[0].strip() or text.count('"') % 2):
-            break
-        found += [cell.strip() for cell in filled]
-        count += 1
-    others = [row for row in rows if any(map(str.strip, row)) and row[0].strip() not in found]
-    if not found or width < 2 or len(others) < 2 or any(is_value(cell) for cell in found):
-        return 0
-    if any(sum(map(bool, map(str.strip, row))) < 2 for row in others):
-        return 0
-    is_apart = not texts[-count].strip(f"{delimiter} ")
-    is_unlike = all(is_value(row[0].strip()) for row in others)
-    is_sentence = all(cell[0] in "*(\u00a9" or ": " in cell or len(cell.split()) > _FEW for cell in found)
-    return count if is_apart or is_sentence or (is_unlike and all(" " in cell for cell in found)) else 0
-
-
-_TAIL_BYTES, _MOST_NOTES = 2**14, 20
+_TAIL_BYTES = 2**14
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
