@@ -233,7 +233,7 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
         "explain": statement.explain,
         "rows": statement.limits.rows,
         "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in files.items()},
-        "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
+        "paths": sorted({path for one, _ in files.values() for path in one.paths}),
         "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
         "calls": _FUNCTIONS | _OPERATORS,

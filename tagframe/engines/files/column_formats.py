@@ -118,6 +118,7 @@ class Formats:
         dates: of columns that are read as dates: what comes first where the year is last.
         mixed: columns whose cells are all numbers, in several formats or in one with two meanings; they stay text. With
             the reason.
+        words: the words beside the numbers of such columns, if these are the reason.
         unfit: columns of numbers that do not have the format that the user gave; they are read as they are.
         thousands: columns of numbers whose points may be between thousands, as the file has decimal commas elsewhere.
         orders: what comes first in columns of dates with the year last that stay text; None if cells disagree.
@@ -130,6 +131,7 @@ class Formats:
     numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
     dates: Mapping[str, Order] = field(default_factory=dict)
     mixed: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unfit: tuple[str, ...] = ()
     thousands: tuple[str, ...] = ()
     orders: Mapping[str, Order | None] = field(default_factory=dict)
@@ -191,6 +193,7 @@ class Column:
         self.formats = list(_FORMATS)
         self.is_number = True
         self.plain = True
+        self.blank = False
         self.padded = False
         self.numbers = 0
         self.words_beside: set[str] = set()
@@ -217,6 +220,7 @@ class Column:
         for text in cells:
             text = text.strip()
             if not text:
+                self.blank = True
                 continue
             self.seen = True
             if self.is_date:
@@ -300,6 +304,11 @@ class Column:
         self.is_number = max(len(self.words_beside), len(self.other_units)) <= _MOST_WORDS
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether some cells are numbers, and others are not."""
+        return self.is_number and self.numbers > 0 and not self.is_all_numbers
+
+    @property
     def is_all_numbers(self) -> bool:
         """Whether all cells are numbers that may be read."""
         return self.is_number and not (self.words_beside or self.other_units)
@@ -334,8 +343,9 @@ class Column:
             if self.plain and (given[1] != "." or "." not in self.marked):
                 return None
             return self._exact(NumberFormat(given[0], given[1], unit, whole=not fits))
-        if self.plain:
-            return None
+        if self.plain:  # pandas reads a blank as a text
+            whole = (".", "") not in self.fractions
+            return self._exact(NumberFormat(whole=whole)) if self.blank and not self.padded else None
         formats = [one for one in self.formats if self._is_clear_by_groups(one)]
         if not formats:
             return None if self.formats else "they are written in several ways"
@@ -478,7 +488,8 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         for name, column in columns.items()
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
-    return Formats(numbers, dates, mixed, unfit, between, orders, wrong, padded, missing, codes)
+    beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
+    return Formats(numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, missing, codes)
 
 
 def _dates(
