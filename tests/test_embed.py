@@ -464,7 +464,7 @@ class TestKinds:
     def test_rows_are_passages_for_rag_and_for_search(self):
         kinds = Kinds()
         with tf.context(embedder=kinds):
-            exec = tf.rag(tf.open_corpus(FRAMES), k=1, cache=None).exec
+            exec = tf.rag(tf.open_corpus(FRAMES), k=1).exec
             assert exec("Which singer is Ann?")["table"].tolist() == ["a.singer"]
             tf.sem_search(FRAMES["a.singer"], "singer", "Who is Ann?", K=1)
         assert "query: Which singer is Ann?" in kinds.asked

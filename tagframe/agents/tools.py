@@ -51,7 +51,7 @@ from tagframe.answer.doubts import repeats_of
 from tagframe.answer.execution import Execution
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
-from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
+from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.answer.steps import driver
@@ -211,7 +211,7 @@ class Tools:
         plans = retrieved.plans
         near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
-        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans)]
         likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE] or list(
             retrieved
         )[:1]
@@ -704,7 +704,7 @@ class Tools:
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
-        result = gives.Answered(
+        return gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
@@ -715,7 +715,6 @@ class Tools:
             rows_behind=behind,
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )
-        return {**result, "metrics": [*map(str, answer.metrics)]} if answer.metrics else result
 
     @_of_now
     def learn(self, question: str, sql: str) -> gives.Learned:

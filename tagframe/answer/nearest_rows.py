@@ -7,24 +7,24 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from tagframe.answer.answer import Generated
 from tagframe.answer.generation import one_value, plain_rows, values_of
-from tagframe.answer.row_vectors import CACHE, catalogue_of_rows, vectors_of_rows
 from tagframe.answer.steps import driver
 from tagframe.answer.tag import TAG
 from tagframe.corpus import Corpus
-from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, get_embedder
-from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion, InvalidArgument
+from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, expect, get_embedder
+from tagframe.errors import AnswerRejected, EmbedderNotFound, EmptyCorpus, EmptyQuestion
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block, without_reasoning
 from tagframe.operators.cells import fence
+from tagframe.operators.topk import whole_number
 
 DEVIATIONS = {
     "TAG: section 4.2, RAG": "nulls of a row are left out; the prompt that scores rows is ours",
@@ -56,8 +56,6 @@ def rag(
     tables: Sequence[str] | None = None,
     aggregate: bool = False,
     embedder: Embedder | None = None,
-    rows: int | None = None,
-    cache: str | Path | None = CACHE,
 ) -> TAG:
     """Retrieval-augmented generation as a TAG, as in the paper's baseline (TAG, section 4.2).
 
@@ -73,19 +71,14 @@ def rag(
         tables: ids of the tables to search; None for all.
         aggregate: whether the question asks for a text, as a summary.
         embedder: None for the configured one.
-        rows: the most rows to embed of each table, evenly spaced; the others are never found; None for all.
-        cache: the folder with files of row vectors, so that another process need not encode them again; ``"default"``
-            for one in the user's cache folder, None to keep nothing.
 
     Raises:
         TableNotFound: no such table.
-        InvalidArgument: ``k`` or ``rows`` is less than 1.
+        InvalidArgument: ``k`` is less than 1.
     """
-    for name, number in (("k", k), ("rows", rows)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise InvalidArgument(f"rag({name}=…) must be a whole number of rows, at least 1; got {number!r}")
+    whole_number(k, "rag(k=…) must be a number of rows")
     ids = [corpus.profile(id).id for id in (corpus.ids if tables is None else tables)]
-    return TAG(_question, NearestRows(corpus, tuple(ids), k, rerank, embedder, rows, cache), PaperGen(aggregate))
+    return TAG(_question, NearestRows(corpus, tuple(ids), k, rerank, embedder), PaperGen(aggregate))
 
 
 def _question(request: str) -> str:
@@ -108,28 +101,6 @@ def row_texts(rows: pd.DataFrame) -> list[str]:
     return [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in texts]
 
 
-@dataclass(frozen=True)
-class IndexedRows:
-    """The index of a corpus's rows.
-
-    Attributes:
-        index: FAISS, of the vectors of distinct texts, by inner product.
-        texts: the table and the text of each vector.
-        copies: how many rows have that text.
-        left_out: how many rows were left out by the limit ``rows``.
-    """
-
-    index: Any = field(repr=False)
-    texts: Sequence[tuple[str, str]] = field(repr=False)
-    copies: Sequence[int] = field(repr=False)
-    left_out: int = 0
-
-    @property
-    def rows(self) -> int:
-        """The number of rows that can be found."""
-        return sum(self.copies)
-
-
 @dataclass(eq=False)
 class NearestRows:
     """``exec`` of RAG: finds the rows nearest to a question; made by :func:`rag`."""
@@ -139,10 +110,7 @@ class NearestRows:
     k: int = ROWS
     rerank: bool = False
     embedder: Embedder | None = field(default=None, repr=False)
-    rows: int | None = None
-    cache: str | Path | None = CACHE
-    _indexed: IndexedRows | None = field(default=None, repr=False)
-    _excerpt: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _indexed: _Indexed | None = field(default=None, repr=False)
 
     def __call__(self, request: str) -> pd.DataFrame:
         """The rows; the thread waits for them."""
@@ -155,51 +123,31 @@ class NearestRows:
             EmbedderNotFound: there is no embedding model.
         """
         indexed = self.index()
-        vectors = np.ascontiguousarray(encoded(self._embedder(), [request], "query"))
-        scores, positions = indexed.index.search(vectors, min(self.k, len(indexed.texts)))
-        hits = [
-            (*indexed.texts[position], float(score))
-            for score, position in zip(scores[0], positions[0], strict=True)
-            for _ in range(indexed.copies[position])
-        ]
-        found = pd.DataFrame(hits[: self.k], columns=["table", "row", "score"])
+        scores = (indexed.vectors @ encoded(self._embedder(), [request], "query")[0])[indexed.codes]
+        best = np.argsort(-scores, kind="stable")[: self.k]
+        found = indexed.rows.iloc[best].assign(score=scores[best]).reset_index(drop=True)
         if self.rerank and len(found):
             found["score"] = yield from _scored(request, found["row"].tolist())
             found = found.sort_values("score", ascending=False, kind="stable", ignore_index=True)
         return found
 
-    def index(self) -> IndexedRows:
-        """The index of all rows; made once, with a progress bar if it takes long.
+    def index(self) -> _Indexed:
+        """The texts and vectors of all rows; made once, with a progress bar if it takes long.
 
         Raises:
             EmbedderNotFound: there is no embedding model.
             EmptyCorpus: no table has a row with a value.
         """
         # Columns that were hidden since must not be in texts for a model.
-        profiles = map(self.corpus.profile, self.tables)
-        visible = {one.id: [column.name for column in one.for_prompts] for one in profiles}
-        if self._indexed is None or self._excerpt != visible:
-            import faiss
-
-            embedder = self._embedder()
-            index, texts, copies, left_out = faiss.IndexFlatIP(embedder.dimension), [], [], 0
-            for table in self.tables:
-                # None of nothing but nulls.
-                listed = list(filter(None, row_texts(self.corpus.read(table, visible[table]))))
-                rest = _spaced(listed, self.rows)
-                left_out += len(listed) - len(rest)
-                if rest:
-                    engine = self.corpus.engine(table)
-                    source = None if engine is None else engine.path
-                    catalogue = catalogue_of_rows(source, self.corpus.source_table(table), self.cache)
-                    whole = len(rest) == len(listed)
-                    vectors, position = vectors_of_rows(rest, embedder, catalogue, table, whole=whole)
-                    index.add(vectors)
-                    texts += [(table, text) for text in dict.fromkeys(rest)]
-                    copies += np.bincount(position, minlength=len(vectors)).tolist()
-            if not texts:
+        visible = {id: [column.name for column in self.corpus.profile(id).for_prompts] for id in self.tables}
+        if self._indexed is None or self._indexed.columns != visible:
+            listed = [(id, text) for id in visible for text in row_texts(self.corpus.read(id, visible[id])) if text]
+            if not listed:
                 raise EmptyCorpus(f"there are no rows to search in {', '.join(self.tables) or 'no tables'}")
-            self._indexed, self._excerpt = IndexedRows(index, texts, copies, left_out), visible
+            rows = pd.DataFrame(listed, columns=["table", "row"], dtype=object)
+            codes, distinct = pd.factorize(rows["row"])
+            expect(self._embedder(), texts := list(distinct))
+            self._indexed = _Indexed(visible, rows, codes, encoded(self._embedder(), texts, "passage"))
         return self._indexed
 
     def __getstate__(self) -> dict[str, Any]:
@@ -213,11 +161,13 @@ class NearestRows:
         return embedder
 
 
-def _spaced(texts: Sequence[str], most: int | None) -> Sequence[str]:
-    """At most this many of them, evenly spaced."""
-    if most is None or len(texts) <= most:
-        return texts
-    return [texts[position * len(texts) // most] for position in range(most)]
+class _Indexed(NamedTuple):
+    """Rows to search: the columns that their texts have, the rows, and the vectors of distinct texts by their codes."""
+
+    columns: dict[str, list[str]]
+    rows: pd.DataFrame
+    codes: npt.NDArray[np.intp]
+    vectors: npt.NDArray[np.float32]
 
 
 def _scored(request: str, rows: Sequence[str]) -> Step[list[float]]:

@@ -276,7 +276,7 @@ def test_no_private_cell_is_sent_to_these(shop, server):
     server.answers = '["Porto"]'
     with tf.context(**settings, lm="openai/test"):
         retrieve_tables("phone zqs of customers", corpus, k=2)
-        tf.rag(corpus, k=1, cache=None)("Who lives in Porto?")
+        tf.rag(corpus, k=1)("Who lives in Porto?")
     sent = [text for request in server.requests if "input" in request.body for text in request.texts]
     assert any("Porto" in text for text in sent)
     assert not any("zqs-0" in text for text in sent)
