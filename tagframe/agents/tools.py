@@ -251,7 +251,7 @@ class Tools:
 
     def _listed(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
         hit, profile = retrieved[id], self.corpus.profile(id)
-        texts = column_texts(self.corpus, profile, brief=True)
+        texts = column_texts(self.corpus, profile)
         described: gives.FoundTable = {
             "id": id,
             "name": self._name(id),
@@ -338,12 +338,11 @@ class Tools:
     def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])
         names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
-        chances = {id: float(id == profile.id) for id in names.values()}
         described: gives.DescribedTable = {
             "id": profile.id,
             "name": self._name(profile.id),
             "rows": profile.rows,
-            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_MAX_KEYS],
+            "keys": describe_keys(self.corpus, names, self._dialect, of=profile.id)[:_MAX_KEYS],
             "columns": [],
         }
         if profile.estimated:

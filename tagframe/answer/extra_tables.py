@@ -32,7 +32,7 @@ def compiled(sql: str, reader: Reader, *, may_add_tables: bool = True) -> str:
         new = {name: id for name, id in wider.tables.items() if name not in reader.tables}
         if not new:
             raise
-        schema = fence(describe_tables(wider.corpus, new, dialect=wider.engine.dialect.name), "tables")
+        schema = fence(describe_tables(wider.corpus, new, wider.engine.dialect.name), "tables")
         raise SQLFailed(f"{error}. The statement names tables that were not shown:\n{schema}") from error
 
 

@@ -51,8 +51,7 @@ def test_its_schema_is_shown_on_repair(live, corpus):
     answer = tf.ask("What does bread cost?", corpus, k=1, method="lexical")
     again = live.requests[1].prompt
     assert "no such column: why" in again
-    assert "\nTABLE refund  -- 2 rows\n" in again
-    assert "  reason TEXT 'late', 'burnt'" in again
+    assert "\nTABLE refund (2 rows): refund_id, reason ('late', 'burnt')" in again
     assert answer.values == ["late", "burnt"]
 
 
