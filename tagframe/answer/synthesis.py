@@ -8,10 +8,10 @@ from datetime import date
 from functools import partial
 from typing import Literal, TypeVar
 
-from tagframe.answer.extra_tables import compiled, with_extra_tables
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
+from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
@@ -43,8 +43,7 @@ class Synthesizer:
 
     The prompt shows all tables if their names and those of their columns have 12,000 characters at most; else those of
     the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
-    retrieved with these arguments. Tables without rows are left out. A statement may read a table that was not shown,
-    unless ``found`` says which there are.
+    retrieved with these arguments. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
@@ -97,7 +96,7 @@ class Synthesizer:
     def _runs(self, known: Query) -> bool:
         """Whether a person's statement can still run: columns may have been removed or hidden since."""
         try:
-            compiled(known.sql, Reader(self.corpus, known.tables), may_add_tables=False)
+            check_staged(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
             return False
         return True
@@ -116,14 +115,13 @@ class Synthesizer:
         return None if other == query else other
 
     def _request(self, prompt: Prompt, visible: Query) -> Step[Written | Missing]:
-        check = partial(compiled, reader=Reader(self.corpus, visible.tables), may_add_tables=self.found is None)
+        check = partial(check_staged, reader=Reader(self.corpus, visible.tables))
         return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
 
     def _query(self, visible: Query, remarks: Written | Missing) -> Query:
         if isinstance(remarks, Missing):
             return replace(visible, sql="", lacking=(remarks.what,))
-        query = replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
-        return query if self.found is not None else with_extra_tables(query, self.corpus)
+        return replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
 
     def prompt(self, request: str, visible: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""

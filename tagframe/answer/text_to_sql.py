@@ -13,9 +13,9 @@ from typing import Literal
 
 from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.execution import exec_sql
-from tagframe.answer.extra_tables import compiled, with_extra_tables
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.query import Query, names_in_sql
 from tagframe.answer.steps import driver
 from tagframe.answer.tag import TAG, Gen
@@ -84,8 +84,7 @@ def text2sql(
 
     Args:
         corpus: whose tables are asked.
-        tables: the tables to show to the model, by id, or the result of ``retrieve_tables``; None for all. A statement
-            may read others of the corpus; :attr:`Query.assumptions` then names them.
+        tables: the tables to show to the model, by id, or the result of ``retrieve_tables``; None for all.
         prompt: ``"bird"`` (TAG, appendix B.1, as in the BIRD benchmark) or ``"jar"`` (JAR, appendix A.2, with sample
             values, foreign keys and an example).
         knowledge: the "external knowledge" of the prompts: a text, or a function of the question.
@@ -139,12 +138,12 @@ class Text2SQLSyn:
 
         def accept(text: str) -> str:
             try:
-                return compiled(statement_in(text), reader)
+                return check_staged(statement_in(text), reader)
             except (UnsafeSQL, SQLFailed) as error:
                 raise AnswerRejected(str(error)) from error
 
         sql = yield from one_value(self.prompt_for(request), accept if self.repair else statement_in)
-        return with_extra_tables(Query(sql if self.repair else compiled(sql, reader), self.tables), self.corpus)
+        return Query(sql if self.repair else check_staged(sql, reader), self.tables)
 
     def prompt_for(self, request: str) -> Prompt:
         """The prompt for a question."""
