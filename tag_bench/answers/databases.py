@@ -14,7 +14,7 @@ import click
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tagframe.answer import NearestRows
+from tag_bench.baselines import NearestRows, rag
 
 Values: TypeAlias = tuple[Any, ...]
 """An answer as plain Python values, in order."""
@@ -119,7 +119,7 @@ class Databases:
     def nearest_rows(self, name: str) -> NearestRows:
         """The search for the nearest rows of a database, kept because of its vectors."""
         if name not in self._searched:
-            searched = tf.rag(self.corpus(name)).exec
+            searched = rag(self.corpus(name)).exec
             assert isinstance(searched, NearestRows)
             self._searched[name] = searched
         return self._searched[name]

@@ -61,7 +61,7 @@ class TAG:
 
     Each of the three may be a plain function, a function that gives a step (its prompts are then sent together with
     those of other questions), or one from this library: :func:`tagframe.exec_sql`, and the parts of
-    :func:`tagframe.text2sql` and :func:`tagframe.rag`.
+    :func:`tagframe.answer.automatic`.
 
     Attributes:
         syn: ``syn(R) -> Q``.

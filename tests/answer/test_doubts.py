@@ -47,7 +47,13 @@ def kinds(corpus, sql, found=None, question=""):
         ),
         (
             "SELECT count(*) FROM club WHERE name <> 'Pollo'",
-            [("value", "no cell of club.name has the value 'Pollo'; the nearest is 'Polo': with it, it would be 2 instead of 3")],
+            [
+                (
+                    "value",
+                    "no cell of club.name has the value 'Pollo'; the nearest is 'Polo': with it, it would be 2 "
+                    "instead of 3",
+                )
+            ],
         ),
         (
             "SELECT count(*) FROM club WHERE name = 'Chess'",
