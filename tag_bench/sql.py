@@ -20,6 +20,7 @@ import numpy as np
 
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
+from tag_bench.baselines import text2sql
 from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
 from tag_bench.published import PUBLISHED
@@ -192,7 +193,7 @@ def command(
             table_ids = [hit.id for hit in tables.tables]
 
         def answered(repair: bool) -> tuple[Record, bool]:
-            tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair)
+            tag = text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair)
             with tf.context(**model):
                 return answer_sql(question, expected[question], tag, rule, table_ids)
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tagframe.answer.alternatives import Doubt
     from tagframe.answer.ask import AskOptions
     from tagframe.answer.execution import Execution
-    from tagframe.corpus.semantic_model import Metric
     from tagframe.joins import JoinPlan
     from tagframe.retrieval import RetrievedTables
 
@@ -74,9 +73,6 @@ class Answer(Public):
         doubts: reasons to doubt the answer: other statements with other results (``doubt.statement``, ``doubt.rows``),
             and facts. They are found by queries, without a model. Empty if the query was not run by
             :func:`tagframe.exec_sql`.
-        tables_confidence: the chance that the query reads every table that the question needs, and no other. It depends
-            only on the tables, not on what the query does with them. None if the query was not run by
-            :func:`tagframe.exec_sql`, or retrieval gives no chances.
     """
 
     question: str
@@ -87,7 +83,6 @@ class Answer(Public):
     steps: tuple[StepUse, ...] = ()
     retrieved: RetrievedTables | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()
-    tables_confidence: float | None = None
 
     @property
     def value(self) -> Any:
@@ -108,16 +103,6 @@ class Answer(Public):
     def assumptions(self) -> tuple[str, ...]:
         """How ``syn`` read an ambiguous question, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of semantic models that the question names and the statement computes."""
-        from tagframe.answer.metrics import uses
-
-        named = getattr(self.query, "metrics", ())
-        reader = None if self.execution is None else self.execution.reader
-        dialect = "" if reader is None else reader.engine.dialect.name
-        return tuple(one for one in named if uses(str(self.query), one, dialect))
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -240,8 +225,7 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        remarks = "".join(f"\nmetric: {one}" for one in self.metrics)
-        remarks += "".join(f"\nassumed: {one}" for one in self.assumptions)
+        remarks = "".join(f"\nassumed: {one}" for one in self.assumptions)
         remarks += "".join(f"\ndoubt: {one}" for one in self.doubts)
         return fitted(f"{self.text}\n{remarks}\nfrom {self.made_of}\nby {self.query}")
 
@@ -259,10 +243,8 @@ class Answer(Public):
             "answer": self.text,
             "values": self.values,
             "assumptions": list(self.assumptions),
-            **({"metrics": [str(one) for one in self.metrics]} if self.metrics else {}),
             "doubts": [doubt.to_dict(rows) for doubt in self.doubts],
             "lacking": list(self.lacking),
-            "tables_confidence": None if self.tables_confidence is None else round(self.tables_confidence, 4),
             "query": query,
             "tables": self.tables,
             "retrieved": found,

@@ -12,7 +12,7 @@ import pandas as pd
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.answer.guard import Reader
 from tagframe.answer.query import Query
-from tagframe.answer.schema_text import NAMES_ALONE, sql_name
+from tagframe.answer.schema_text import sql_name
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.engines.base import SQLLimits, quoted
@@ -61,16 +61,7 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
 
 
 def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, str, str]]:
-    """Table, column and words, the likeliest tables first."""
-    if query.retrieved is not None:
-        for hit in query.retrieved.tables:
-            if hit.id in query.tables.values() and (hit.probability is None or hit.probability >= NAMES_ALONE):
-                yield from ((hit.id, column, words) for column, words in hit.cells)
-        return
-    holders = {} if query.ranked is None else {hit.id: hit.cells for hit in query.ranked.tables}
-    if holders.keys() >= {*query.tables.values()}:
-        yield from ((id, column, words) for id in query.tables.values() for column, words in holders[id])
-        return
+    """Table, column and words."""
     profiles = [corpus.profile(id) for id in query.tables.values()]
     hits = ValueIndex(profiles).hits(Question.of(request))
     for position, profile in enumerate(profiles):

@@ -13,7 +13,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, same_rows, sql_of
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, sql_of
 from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 Found: TypeAlias = "Iterator[Alternative | Doubt]"
 
-CLOSE = 0.05
-"""Two scores of a model that differ by at most this may come in the other order when it is asked again."""
+_CLOSE = 0.05
+"""Chances of keys that differ by at most this are as good as equal."""
 LEAST_KEY = 0.3
 """A pair of columns with a lower chance is no key."""
 _ALIKE = 0.8
@@ -203,9 +203,12 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
     if by == {last.alias_or_name} and inner[-1] == len(tree.args["joins"]) - 1:
         ways.append(("RIGHT", inner[-1:], last))
     used = {node.table for node in own_nodes(without(tree, "joins")) if isinstance(node, exp.Column)}
+    visible = {node.table for item in tree.expressions for node in item.find_all(exp.Column)}
     for side, positions, rest in ways:
         if used and used <= {rest.alias_or_name} and not _star_counts(tree):
             continue  # the join is there for the match alone
+        if rest.alias_or_name not in by | visible:
+            continue  # nothing would be shown of the rows without a match
         other = tree.copy()
         for position in positions:
             other.args["joins"][position].set("kind", None)
@@ -346,10 +349,6 @@ def joins(subject: Subject) -> Found:
                     f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ",
                     sql_of(new, subject.reader),
                 )
-        elif chance < LEAST_KEY and best is None and not _are_connected(subject, left, right):
-            yield Doubt(
-                "join", f"low-confidence key {left.table}.{left.column} = {right.table}.{right.column} ({chance:.0%})"
-            )
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -358,7 +357,7 @@ def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
 
 def _is_role(subject: Subject, key: KeyPair, chance: float, left: SourceColumn, right: SourceColumn) -> bool:
     """Whether a key is as likely as the one that joins, to the same column, and the question names neither."""
-    if not subject.question or key.score < ACCEPTED or abs(key.score - chance) > CLOSE:
+    if not subject.question or key.score < ACCEPTED or abs(key.score - chance) > _CLOSE:
         return False
     ends = {left[:2], right[:2]}
     if (key.right_table, key.right_columns[0]) not in ends:
@@ -386,23 +385,6 @@ def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: 
     return False
 
 
-def _are_connected(subject: Subject, left: SourceColumn, right: SourceColumn) -> bool:
-    """Whether two columns refer to one and the same column, so that they may be equal."""
-    ends = [
-        {
-            (key.right_table, key.right_columns[0])
-            for key in subject.keys
-            if (key.left_table, key.left_columns[0]) == one[:2] and key.score >= LEAST_KEY
-        }
-        for one in (left, right)
-    ]
-    whole = [key for key in subject.keys if key.tables == {left.table, right.table} and len(key.left_columns) > 1]
-    in_part = any(
-        (left.column in key.columns_of(left.table)) and (right.column in key.columns_of(right.table)) for key in whole
-    )
-    return bool(ends[0] & ends[1]) or in_part or left.column.casefold() == right.column.casefold()
-
-
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
@@ -416,17 +398,11 @@ def values(subject: Subject) -> Found:
             return  # the table is too large to look, or gone
         if is_there:
             continue
-        facts = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
+        words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
-        other = None if near is None else _with_text(subject, test, near)
-        if other is None or (more := subject.comparison.run(other)) is None:
-            yield Doubt("value", facts)
-        elif not same_rows(subject.rows, more):
-            yield Doubt("value", f"{facts}; the nearest is {near!r}: with it, {_result(more)}", other, more)
-
-
-def _result(rows: pd.DataFrame) -> str:
-    return f"it would be {plain_rows(rows)[0][0]}" if rows.size == 1 else f"there would be {counted(len(rows), 'row')}"
+        words += "; without this condition, " if near is None else f"; the nearest is {near!r}: with it, "
+        if other := _with_text(subject, test, near):
+            yield Alternative("value", words, other)
 
 
 def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
@@ -463,14 +439,16 @@ def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> st
     return by_letters[near[0]] if near else None
 
 
-def _with_text(subject: Subject, test: TextTest, text: str) -> str | None:
-    """The statement with another text in a comparison."""
+def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None:
+    """The statement with another text in a comparison; with None, without the comparison."""
     if (new := subject.read()) is None:
         return None
     for one in new.text_tests:
         if one.test.sql() == test.test.sql():
-            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string]:
+            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string and text is not None]:
                 literal.replace(exp.Literal.string(text))
+            if text is None:
+                one.test.replace(exp.true())
     return sql_of(new, subject.reader)
 
 
@@ -594,10 +572,6 @@ def _ties(subject: Subject, tree: exp.Select) -> Found:
     if more is None or len(more) <= size:
         return
     keys, cells = plain_rows(more.iloc[:, rows.shape[1] :]), plain_rows(more.iloc[:, : rows.shape[1]])
-    if _is_scored(subject) and len(keys[0]) == 1:
-        (here,), (there,) = keys[size - 1], keys[size]
-        if all(isinstance(score, float | int) for score in (here, there)) and 0 < abs(here - there) <= CLOSE:
-            yield Doubt("tie", f"the scores of rows {size:,} and {size + 1:,} are close: {here:.2f} and {there:.2f}")
     behind = sum(key == keys[size - 1] for key in keys[size:])
     equal = {row for row, key in zip(cells[size - 1 :], keys[size - 1 :], strict=True) if key == keys[size - 1]}
     if len(equal) > 1:
@@ -617,14 +591,3 @@ def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str,
         return by_alias.get(key.name.casefold(), key)
     has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
     return None if has_alias else key
-
-
-def _is_scored(subject: Subject) -> bool:
-    """Whether a model's scores decide the order of the rows."""
-    sql = subject.execution.query.sql
-    statement = subject.reader.read(sql) if "sem_score" in sql else None
-    if statement is None or not isinstance(statement.tree, exp.Select):
-        return False
-    order, names = statement.tree.args.get("order"), named_items(statement.tree)
-    keys = [] if order is None else [names.get(key.this.name.casefold(), key.this) for key in order.expressions]
-    return any(node.name.lower() == "sem_score" for key in keys for node in key.find_all(exp.Anonymous))

@@ -122,7 +122,6 @@ def test_k_and_a_method_choose_the_tables(live, festival):
     answer, model = ask(live, festival, "SELECT 1 AS one", k=2)
     assert len(answer.retrieved) == 2
     assert shown_tables(model.seen[0]) == 2
-    assert re.search(r"^TABLE \w+  -- \d+ rows$", model.seen[0], re.MULTILINE)
 
 
 def test_tables_that_were_retrieved_are_asked(live, festival):
@@ -172,7 +171,7 @@ def wide(number: int) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_of_many_tables_twelve_are_shown_and_a_missing_one_is_looked_for(live):
-    many = {f"shop.t{number}": wide(number) for number in range(40)}
+    many = {f"shop.t{number}": wide(number) for number in range(60)}
     corpus = tf.open_corpus({**many, "shop.refund": pd.DataFrame({"refund_id": [1, 2], "reason": ["late", "broken"]})})
     question = "What is column 3 4 and column 5 6?"
     answer, model = ask(

@@ -172,8 +172,8 @@ def test_a_folder_without_questions_or_judgements_is_named(data, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["text2sql", "rag", "rerank", "text2sql_lm", "handwritten", "ask"])
-def test_every_method_runs_to_its_end(data, method, tmp_path):
-    options = ["--lm", "scripted", "--questions", "5,42,64,81", "--cache", tmp_path / "rows", "--json", "-"]
+def test_every_method_runs_to_its_end(data, method):
+    options = ["--lm", "scripted", "--questions", "5,42,64,81", "--json", "-"]
     result = run(data, "--method", method, *options)
     assert result.exit_code == 0, result.output
     records = {record["id"]: record for record in json.loads(result.stdout)["questions"]}
@@ -186,10 +186,10 @@ def test_every_method_runs_to_its_end(data, method, tmp_path):
     assert summary["text"] in ("They are much alike.", "Six.") or method == "text2sql"
 
 
-def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
-    def asked(*more):
-        arguments = ["--method", "rag", "--lm", "scripted", "--questions", "0,42,18", "--cache", tmp_path / "rows"]
-        result = run(data, *arguments, "--embedder", "words", *more, "--json", "-")
+def test_rows_are_embedded_before_the_questions_and_counted(data):
+    def asked():
+        arguments = ["--method", "rag", "--lm", "scripted", "--questions", "0,42,18"]
+        result = run(data, *arguments, "--embedder", "words", "--json", "-")
         assert result.exit_code == 0, result.output
         report = json.loads(result.stdout)
         assert report["embedder"] == "hashed words"
@@ -200,13 +200,7 @@ def test_rows_are_embedded_before_the_questions_and_counted(data, tmp_path):
     }
     rows, said = asked()
     assert {name: row["rows"] for name, row in rows.items()} == counts
-    assert all(row["left_out"] == 0 for row in rows.values())
-    assert f"california_schools: reading the vectors of {counts['california_schools']:,} rows" in said
-    bounded, said = asked("--rows", "2")
-    assert all(row["rows"] + row["left_out"] == counts[name] for name, row in bounded.items())
-    assert bounded["california_schools"]["left_out"] > 0
-    assert "left out by --rows" in said
-    assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o700
+    assert f"california_schools: making the vectors of {counts['california_schools']:,} rows" in said
 
 
 def test_both_figures_of_text2sql_are_printed(data):
@@ -257,7 +251,7 @@ def test_a_replayed_run_notes_what_every_question_lacks(data, tmp_path):
 )
 def test_a_run_is_answered_elsewhere_in_few_rounds_of_one_file(data, tmp_path, method, rounds):
     store, file, answers = tmp_path / "store.sqlite", tmp_path / "batch.jsonl", tmp_path / "answers.jsonl"
-    options = ["--method", method, "--lm", f"replay:{store}", "--questions", "0,5,64,81", "--cache", tmp_path / "rows"]
+    options = ["--method", method, "--lm", f"replay:{store}", "--questions", "0,5,64,81"]
     for number in range(rounds):
         run(data, *options, "--json", "-")
         assert shell("export", store, "-o", tmp_path / "read.txt", "--pretty").exit_code == 0
