@@ -1,6 +1,5 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
-from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.budget import Budget
 from tagframe.lm.call import Arrived, Batch, Bound
 from tagframe.lm.embedding_models import EmbeddingModel, embeds_for, quoted_embeddings
@@ -19,6 +18,7 @@ from tagframe.lm.prompt import (
     about,
 )
 from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
+from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream

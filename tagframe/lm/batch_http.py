@@ -10,14 +10,15 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut, ServerFailed
+from tagframe.lm.failures import failure, shorten
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.reply import Reply, read_reply
 from tagframe.lm.store import ResponseStore
-from tagframe.lm.transport import Reply, failure, read_reply, shorten
 
 MAX_REQUESTS = 50_000
 """The most requests of a batch (OpenAI's)."""
@@ -58,8 +59,8 @@ class BatchHTTP(OpenAIHTTP):
     def __reduce__(self) -> Any:
         return BatchHTTP, self._made_of
 
-    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
-        """See :meth:`tagframe.lm.transport.Transport.send`."""
+    async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
+        """See :meth:`tagframe.lm.reply.Transport.send`."""
         body = self.body(prompt, parameters)
         name = hashlib.sha256(json.dumps([body, prompt.sample], sort_keys=True).encode()).hexdigest()
         if name not in self._lines:

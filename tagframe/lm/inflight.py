@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeAlias
 
 from tagframe.errors import LMRequestFailed
+from tagframe.lm.reply import Reply
 from tagframe.lm.store import ResponseStore
-from tagframe.lm.transport import Reply
 
 Key: TypeAlias = tuple[int, int | None, bytes]
 """The rules of a request (see :func:`rules`), its limit of tokens, and its key."""

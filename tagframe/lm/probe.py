@@ -13,19 +13,15 @@ from typing import Any, TypeVar
 from tagframe.errors import LMRequestFailed, RequestTimedOut
 from tagframe.lm import background
 from tagframe.lm.model import LM
-from tagframe.lm.openai_http import OpenAIHTTP
-from tagframe.lm.pricing import window_of
 from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.reply import Reply
 from tagframe.lm.structure import words
-from tagframe.lm.transport import Reply
 
 T = TypeVar("T")
 
 AT_ONCE = 4
 """Requests that are sent together."""
 _SHORT = Parameters(max_tokens=8)
-_WINDOWS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "max_context_length")
-"""Where lists of models say the window: llama.cpp, vLLM, LM Studio, OpenRouter."""
 _FORM = words({"yes": "yes", "no": "no"})
 
 
@@ -61,7 +57,7 @@ def probe(lm: LM) -> Probed:
     _wait(lm, _together(lm))
     together = time.monotonic() - began
     return Probed(
-        window=_window(lm),
+        window=lm.context_window,
         logprobs=_gives_logprobs(lm),
         seconds=one,
         at_once=max(1, min(AT_ONCE, round(AT_ONCE * one / together))),
@@ -70,7 +66,7 @@ def probe(lm: LM) -> Probed:
 
 def structured(lm: LM) -> bool:
     """Whether the server makes an answer follow a JSON schema that the prompt does not mention."""
-    form = Parameters(max_tokens=24, extra=lm.extra_body | _FORM.fields("json_schema", wraps=True))
+    form = Parameters(max_tokens=24, extra=lm.extra_body | _FORM.fields(wraps=True))
     with suppress(LMRequestFailed, ValueError, LookupError, TypeError):
         return json.loads(_wait(lm, _send(lm, "Describe the rain.", form)).text)["answer"] in ("yes", "no")
     return False
@@ -82,19 +78,6 @@ def _gives_logprobs(lm: LM) -> bool:
     return False
 
 
-def _window(lm: LM) -> int | None:
-    """The window as it is set, else as the server says, else litellm's."""
-    set_by_user, transport = lm.settings().context_window, lm.transport
-    if set_by_user is None and isinstance(transport, OpenAIHTTP):
-        with suppress(LMRequestFailed, LookupError, TypeError, AttributeError):
-            models = _wait(lm, transport.models())
-            entry = next((one for one in models if one["id"] == transport.model), models[0])
-            fields = entry | (entry.get("meta") or {})
-            if windows := [fields[name] for name in _WINDOWS if isinstance(fields.get(name), int)]:
-                return int(windows[0])
-    return set_by_user or window_of(lm.model)
-
-
 async def _together(lm: LM) -> None:
     await asyncio.gather(*(_send(lm, f"Name colour {number}.") for number in range(AT_ONCE)))
 
@@ -102,7 +85,7 @@ async def _together(lm: LM) -> None:
 async def _send(lm: LM, text: str, parameters: Parameters = _SHORT) -> Reply:
     if lm.extra_body and not parameters.extra:
         parameters = replace(parameters, extra=lm.extra_body)
-    return await lm.transport.send(Prompt.of(text), parameters, lambda: None)
+    return await lm.transport.send(Prompt.of(text), parameters)
 
 
 def _wait(lm: LM, answer: Coroutine[Any, Any, T]) -> T:

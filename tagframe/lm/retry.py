@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tagframe.errors import InvalidArgument, LMRequestFailed, RateLimited
+from tagframe.errors import InvalidArgument, LMRequestFailed
 
 T = TypeVar("T")
 
@@ -25,13 +25,11 @@ class RetryPolicy:
     Attributes:
         faults: retries after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed,
             empty or broken-off answer.
-        refusals: retries after a 429 (too many requests), 502, 503 or 529.
+        refusals: retries after a 429 (too many requests), a 502, 503 or 529, or if a server that has answered before
+            is gone: it is loading, restarting or overloaded, and all of these take up to about two minutes.
         first_wait: seconds before the first retry at most; doubled for each further one.
         longest_wait: the longest wait in seconds, unless the server asks for more.
         patience: if the server asks for a longer wait than these seconds, the request fails instead.
-        outage: the seconds for which a server that loads its model, restarts or has become unreachable is waited for.
-            One request at a time then checks whether it is back; this is not counted as a retry in the limits above.
-            Then nothing more is sent. A server that was never reached is not waited for.
 
     Raises:
         InvalidArgument: for a negative number.
@@ -42,7 +40,6 @@ class RetryPolicy:
     first_wait: float = 0.5
     longest_wait: float = 30.0
     patience: float = 300.0
-    outage: float = 120.0
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -62,14 +59,10 @@ class RetryPolicy:
         """
         error, faults, refusals, most = first, 0, 0, self.first_wait
         while error.retryable and (error.retry_after or 0.0) <= self.patience:
-            # Nothing was sent, or others have found the same: the server is waited for by all together.
-            is_away = error.away is not None and (error.away or error.status is None)
-            is_refusal = isinstance(error, RateLimited) or error.status in AWAY
-            refusals, faults = refusals + (is_refusal and not is_away), faults + (not is_refusal and not is_away)
-            if (error.away or 0.0) > self.outage if is_away else refusals > self.refusals or faults > self.faults:
+            refusals, faults = refusals + error.away, faults + (not error.away)
+            if refusals > self.refusals or faults > self.faults:
                 break
-            if error.away is None:
-                await sleep((error.retry_after or 0.0) + random.uniform(0.0, most))
+            await sleep((error.retry_after or 0.0) + random.uniform(0.0, most))
             most = min(2 * most, self.longest_wait)
             try:
                 return await attempt()

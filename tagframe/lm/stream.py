@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -21,7 +21,7 @@ from tagframe.lm.dispatch import Run
 from tagframe.lm.inflight import in_flight
 from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
-from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_damage, warn_of_store, warned
+from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import Usage, record
 from tagframe.progress import is_wanted
 
@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 _SECONDS_BETWEEN_ARRIVALS = 0.1
 """A complete batch is delivered at once; completions of incomplete batches, and the progress bar, this often."""
+_SECONDS_BETWEEN_LOOKUPS = 1.0
+"""So often it is looked whether another process has answered prompts that wait."""
 _SECONDS_TO_STOP = 0.4
 _NOT_STORED = NotStored("the response store has no answer")
 
@@ -65,6 +67,7 @@ class Stream:
         self._opened: int | None = None
         self._open = True
         self._lock = threading.Lock()
+        self._looked_up = time.monotonic()
         self._awaited: tuple[Future[None], asyncio.Future[None]] | None = None
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -96,8 +99,7 @@ class Stream:
         if store is not None and store.writable and jobs:
             with warned(store, "written"):
                 source = store.source(*self._lm.stored_as, PACKED)
-                if not store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs]):
-                    store.flush()
+                store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs])
         for job in jobs:
             job.completion = Completion(answers[job.position], None, None, Usage(), None, "pack")
         self._call.end(jobs)
@@ -105,22 +107,10 @@ class Stream:
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store, and the others with the error :class:`~tagframe.errors.NotStored`."""
         self._take_stored(jobs)
-        formed = self._formed([job.key for job in jobs if job.completion is None])
         for job in jobs:
             if job.completion is None:
-                error = _NOT_STORED
-                if lines := formed.get(job.key):
-                    error = NotStored(f"the answer comes from an exported pack of {len(lines)} rows")
-                    error.pack = lines
-                job.completion = Completion(None, None, error, Usage(), None, "store")
+                job.completion = Completion(None, None, _NOT_STORED, Usage(), None, "store")
         self._call.end(jobs)
-
-    def _formed(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[str, ...]]:
-        """The rows of the exported packs that hold these prompts' rows, by key."""
-        if self._store is not None and self._lm.replays and keys:
-            with warned(self._store, "read"):
-                return self._store.formed(keys)
-        return {}
 
     def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store."""
@@ -198,7 +188,20 @@ class Stream:
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
+            self._look_again(self._run)
         return self._call.take()
+
+    def _look_again(self, run: Run) -> None:
+        """Take answers that another process has stored meanwhile, so that their prompts are not sent."""
+        if time.monotonic() - self._looked_up < _SECONDS_BETWEEN_LOOKUPS or self._store is None:
+            return
+        self._looked_up = time.monotonic()
+        if self._store.has_changed():
+            batches: dict[Batch[Any], list[Job[Any]]] = {}
+            for job in run.waiting():
+                batches.setdefault(job.batch, []).append(job)
+            for jobs in batches.values():
+                self._take_stored(jobs)
 
     def arrived(self) -> Arrived:
         """The completions since the last call, without waiting."""
@@ -258,8 +261,6 @@ class Stream:
             deadline = time.monotonic() + _SECONDS_TO_STOP
             for sending in sendings:
                 sending.ended.wait(max(0.0, deadline - time.monotonic()))
-            if self._store is not None:
-                self._store.flush(_SECONDS_TO_STOP)
         if self._opened is not None:
             in_flight.close(self._opened)
         self._record()
@@ -275,8 +276,6 @@ class Stream:
         spared("the usage", None, record, self._description, self._lm.model, self.usage() + unended)
         if self._run is None:
             return
-        if self._store is not None:
-            warn_of_damage(self._store)
         if self._store is not None and self._store.read_only:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
         elif self._store is not None and self._store.trouble is not None:

@@ -1,24 +1,18 @@
-"""The form of an answer, asked of the server as structured output where it can.
+"""The form of an answer, asked of the server as structured output where it can: OpenAI's ``response_format``.
 
-Two ways are known. ``"grammar"``: the fields of llama.cpp (``grammar``, GBNF) and of vLLM (``structured_outputs``),
-which hold the model to the very text that the prompt asks for. ``"json_schema"``: OpenAI's ``response_format``, which
-Ollama maps to ``format``, and litellm to what each provider has, tools too; the JSON is written as the text that the
-prompt asks for, so that answers are parsed and stored alike in every way.
-
-A server that ignores a way shows it by an answer of another form: then the next way is tried, and then none.
+llama.cpp and vLLM take it, Ollama maps it to ``format``, and litellm to what each provider has, tools too. The JSON is
+written as the text that the prompt asks for, so that answers are parsed and stored alike with and without it. A server
+that ignores it shows that by an answer of another form, and is not asked for it again.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-Structured: TypeAlias = Literal["auto", "off", "json_schema", "grammar"]
-Way: TypeAlias = Literal["grammar", "json_schema", "off"]
+Structured: TypeAlias = Literal["auto", "off", "json_schema"]
 
 FIELDS = (
     "response_format", "grammar", "json_schema", "structured_outputs", "guided_json", "guided_choice", "guided_regex",
@@ -30,7 +24,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "null": (type(None),),
     "integer": (int,), "number": (int, float),
 }  # fmt: skip
-_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]|\s+|.', re.DOTALL)
 
 
 def as_json(value: Any) -> str:
@@ -44,34 +37,24 @@ class Form:
 
     Attributes:
         schema: a JSON schema of its value.
-        grammar: the answer's text, as the right side of a rule of GBNF that names no other rule; None if the text is
-            JSON of the schema.
         write: the text of a value of the schema, as the prompt asks for it.
         strict: whether the schema keeps to the part that OpenAI enforces.
         eager: False asks for the form only where an answer is repaired: what is written freely first is better.
     """
 
     schema: Mapping[str, Any]
-    grammar: str | None = None
     write: Callable[[Any], str] = as_json
     strict: bool = True
     eager: bool = True
 
-    def fields(self, way: Way, wraps: bool) -> dict[str, Any]:
+    def fields(self, wraps: bool) -> dict[str, Any]:
         """The fields of a request's body; ``wraps`` puts a value that is no object into one, as hosted models need."""
-        if way == "off":
-            return {}
-        if way == "grammar" and self.grammar is not None:
-            rule = f"root ::= {self.grammar}"
-            return {"grammar": rule, "structured_outputs": {"grammar": rule}}
         schema = fields_schema({"answer": self.schema}) if self._wrapped(wraps) else self.schema
         fields = {"name": "answer", "schema": schema, "strict": self.strict}
         return {"response_format": {"type": "json_schema", "json_schema": fields}}
 
-    def read(self, text: str, way: Way, wraps: bool) -> str | None:
+    def read(self, text: str, wraps: bool) -> str | None:
         """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""
-        if way == "grammar" and self.grammar is not None:
-            return text if _pattern(self.grammar).fullmatch(text.strip()) else None
         try:
             value = json.loads(text)
             value = value["answer"] if self._wrapped(wraps) else value
@@ -86,19 +69,16 @@ class Form:
         """The form after the model's reason and "Answer:"."""
         return Form(
             fields_schema({"reason": {"type": "string"}, "answer": self.schema}),
-            None if self.grammar is None else rf"[^\n]+ {as_json(f'{before}Answer: ')} ({self.grammar})",
             lambda value: f"{' '.join(value['reason'].split())}{before}Answer: {self.write(value['answer'])}",
             self.strict,
         )
 
     def numbered(self, count: int) -> Form:
         """So many answers, each in a line after its number."""
-        numbers = range(1, count + 1)
-        lines = " ".join(f'"{"" if number == 1 else chr(92) + "n"}{number}: " ({self.grammar})' for number in numbers)
+        numbers = [str(number) for number in range(1, count + 1)]
         return Form(
-            fields_schema({str(number): self.schema for number in numbers}),
-            None if self.grammar is None else lines,
-            lambda value: "\n".join(f"{number}: {self.write(value[str(number)])}" for number in numbers),
+            fields_schema(dict.fromkeys(numbers, self.schema)),
+            lambda value: "\n".join(f"{number}: {self.write(value[number])}" for number in numbers),
             self.strict,
         )
 
@@ -111,16 +91,15 @@ def words(values: Mapping[Any, str]) -> Form:
             None.
 
     >>> form = words({True: "yes", False: "no"})
-    >>> form.schema, form.grammar, form.write(True)
-    ({'type': 'boolean'}, '"yes" | "no"', 'yes')
+    >>> form.schema, form.write(True)
+    ({'type': 'boolean'}, 'yes')
     """
     listed = list(values)
-    texts = [value for value in listed if isinstance(value, str)]
-    if texts:
+    if any(isinstance(value, str) for value in listed):
         schema: dict[str, Any] = {"type": ["string", "null"] if None in listed else "string", "enum": listed}
     else:
         schema = {"type": ["boolean", "null"] if None in listed else "boolean"}
-    return Form(schema, " | ".join(map(as_json, values.values())), values.__getitem__)
+    return Form(schema, values.__getitem__)
 
 
 def fields_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,16 +128,3 @@ def _fits(schema: Mapping[str, Any], value: Any) -> bool:
             _fits(parts[name], part) for name, part in value.items() if name in parts
         )
     return True
-
-
-@lru_cache(maxsize=256)
-def _pattern(grammar: str) -> re.Pattern[str]:
-    """A rule of GBNF as a regular expression."""
-
-    def part(match: re.Match[str]) -> str:
-        text = match[0]
-        if text.startswith('"'):
-            return f"(?:{re.escape(json.loads(text))})"
-        return "" if text.isspace() else text
-
-    return re.compile(_LITERAL.sub(part, grammar))

@@ -14,7 +14,7 @@ from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerRejected, BudgetExceeded, ServerFailed
 from tagframe.lm import LM, Batch, Budget, Completions, Prompt
 from tagframe.lm.inflight import InFlight, SharedReply
-from tagframe.lm.transport import Reply as Answer
+from tagframe.lm.reply import Reply as Answer
 
 
 def rows(count: int) -> list[Prompt]:
