@@ -422,10 +422,6 @@ class StoreWarning(UserWarning):
     """The response store cannot be used; nothing is stored."""
 
 
-class UsageWarning(UserWarning):
-    """A server reports more tokens than a request can have; its count is not used, and the tokens are estimated."""
-
-
 class AnswerRejected(LMError, ValueError):
     """The model answered, but not in the form that was asked for. Raise it from an ``accept`` function."""
 

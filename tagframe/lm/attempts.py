@@ -132,13 +132,11 @@ class Attempts:
     Attributes:
         dollars: their cost; None if the price is unknown.
         answers: how many were answered.
-        miscounted: the server's impossible count of tokens in the last such reply; 0 if there was none.
     """
 
     def __init__(self, route: Route) -> None:
         self.dollars: float | None = 0.0 if route.price is not None else None
         self.answers = 0
-        self.miscounted = 0
         self._route = route
         self._stopped: LMError | None = None
         self._stopping = asyncio.Event()
@@ -416,7 +414,7 @@ class Attempts:
                 is_sent = True
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 reply = await self._exchange(prompt, parameters, sending)
-                count = self._believed(reply.billed)
+                count = _believed(reply.billed)
                 self._check_read(prompt, count, parameters)
                 self._learn_from(reply, prompt)
                 cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, meter)
@@ -432,7 +430,7 @@ class Attempts:
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None:
-                    count = self._believed(failed.billed)
+                    count = _believed(failed.billed)
                     cost, tokens_out = self._charge(prompt, "", count, None, meter)
                     spent = cost if count is failed.billed else spent
                 elif failed.status not in (None, 200):
@@ -563,14 +561,6 @@ class Attempts:
         """The price by which a request is reserved."""
         return None if self._route.usual_price is None else self._route.usual_price.most_in
 
-    def _believed(self, count: Billed) -> Billed:
-        """The server's counts, unless they are impossible: one would spend this budget and the next."""
-        most = max(count.tokens_in or 0, count.tokens_out or 0)
-        if most <= MAX_WINDOW_TOKENS:
-            return count
-        self.miscounted = min(most, 10**18)
-        return NOT_GIVEN
-
     def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, meter: Meter) -> tuple[Cost, int]:
         """Count a reply's tokens; if the server gives none, they are estimated from the length.
 
@@ -608,6 +598,11 @@ class _Changes:
     logprobs: bool = False
     fields: list[str] = field(default_factory=list)
     error: LMRequestFailed | None = None
+
+
+def _believed(count: Billed) -> Billed:
+    """The server's counts, unless they are impossible: one would spend this budget and the next."""
+    return count if max(count.tokens_in or 0, count.tokens_out or 0) <= MAX_WINDOW_TOKENS else NOT_GIVEN
 
 
 def _is_filler(reply: Reply) -> bool:

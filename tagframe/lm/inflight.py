@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import math
 import os
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeAlias
@@ -18,8 +18,8 @@ from tagframe.lm.store import ResponseStore
 Key: TypeAlias = tuple[int, int | None, bytes]
 """The rules of a request (see :func:`rules`), its limit of tokens, and its key."""
 
-MAX_RETAINED_REPLIES = 100_000
-"""Replies that are retained, at most, for calls that began before they arrived."""
+MAX_RETAINED_REPLIES = 4096
+"""Replies that are retained for calls that began before they arrived."""
 
 
 class SharedReply(NamedTuple):
@@ -40,9 +40,9 @@ class InFlight:
     """The requests of this process that are in flight, by key.
 
     A call could look into the response store before an answer arrives, and send the same request after that; the answer
-    would be paid for twice. So a reply is retained as long as any call is open that was open when it arrived.
+    would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
 
-    Calls open and close from any thread; everything else happens on the loop.
+    Calls open from any thread; everything else happens on the loop.
     """
 
     def __init__(self) -> None:
@@ -52,28 +52,15 @@ class InFlight:
         """Forget all requests, in the child of a fork: they are the parent's."""
         self._requests: dict[Key, _Request] = {}
         self._replied: deque[tuple[Key, _Request]] = deque()
-        self._open: dict[int, None] = {}  # the calls, by the time at which they opened: the oldest first
-        self._time = 0
-        self._lock = threading.Lock()
+        self._time = itertools.count(1)
 
     def open(self) -> int:
-        """Register a call that is about to look into the store; gives a time for the other methods."""
-        with self._lock:
-            self._time += 1
-            self._open[self._time] = None
-            return self._time
-
-    def close(self, opened: int) -> None:
-        """Register the end of the call."""
-        with self._lock:
-            self._open.pop(opened, None)  # in the child of a fork it is not there
-            oldest = next(iter(self._open), math.inf)
-            while self._replied and self._replied[0][1].arrived < oldest:
-                self._forget(*self._replied.popleft())
+        """Register a call that is about to look into the store; gives a time for :meth:`share`."""
+        return next(self._time)
 
     @property
     def size(self) -> int:
-        """The number of requests in flight, and of those retained for a call that was open when they arrived."""
+        """The number of requests in flight, and of retained replies."""
         return len(self._requests)
 
     async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]) -> SharedReply:
@@ -98,18 +85,14 @@ class InFlight:
             reply = error
             raise
         finally:
-            self._settle(key, request, retain=isinstance(reply, SharedReply))
-            request.set_result(reply)
-
-    def _settle(self, key: Key, request: _Request, retain: bool) -> None:
-        with self._lock:
-            if not retain or len(self._open) < 2:
+            if isinstance(reply, SharedReply):
+                request.arrived = next(self._time)
+                self._replied.append((key, request))
+                if len(self._replied) > MAX_RETAINED_REPLIES:
+                    self._forget(*self._replied.popleft())
+            else:
                 self._forget(key, request)
-                return
-            request.arrived = self._time
-            self._replied.append((key, request))
-            if len(self._replied) > MAX_RETAINED_REPLIES:
-                self._forget(*self._replied.popleft())
+            request.set_result(reply)
 
     def _forget(self, key: Key, request: _Request) -> None:
         if self._requests.get(key) is request:

@@ -29,8 +29,6 @@ from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, warn
 from tagframe.lm.prompt import UNLABELLED, Label, Stored, TokenLogprob
 
-MAX_BYTES = 2 * 1024**3
-"""Above this size the oldest answers are deleted; imported answers never are."""
 IMPORTED = "import"
 """The endpoint of answers that were imported by :func:`tagframe.lm.import_answers`."""
 PACKED = "a row of a pack"
@@ -44,7 +42,6 @@ DAYS_OF_A_BATCH = 30
 """How long a provider has the answers of a batch."""
 
 _KEYS_A_QUERY = 500
-_WRITES_BETWEEN_CUTS = 1000
 _LABEL = "tagframe"
 """The field of a missing request's body that has its label; it is not sent to a provider."""
 _TABLES = (
@@ -91,15 +88,13 @@ class ResponseStore:
         OSError, sqlite3.Error: the file cannot be opened or created.
     """
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.max_bytes = max_bytes
         self.read_only = False
         self.closed = False
         self._trouble: Exception | None = None
         self._lock = threading.RLock()
         self._sources: dict[tuple[str, str, str], int] = {}
-        self._since_cut = 0
         self._version_seen = 0  # of the data, as another connection wrote it
         self._connection = self._open()
         self._file = _file_of(path)
@@ -277,12 +272,7 @@ class ResponseStore:
     def put(self, answers: Iterable[tuple[bytes, int, StoredAnswer]]) -> None:
         """Store answers (request, source, answer): all, or none if that fails."""
         now = time.time()
-        rows = [_row(*answer, now) for answer in answers]
-        self._write(_PUT, rows)
-        self._since_cut += len(rows)
-        if self._since_cut >= _WRITES_BETWEEN_CUTS:
-            self._since_cut = 0
-            self._cut_to_size()
+        self._write(_PUT, [_row(*answer, now) for answer in answers])
 
     def forget(self, request: bytes, source: int, text: str) -> None:
         """Delete an answer that was rejected after it was stored."""
@@ -329,22 +319,6 @@ class ResponseStore:
             self._trouble = error
             raise
 
-    def _cut_to_size(self) -> None:
-        """Delete the oldest answers, a quarter at a time, until the file is below its size limit."""
-        sent = "source NOT IN (SELECT id FROM sources WHERE endpoint = ?)"
-        while (
-            self._rows("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")[0][0] > self.max_bytes
-        ):
-            ((count,),) = self._rows(f"SELECT count(*) FROM answers WHERE {sent}", (IMPORTED,))
-            self._write(
-                f"DELETE FROM answers WHERE id IN (SELECT id FROM answers WHERE {sent} ORDER BY id LIMIT ?)",
-                [(IMPORTED, count // 4 + 1)],
-            )
-            with self._lock:
-                self._connection.executescript("PRAGMA incremental_vacuum")  # execute() would free a single page
-            if not count:
-                return
-
     def purge(self, before: float | None = None) -> int:
         """Delete answers and missing requests, all or those before a time; gives the number of answers."""
         when = time.time() + 1 if before is None else before
@@ -368,7 +342,6 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA secure_delete = ON")
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     with _transaction(connection):  # two processes may make the same store at once
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

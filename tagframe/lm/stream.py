@@ -9,21 +9,20 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, UsageWarning, spared, warn
+from tagframe.errors import NotStored, ReportWarning, spared, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
 from tagframe.lm.dispatch import Run
 from tagframe.lm.inflight import in_flight
-from tagframe.lm.progress_bar import Bar
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import Usage, record
-from tagframe.progress import is_wanted
+from tagframe.progress import is_wanted, new_bar
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
@@ -261,8 +260,6 @@ class Stream:
             deadline = time.monotonic() + _SECONDS_TO_STOP
             for sending in sendings:
                 sending.ended.wait(max(0.0, deadline - time.monotonic()))
-        if self._opened is not None:
-            in_flight.close(self._opened)
         self._record()
         if self._run is not None:
             self._run.close()
@@ -280,9 +277,50 @@ class Stream:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
         elif self._store is not None and self._store.trouble is not None:
             warn_of_store(self._store.trouble)
-        if count := self._run.attempts.miscounted:
-            warn(
-                f"the server counts {count:,} tokens for one request, more than any can have: they are estimated by"
-                " the length of its texts",
-                UsageWarning,
-            )
+
+
+class Bar:
+    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows.
+
+    A bar that cannot be drawn, as on a terminal that is gone, ends no call: it is not drawn any more.
+    """
+
+    def __init__(self, description: str, wanted: bool) -> None:
+        self._description = description
+        self._wanted = wanted
+        self._bar: Any = None
+        self._done = 0
+
+    def grow(self, rows: int) -> None:
+        """Add to the total number of rows."""
+        with self._drawing():
+            if self._bar is not None:
+                self._bar.total += rows
+                self._bar.refresh()
+            elif self._wanted:
+                self._bar = new_bar(rows, self._description, "row")
+
+    def update(self, done: int, dollars: float | None) -> None:
+        """Show the number of finished rows, and their dollars."""
+        with self._drawing():
+            if self._bar is not None and done != self._done:
+                self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
+                self._bar.update(done - self._done)
+                self._done = done
+
+    def close(self, failed: int = 0) -> None:
+        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
+        with self._drawing():
+            if self._bar is not None and failed:
+                self._bar.colour = "red"
+                self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
+            if self._bar is not None:
+                self._bar.close()
+
+    @contextlib.contextmanager
+    def _drawing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._wanted, self._bar = False, None
+            warn(f"the progress bar is not drawn any more: {type(error).__name__}: {error}", ReportWarning)

@@ -241,21 +241,6 @@ def test_a_store_that_may_only_be_read(server: Server, lm: LM, own_store: Path, 
     assert lm.complete(ROWS[:2]).usage.stored == 2  # and no warning, since nothing is to be stored
 
 
-def test_the_size_is_capped(tmp_path: Path):
-    store = ResponseStore(tmp_path / "small.db", max_bytes=300_000)
-    source = store.source("http://here", "model", "model")
-    store.put_imported([("", "by hand", (10**9).to_bytes(32, "big"), StoredAnswer("kept"))])
-    keys = [i.to_bytes(32, "big") for i in range(6000)]
-    for key in keys:
-        store.put([(key, source, StoredAnswer("x" * 100))])
-    found = store.lookup(keys)
-    assert keys[-1] in found
-    assert keys[0] not in found
-    assert store.lookup([(10**9).to_bytes(32, "big")])
-    assert store._connection.execute("PRAGMA page_count").fetchone()[0] * 4096 < 700_000
-    store.close()
-
-
 def test_purge(server: Server, lm: LM, own_store: Path):
     server.answers = lambda request: "a telling answer"
     lm.complete(ROWS)
