@@ -14,7 +14,7 @@ from tagframe.config import current
 from tagframe.display import Public, rows_html
 from tagframe.errors import AuthenticationFailed, InvalidArgument, LMError, ModelNotFound, NotConfigured
 from tagframe.lm import LM, RetryPolicy, get_lm, total_usage
-from tagframe.lm.probe import AT_ONCE, Probed, probe, structured
+from tagframe.lm.served import AT_ONCE, Probed, probe, structured
 
 Verdict: TypeAlias = Literal["ok", "note", "bad"]
 

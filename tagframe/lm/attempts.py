@@ -26,14 +26,12 @@ from tagframe.errors import (
     RunStopped,
 )
 from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.pacing import Rates, Sent, ServerState
+from tagframe.lm.pacing import AWAY, Rates, Sent, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
-from tagframe.lm.prompt import LENGTHS, Message, Parameters, Prompt
+from tagframe.lm.prompt import FIELDS, LENGTHS, Message, Parameters, Prompt
 from tagframe.lm.reply import NOT_GIVEN, Billed, Reply, Transport
-from tagframe.lm.retry import AWAY
 from tagframe.lm.served import forget
 from tagframe.lm.store import ResponseStore
-from tagframe.lm.structure import FIELDS
 from tagframe.lm.usage import Usage
 from tagframe.logs import note
 

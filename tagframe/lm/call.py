@@ -14,6 +14,7 @@ from tagframe.lm.prompt import (
     UNLABELLED,
     Accept,
     Completion,
+    Form,
     Label,
     Logprobs,
     Origin,
@@ -24,7 +25,6 @@ from tagframe.lm.prompt import (
     request_keys,
 )
 from tagframe.lm.store import StoredAnswer
-from tagframe.lm.structure import Form
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FAILED_IN_STORE, FROM_STORE, Usage, total
 
 T = TypeVar("T")

@@ -1,13 +1,23 @@
-"""Sends the prompts of one call that no store answered; each ends with an answer or a named error."""
+"""Sends the prompts of one call that no store answered; each ends with an answer or a named error.
+
+If several calls ask the same at once, one of them sends it. Answers are parsed in a thread of each call, not on the
+event loop that all calls share: a parser that takes half a second would block every other caller.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
+import itertools
 import math
+import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from tagframe import traces
 from tagframe.config import too_many
@@ -22,11 +32,165 @@ from tagframe.errors import (
 from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, Meter, Route, is_endless
 from tagframe.lm.call import Job
 from tagframe.lm.failures import shorten
-from tagframe.lm.inflight import SharedReply, in_flight, rules
-from tagframe.lm.parse import Parsed, Parser
-from tagframe.lm.prompt import Completion, Prompt, request_keys
+from tagframe.lm.prompt import Accept, Completion, Prompt, accepted, request_keys
+from tagframe.lm.reply import Reply
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.usage import DUPLICATE, Usage, total
+
+T = TypeVar("T")
+_Item: TypeAlias = tuple[T, str, Accept[Any]]
+
+
+class Parsed(NamedTuple, Generic[T]):
+    """An answer's value, or the reason why it has none."""
+
+    of: T
+    value: Any
+    rejection: AnswerRejected | None
+
+
+class Parser(Generic[T]):
+    """Parses the answers of one call, one after the other, in the context of the caller.
+
+    Args:
+        report: called on the loop with the results.
+    """
+
+    def __init__(self, report: Callable[[Sequence[Parsed[T]]], None]) -> None:
+        self._report = report
+        self._context = copy_context()
+        self._thread = ThreadPoolExecutor(1, "tagframe-parse")
+        self._new: list[_Item[T]] = []
+
+    def put(self, of: T, text: str, accept: Accept[Any]) -> None:
+        """Add an answer to parse; called on the loop. Those of one turn of it are handed over together."""
+        if not self._new:
+            asyncio.get_running_loop().call_soon(self._hand_over, asyncio.get_running_loop())
+        self._new.append((of, text, accept))
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        items, self._new = self._new, []
+
+        def report(future: Future[list[Parsed[T]]]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._report, future.result())
+
+        with contextlib.suppress(RuntimeError):  # the call was left
+            self._thread.submit(self._context.run, _parsed, items).add_done_callback(report)
+
+    def close(self) -> None:
+        """End the thread after the answers that it is parsing."""
+        self._thread.shutdown(wait=False)
+
+
+def _parsed(items: Sequence[_Item[T]]) -> list[Parsed[T]]:
+    parsed: list[Parsed[T]] = []
+    for of, text, accept in items:
+        try:
+            parsed.append(Parsed(of, accepted(text, accept), None))
+        except AnswerRejected as rejection:
+            parsed.append(Parsed(of, None, rejection))
+        except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+            parsed.append(Parsed(of, None, AnswerRejected(f"{type(error).__name__}: {error}")))
+    return parsed
+
+
+Key: TypeAlias = tuple[int, int | None, bytes]
+"""The rules of a request (see :func:`rules`), its limit of tokens, and its key."""
+
+MAX_RETAINED_REPLIES = 4096
+"""Replies that are retained for calls that began before they arrived."""
+
+
+class SharedReply(NamedTuple):
+    """A reply, the seconds that its requests took, and the store that has it, if any."""
+
+    reply: Reply
+    seconds: float
+    store: ResponseStore | None
+
+
+class _Flight(asyncio.Future[SharedReply | LMRequestFailed | None]):
+    """A request in flight, or its reply, which came at the time ``arrived``."""
+
+    arrived: float = math.inf
+
+
+class InFlight:
+    """The requests of this process that are in flight, by key.
+
+    A call could look into the response store before an answer arrives, and send the same request after that; the answer
+    would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
+
+    Calls open from any thread; everything else happens on the loop.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all requests, in the child of a fork: they are the parent's."""
+        self._requests: dict[Key, _Flight] = {}
+        self._replied: deque[tuple[Key, _Flight]] = deque()
+        self._time = itertools.count(1)
+
+    def open(self) -> int:
+        """Register a call that is about to look into the store; gives a time for :meth:`share`."""
+        return next(self._time)
+
+    @property
+    def size(self) -> int:
+        """The number of requests in flight, and of retained replies."""
+        return len(self._requests)
+
+    async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]) -> SharedReply:
+        """The result of ``ask``, or of another call that asks the same already.
+
+        Raises:
+            LMRequestFailed: raised by ``ask``, here or in the other call. (If the other call's request ended for
+                another reason, such as its budget, this call asks by itself.)
+        """
+        while (request := self._requests.get(key)) is not None and request.arrived >= opened:
+            reply = await asyncio.shield(request)
+            if isinstance(reply, LMRequestFailed):
+                raise copy.copy(reply)
+            if reply is not None:
+                return reply
+        request = self._requests[key] = _Flight(loop=asyncio.get_running_loop())
+        reply = None
+        try:
+            reply = await ask()
+            return reply
+        except LMRequestFailed as error:
+            reply = error
+            raise
+        finally:
+            if isinstance(reply, SharedReply):
+                request.arrived = next(self._time)
+                self._replied.append((key, request))
+                if len(self._replied) > MAX_RETAINED_REPLIES:
+                    self._forget(*self._replied.popleft())
+            else:
+                self._forget(key, request)
+            request.set_result(reply)
+
+    def _forget(self, key: Key, request: _Flight) -> None:
+        if self._requests.get(key) is request:
+            del self._requests[key]
+
+
+in_flight = InFlight()
+_rules: dict[object, int] = {}
+
+
+def rules(*of: object) -> int:
+    """A number for the things that two calls must have in common to share a request: endpoint, model, patience, …"""
+    return _rules.setdefault(of, len(_rules))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=in_flight.reset)
+
 
 JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
@@ -57,7 +221,7 @@ class Run:
     Args:
         route: where to, and under which rules.
         concurrency: the most jobs at once.
-        opened: when the call was opened, by :data:`~tagframe.lm.inflight.in_flight`.
+        opened: when the call was opened, by :data:`~tagframe.lm.dispatch.in_flight`.
         ended: called on the loop with jobs as soon as they have their completion.
         max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
 
@@ -124,11 +288,7 @@ class Run:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser
                 # than requests may be in flight.
                 if self._ready and self._unparsed < self._concurrency:
-                    request = self._ready.popleft()
-                    if request.job.completion is None:
-                        await self._ask(request)
-                    else:  # another process has stored it meanwhile
-                        self._end(request, request.job.completion)
+                    await self._ask(self._ready.popleft())
                 else:
                     await self._next_turn()
         finally:
@@ -251,10 +411,6 @@ class Run:
         self._ended((job,))
         self._useful_repairs += request.meter.repaired and completion.ok
         self._failed_repairs += request.meter.repaired and not completion.ok
-
-    def waiting(self) -> list[Job[Any]]:
-        """The jobs that are not sent yet; from any thread."""
-        return [request.job for request in self._ready.copy() if not request.meter.sent]
 
     def unended(self) -> Usage:
         """The cost of the requests whose prompts have not ended, as of a call that was interrupted."""

@@ -16,17 +16,15 @@ from tagframe.lm.attempts import Route
 from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
-from tagframe.lm.pacing import rates_of, server_state
+from tagframe.lm.pacing import RetryPolicy, rates_of, server_state
 from tagframe.lm.pricing import Price, Tier, at_tier, price_of, window_of
-from tagframe.lm.prompt import Accept, Completions, Prompt
+from tagframe.lm.prompt import Accept, Completions, Prompt, Structured
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.reply import Transport
-from tagframe.lm.retry import RetryPolicy
 from tagframe.lm.served import served
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
 from tagframe.lm.stream import Stream
-from tagframe.lm.structure import Structured
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -142,9 +140,8 @@ class LM:
         """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
-        several calls of this process ask the same prompt at once, it is sent once for all of them. (Of two processes
-        that share a store, one takes the answers that the other has stored; what both ask within the same second may be
-        sent twice.)
+        several calls of this process ask the same prompt at once, it is sent once for all of them. (A call takes the
+        answers that another process had stored before it began.)
 
         Args:
             prompts: any number, in any order; identical ones are asked once.

@@ -95,7 +95,6 @@ class ResponseStore:
         self._trouble: Exception | None = None
         self._lock = threading.RLock()
         self._sources: dict[tuple[str, str, str], int] = {}
-        self._version_seen = 0  # of the data, as another connection wrote it
         self._connection = self._open()
         self._file = _file_of(path)
 
@@ -188,11 +187,6 @@ class ResponseStore:
                     text, _logprobs(logprobs), tokens_in, tokens_out, seconds, bool(row_of_pack)
                 )
         return answers
-
-    def has_changed(self) -> bool:
-        """Whether another process has written since this was last called."""
-        before, self._version_seen = self._version_seen, int(self._rows("PRAGMA data_version")[0][0])
-        return self._version_seen != before
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
         with self._lock:

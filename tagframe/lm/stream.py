@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from tagframe.errors import NotStored, ReportWarning, spared, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
-from tagframe.lm.dispatch import Run
-from tagframe.lm.inflight import in_flight
+from tagframe.lm.dispatch import Run, in_flight
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import Usage, record
@@ -31,8 +30,6 @@ T = TypeVar("T")
 
 _SECONDS_BETWEEN_ARRIVALS = 0.1
 """A complete batch is delivered at once; completions of incomplete batches, and the progress bar, this often."""
-_SECONDS_BETWEEN_LOOKUPS = 1.0
-"""So often it is looked whether another process has answered prompts that wait."""
 _SECONDS_TO_STOP = 0.4
 _NOT_STORED = NotStored("the response store has no answer")
 
@@ -66,7 +63,6 @@ class Stream:
         self._opened: int | None = None
         self._open = True
         self._lock = threading.Lock()
-        self._looked_up = time.monotonic()
         self._awaited: tuple[Future[None], asyncio.Future[None]] | None = None
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -187,20 +183,7 @@ class Stream:
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
-            self._look_again(self._run)
         return self._call.take()
-
-    def _look_again(self, run: Run) -> None:
-        """Take answers that another process has stored meanwhile, so that their prompts are not sent."""
-        if time.monotonic() - self._looked_up < _SECONDS_BETWEEN_LOOKUPS or self._store is None:
-            return
-        self._looked_up = time.monotonic()
-        if self._store.has_changed():
-            batches: dict[Batch[Any], list[Job[Any]]] = {}
-            for job in run.waiting():
-                batches.setdefault(job.batch, []).append(job)
-            for jobs in batches.values():
-                self._take_stored(jobs)
 
     def arrived(self) -> Arrived:
         """The completions since the last call, without waiting."""

@@ -48,7 +48,7 @@ def verdicts(found: object) -> dict[str, str]:
 
 def seconds_of(monkeypatch: pytest.MonkeyPatch, now: Callable[[], float]) -> None:
     """The clock by which a server is judged."""
-    monkeypatch.setattr("tagframe.lm.probe.time", SimpleNamespace(monotonic=now))
+    monkeypatch.setattr("tagframe.lm.served.time", SimpleNamespace(monotonic=now))
 
 
 def test_a_model_that_can_do_all(server: Server, monkeypatch: pytest.MonkeyPatch):
