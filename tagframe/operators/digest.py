@@ -297,7 +297,7 @@ def _cited_form(shape: Form) -> Form:
         return f"{as_json(value['answer'])}\nSources: {', '.join(map(str, value['sources'])) or 'none'}"
 
     sources = {"type": "array", "items": {"type": "integer"}}
-    return Form(fields_schema({"answer": shape.schema, "sources": sources}), None, write, strict=False)
+    return Form(fields_schema({"answer": shape.schema, "sources": sources}), write, strict=False)
 
 
 def _split(answer: str, count: int) -> tuple[str, tuple[int, ...] | None]:

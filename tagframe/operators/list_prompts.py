@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -56,10 +55,14 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
 @functools.cache
 def ranking_form(count: int, wanted: int | None) -> Form:
     """The form of an answer that :func:`parse_ranking` takes."""
-    number = f"({' | '.join(json.dumps(str(number)) for number in range(1, count + 1))})"
-    more = f'(" > " {number}){{{times}}}' if (times := (wanted or count) - 1) else ""
-    schema = {"type": "array", "items": {"type": "integer"}}
-    return Form(schema, f"{number} {more}", lambda numbers: " > ".join(map(str, numbers)))
+    length = wanted or count
+    schema = {
+        "type": "array",
+        "items": {"type": "integer", "enum": [*range(1, count + 1)]},
+        "minItems": length,
+        "maxItems": length,
+    }
+    return Form(schema, lambda numbers: " > ".join(map(str, numbers)))
 
 
 def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[int, ...]:

@@ -57,6 +57,7 @@ _MANY_EXPLAINED = (
     "Answer with one JSON list of all pairs of which the claim is true, each with the reason in one short sentence, "
     'such as [["L1", "R2", "both praise the songs"]], or []:'
 )
+_PAIRS_FORM = Form({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})
 _TOKENS_A_PAIR = 16
 _TOKENS_A_REASON = 32
 
@@ -269,21 +270,7 @@ class Judge:
         prompts = [Prompt((*opening, Message("user", f"{rows}\n{form}"))) for rows in listed]
         accept = pair_reader(*_shape(blocks[0]), self.explained)
         tokens = (_TOKENS_A_PAIR + _TOKENS_A_REASON * self.explained) * (1 + len(blocks[0]))
-        return Batch(
-            prompts, accept, max_tokens=tokens, guess=guess, form=_pairs_form(*_shape(blocks[0]), self.explained)
-        )
-
-
-@functools.cache
-def _pairs_form(left: int, right: int, explained: bool) -> Form:
-    """The list of pairs of a block with so many left and right rows."""
-    names = [[f"{letter}{number}" for number in range(1, count + 1)] for letter, count in (("L", left), ("R", right))]
-    parts = [f"({' | '.join(json.dumps(json.dumps(name)) for name in side)})" for side in names]
-    reason = r' ", \"" [^"\\\n]+ "\""' if explained else ""
-    pair = f'"[" {parts[0]} ", " {parts[1]}{reason} "]"'
-    items = {"type": "array", "items": {"type": "string"}}
-    more = f'(", " {pair}){{0,{left * right - 1}}}'
-    return Form({"type": "array", "items": items}, f'"[" ({pair} {more})? "]"')
+        return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=_PAIRS_FORM)
 
 
 @functools.cache
