@@ -326,6 +326,14 @@ def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) 
     )
 
 
+def of_different(rows: int) -> str:
+    """The warning of a merge that repeats rows for a question that counts different things."""
+    return (
+        f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question asks for different "
+        "things: frame[column].nunique() counts each once, and a sum would not"
+    )
+
+
 def too_many_rows(step: JoinStep, rows: int, most: int) -> str:
     """The refusal of a step that repeats so many rows that the result would not fit."""
     return (
