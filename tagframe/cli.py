@@ -45,8 +45,7 @@ def _as_options(text: str) -> str:
     keywords = "how|on_fanout|on_loss|on_ambiguous|min_chance|roles|follow_links|limit"
     named = re.compile(rf"\b({keywords})=['\"]?([\w.]*\w)['\"]?")
     text = named.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", text)
-    text = re.sub(r"\baggregate=\{'([^']+)': 'first'\}", r"--first '\1'", text)
-    return re.sub(r'\bon="', '--on "', text)
+    return re.sub(r'\bon="', '--on "', text.replace("distinct=True", "--distinct"))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -285,7 +284,7 @@ def retrieve(
 @click.option("--column", "columns", multiple=True, help="A column of the result (repeatable) [default: all].")
 @click.option("--where", help="Keep only matching rows, such as \"amount > 100 and city == 'Brno'\".")
 @click.option("--limit", type=click.IntRange(min=0), help="The largest number of rows.")
-@click.option("--first", multiple=True, help="Join only the first row of each key of this table (repeatable).")
+@click.option("--distinct", is_flag=True, help="Count rows that are exact copies once, except in the first table.")
 @_reaction("--on-fanout", "raise", "rows of the first table would be repeated")
 @_reaction("--on-loss", "warn", "rows of the first table have no partner")
 @_reaction("--on-ambiguous", "warn", "other joins are equally likely")

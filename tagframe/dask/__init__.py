@@ -1,4 +1,4 @@
-"""Operators over Dask's frames: ``ddf.tag``.
+"""Operators and merges over Dask's frames: ``ddf.tag``.
 
 ``import tagframe.dask`` registers ``ddf.tag``; ``import tagframe`` does so too if Dask is imported already. Results are
 lazy. When one is computed, workers find the distinct rows of their partitions. The client asks about them, with one
@@ -26,9 +26,11 @@ from dask.dataframe.extensions import register_dataframe_accessor
 
 from tagframe.dask.client import Asking, BestAsking, RowAsking
 from tagframe.dask.expressions import Answered, Best, Whole
+from tagframe.dask.merging import merge, report_of
 from tagframe.dask.partition_tasks import PromptColumns
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
+from tagframe.merging import MergeReport
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
 from tagframe.operators.operator import operator_named, operator_names
@@ -39,12 +41,14 @@ __all__ = ["TagAccessor"]
 
 @register_dataframe_accessor("tag")
 class TagAccessor:
-    """Semantic operators on a frame in partitions; see :mod:`tagframe.dask`."""
+    """Semantic operators and merges on a frame in partitions; see :mod:`tagframe.dask`."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     def __getattr__(self, name: str) -> Any:
+        if hasattr(type(self), name):  # a property without a value, whose error says why
+            return object.__getattribute__(self, name)
         made = operator_named(name)
         if made is None or made.over not in _ASKINGS:
             raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names())}")
@@ -52,6 +56,19 @@ class TagAccessor:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_names()]
+
+    def merge(self, other: Any, *, on: str | Sequence[str] | None = None, **options: Any) -> Any:
+        """Join this frame with another one on inferred keys; see :mod:`tagframe.dask.merging`."""
+        return merge(self._frame, other, on=on, **options)
+
+    @property
+    def merge_report(self) -> MergeReport:
+        """What :meth:`merge` did to the rows; it is counted when it is first read.
+
+        Raises:
+            FactUnknown: the frame is not a result of :meth:`merge`.
+        """
+        return report_of(self._frame)
 
 
 def partitioned(operator: Operator[...]) -> Callable[..., Any]:

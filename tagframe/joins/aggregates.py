@@ -55,8 +55,8 @@ def aggregated(plan: JoinPlan, aggregate: Aggregate) -> JoinPlan:
 def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Mapping[str, str] | str) -> PlanTable:
     if functions == FIRST:
         functions = {one: FIRST for one in source.columns if one not in keys}
-        if not functions:  # a table of keys alone
-            return replace(source, unique=keys[:1] if len(keys) == 1 else (), aggregates=(("", FIRST),))
+        if not functions:
+            return replace(source, distinct=True)
     if not isinstance(functions, Mapping) or not functions:
         raise InvalidArgument(
             f"aggregate= must have the form {{{source.called!r}: {{column: function}}}} or "

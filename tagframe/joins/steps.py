@@ -38,6 +38,7 @@ class PlanTable:
         origin: the column of a stack that says which part a row is from.
         aggregates: (column, function) for a table with one row per key (:mod:`tagframe.joins.aggregates`); ``columns``
             then has only the keys and these.
+        distinct: whether rows that are exact copies of others count once.
         role: the role in which the table is joined ("buyer"), or ""; its ``id`` is then ``database.table as role``.
         schema: the schema that a statement has to name; "" if it finds the table without.
         numbers: columns of numbers.
@@ -53,6 +54,7 @@ class PlanTable:
     parts: tuple[PlanTable, ...] = ()
     origin: str = ""
     aggregates: tuple[tuple[str, str], ...] = ()
+    distinct: bool = False
     role: str = ""
     schema: str = ""
     numbers: tuple[str, ...] = ()

@@ -305,8 +305,7 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
     )
     if copies:
         are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")
-        first = f"aggregate={{{plan.source(step.table).called!r}: 'first'}}"
-        return f"{message} {first} to take each once: keys of {step.table} repeat because {are}"
+        return f"{message} distinct=True to count exact copies once: keys of {step.table} repeat because {are}"
     if wider:
         return f"{message} {wider}"
     way, first = ways_to_aggregate(plan.by_id[step.table], step.columns)

@@ -38,7 +38,7 @@ from tagframe.joins.steps import MergeHow
 from tagframe.keys.key_columns import NAMED, is_unnamed, unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.merging.advice import Reaction, say_stacked, warn
-from tagframe.merging.run import Where, run_plan
+from tagframe.merging.run import Validate, Where, run_plan
 from tagframe.merging.table_rows import spelt, stacked
 
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
@@ -358,6 +358,8 @@ def merge(
     where: Where | None = None,
     limit: int | None = None,
     aggregate: Aggregate | None = None,
+    distinct: bool = False,
+    validate: Validate | None = None,
 ) -> pd.DataFrame:
     """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -397,6 +399,9 @@ def merge(
         aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
             {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count", "nunique" or "first"; or
             {"customers": "first"}, for the first row of each key.
+        distinct: whether rows that are exact copies of others count once, in all frames but the first.
+        validate: what to check of keys, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
+            ("1:m") or "many_to_one" ("m:1"), for every step; null keys may repeat.
 
     Returns:
         A frame with a fresh index; columns with the same name get their table's name in front.
@@ -406,6 +411,7 @@ def merge(
             argument that is not understood.
         TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
+        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the first frame.
         RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
     """
@@ -429,6 +435,8 @@ def merge(
         where=where,
         limit=limit,
         aggregate=aggregate,
+        distinct=distinct,
+        validate=validate,
     )
     results.remember(frame, merge_report=report, meanings=column_meanings(plan))
     return frame

@@ -223,11 +223,9 @@ class MergeStatements:
         tested = {test.column for part in self.request.where.tests for test in tests_of(part)}
         if any((source.id, column) in tested for column in made):
             raise NotPushable(f"where= tests an aggregate of {source.id}")
-        if FIRST in made.values():
-            raise NotPushable(f"SQL has no first row of {source.id}")
         for column, function in made.items():
             cells = self.cells(source.id, column)
-            if not (
+            if function == FIRST or not (
                 function == "count"
                 or cells.key == "integer"
                 or (function == "nunique" and cells.key == "text")

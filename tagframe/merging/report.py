@@ -242,6 +242,7 @@ class MergeReport(Public):
             *(f"{stack} is the stack of {' and '.join(parts)}." for stack, parts in self.stacks),
             *map(sentence_of, self._made_of_tables),
             *([f"{plan_text[:1].upper()}{plan_text[1:]}."] if (plan_text := self.plan.sentence_of_absence) else []),
+            *(f"Exact copies of rows of {one.id} count once." for one in self.plan.sources if one.distinct),
             *(f"{table} is left out: {self.plan.why_left_out(table)}." for table in self.plan.left_out),
         ]
 

@@ -19,10 +19,11 @@ from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
 from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
-from tagframe.errors import InvalidArgument, WayNotPossible
+from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, MergeHow
+from tagframe.keys.matching import is_copy
 from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.advice import Reaction
@@ -30,9 +31,19 @@ from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
+from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Implied, MergeRequest, NotPushable, refuse_absent, where_of
 
 Where = Mapping[str, Any] | str
+Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
+"""What is checked of keys, in pandas' words."""
+_VALIDATE: dict[str, tuple[bool, bool]] = {
+    **dict.fromkeys(("one_to_one", "1:1"), (True, True)),
+    **dict.fromkeys(("one_to_many", "1:m"), (True, False)),
+    **dict.fromkeys(("many_to_one", "m:1"), (False, True)),
+    **dict.fromkeys(("many_to_many", "m:m"), (False, False)),
+}
+"""Whether keys are unique on the left and on the right."""
 By = Literal["engine", "across", "memory"]
 """Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
@@ -48,6 +59,8 @@ class MergeArguments(TypedDict, total=False):
     where: Where | None
     limit: int | None
     aggregate: Aggregate | None
+    distinct: bool
+    validate: Validate | None
 
 
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
@@ -101,6 +114,10 @@ def run_plan(
         aggregate: tables that are reduced to one row per key before the join, so that they repeat no rows: table →
             column → "sum", "mean", "min", "max", "count", "nunique" or "first", see :meth:`JoinPlan.aggregated`; or
             table → "first", for the first row of each key.
+        distinct: whether rows that are exact copies of others count once, in all tables but the start table.
+        validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
+            ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
+            that the step adds. Null keys, which never match, may repeat.
         implied: gives the conditions that the caller's question implies, as for ``where``. They select no rows. But if
             steps repeat rows of the start table, and among those that meet the conditions no row of some table is
             repeated, nor of one that is aggregated or of which the question names a number, the merge is not refused: a
@@ -115,6 +132,7 @@ def run_plan(
         null is among them.
 
     Raises:
+        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the start table; they are on the exception.
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
@@ -191,16 +209,22 @@ def _prepared(
     limit: int | None = None,
     by: By | None = None,
     aggregate: Aggregate | None = None,
+    distinct: bool = False,
+    validate: Validate | None = None,
     implied: Implied | None = None,
 ) -> _Merge:
     how = how or ("anti" if plan.absent else "inner")
-    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by)
+    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
     plan = _plan_for(plan, how)
     plan = plan.aggregated(aggregate) if aggregate else plan
+    if distinct:
+        plan = replace(plan, sources=tuple(replace(one, distinct=one.id != plan.start) for one in plan.sources))
     corpus = _with_roles(plan, corpus)
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
+    if validate is not None:
+        _refuse_repeated_keys(plan, corpus, validate)
     absent = frozenset(plan.absent) if how == "anti" else frozenset[str]()
     names = plan.column_names()
     everything, wanted = plan.named_columns(None), plan.named_columns(columns)
@@ -323,7 +347,7 @@ def merge_batches(
         rows: of each frame; the last one may have fewer.
 
     Raises:
-        InvalidArgument, AmbiguousJoin, ColumnNotFound: as :func:`run_plan`.
+        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound: as :func:`run_plan`.
         FanOut, RowsLost, UnreadableTable: when the first frame is requested.
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
@@ -389,7 +413,7 @@ def _way(request: MergeRequest, engines: Sequence[Engine]) -> By:
 def _engines(request: MergeRequest) -> list[tuple[Engine, list[str]]]:
     """The engines of a plan's tables, each with its tables; empty if one is missing, or tables are stacked."""
     found: list[tuple[Engine, list[str]]] = []
-    if any(source.parts for source in request.plan.sources):
+    if any(source.parts or source.distinct for source in request.plan.sources):
         return []
     for table in request.plan.tables:
         engine = request.corpus.engine(table)
@@ -416,6 +440,8 @@ def _check(
     columns: object,
     limit: object,
     by: object,
+    distinct: object,
+    validate: object,
 ) -> None:
     if how == "cross":
         raise InvalidArgument(
@@ -432,10 +458,33 @@ def _check(
             raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
     if by not in (None, "engine", "across", "memory"):
         raise InvalidArgument(f"by must be 'engine', 'across', 'memory' or None; got {by!r}")
+    if not isinstance(distinct, bool):
+        raise InvalidArgument(f"distinct must be True or False; got {distinct!r}")
+    if validate is not None and validate not in _VALIDATE:
+        raise InvalidArgument(f"validate must be one of {', '.join(map(repr, _VALIDATE))}; got {validate!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
         raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
         raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
+
+
+def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) -> None:
+    """Refuse a plan with a step whose keys repeat on a side where ``validate`` says that they do not.
+
+    Raises:
+        KeysRepeat: there is such a step.
+    """
+    rows = PlanRows(corpus, plan)
+    left, right = _VALIDATE[validate]
+    for step in plan.steps:
+        for is_one, table, columns in ((left, step.base, step.base_columns), (right, step.table, step.columns)):
+            keys = rows.whole(table, columns).dropna() if is_one else None
+            if keys is not None and (repeated := int(is_copy(keys).sum())):
+                raise KeysRepeat(
+                    f"validate={validate!r}: {', '.join(columns)} of {table} is not unique: "
+                    f"{counted(repeated, 'row has', 'rows have')} the key of a row before. distinct=True counts exact "
+                    f"copies once, aggregate={{{plan.source(table).name!r}: 'first'}} takes the first row of each key"
+                )
 
 
 # --- columns of the frame ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.keys.matching import Positions, copies_in
+from tagframe.keys.matching import Positions, copies_in, is_copy
 from tagframe.merging.agreement import columns_there
 
 
@@ -37,7 +37,7 @@ class PlanRows:
     def _engine(self, table: str) -> Engine | None:
         """The engine that can pick rows of a table; None for stacks and tables with one row per key."""
         source = self._sources[table]
-        return None if source.parts or source.aggregates else self._corpus.engine(table)
+        return None if source.parts or source.aggregates or source.distinct else self._corpus.engine(table)
 
     def may_pick(self, table: str) -> bool:
         """Whether some rows of the table can be read without the others."""
@@ -49,6 +49,9 @@ class PlanRows:
         source = self._sources[table]
         if source.aggregates:
             return self._one_row_a_key(source, columns)
+        if source.distinct:
+            frame = self._all(source, source.columns)
+            return frame.loc[~is_copy(frame), list(columns)].reset_index(drop=True)
         return self._all(source, columns)
 
     def copies(self, table: str, keys: Sequence[str]) -> int:
@@ -57,7 +60,7 @@ class PlanRows:
         Also 0 if some columns of the table are not there any more, so that nobody knows.
         """
         source = self._sources[table]
-        if source.aggregates:
+        if source.aggregates or source.distinct:
             return 0
         if not {(table, column) for column in source.columns} <= columns_there(self._plan, self._corpus):
             return 0

@@ -26,7 +26,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Where, merge_batches, run_plan
+from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import heard, say_stacked, warn
 from tagframe.merging.frames import check_roles
 from tagframe.retrieval.families import shared_name
@@ -187,6 +187,8 @@ class RetrievedTables(Public):
         where: Where | None = None,
         limit: int | None = None,
         aggregate: Aggregate | None = None,
+        distinct: bool = False,
+        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -200,7 +202,7 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate: as for
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without ``how``, a
                 question that denies a table ("customers without orders") gets the rows without a partner there.
 
@@ -223,6 +225,8 @@ class RetrievedTables(Public):
             where=where,
             limit=limit,
             aggregate=aggregate,
+            distinct=distinct,
+            validate=validate,
             implied=filter_of(self.question),
         )
         results.remember(frame, merge_report=report)

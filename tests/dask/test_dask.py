@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ import tagframe.dask
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import (
     ColumnNotFound,
+    FactUnknown,
+    FanOut,
     InvalidArgument,
+    NotConnected,
     PartitionChanged,
     RowsFailed,
 )
@@ -245,3 +249,58 @@ def test_a_client_that_failed_resumes_from_the_store(live: Server, numbers: pd.D
     broken, before = False, len(live.requests)
     assert len(parts(numbers).tag.sem_filter("{n} is even").compute()) == 8
     assert len(live.requests) == before + 1
+
+
+# --- merges -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop() -> tuple[pd.DataFrame, pd.DataFrame]:
+    generator = np.random.default_rng(0)
+    orders = pd.DataFrame(
+        {"order_id": range(900), "customer_id": pd.array(generator.integers(0, 60, 900), "Int64"), "n": 1}
+    )
+    orders.loc[::90, "customer_id"] = pd.NA
+    customers = pd.DataFrame({"customer_id": range(55), "name": [f"c{n}" for n in range(55)], "n": 2})
+    return orders, customers
+
+
+@pytest.mark.pandas2
+def test_a_merge_on_inferred_keys(shop: tuple[pd.DataFrame, pd.DataFrame]):
+    orders, customers = shop
+    for how in ("inner", "left"):
+        merged = parts(orders).tag.merge(parts(customers, 2), how=how)
+        found = merged.compute().sort_values("order_id")
+        expected = tf.merge(orders, customers, how=how, on_loss="allow")
+        assert found["order_id"].tolist() == expected["order_id"].tolist()
+        assert found["name"].isna().tolist() == expected["name"].isna().tolist()
+        assert list(found.columns) == list(expected.columns)
+        report, same = merged.tag.merge_report, expected.tag.merge_report
+        assert [replace(step, seconds=0.0) for step in report.steps] == [
+            replace(step, seconds=0.0) for step in same.steps
+        ]
+        assert (report.rows, report.lost, report.start_rows) == (same.rows, same.lost, same.start_rows)
+        assert report.steps[0].null_keys == 10
+        assert "rows match" in " ".join(repr(report).split())
+
+
+def test_keys_that_are_given_and_faults(shop: tuple[pd.DataFrame, pd.DataFrame]):
+    orders, customers = shop
+    renamed = customers.rename(columns={"customer_id": "id"})
+    merged = parts(orders).tag.merge(renamed, on="customer_id = id")
+    assert list(merged.columns) == ["order_id", "customer_id", "frame_1.n", "name", "frame_2.n"]
+    assert len(merged) == orders["customer_id"].isin(range(55)).sum()
+    with pytest.raises(FanOut, match="repeat") as caught:
+        parts(customers).tag.merge(parts(orders), on="customer_id")
+    assert list(caught.value.rows.columns) == ["customer_id", "rows"]
+    assert len(parts(customers).tag.merge(parts(orders), on="customer_id", on_fanout="allow")) > 55
+    with pytest.raises(ColumnNotFound):
+        parts(orders).tag.merge(customers, on="customer_id = key")
+    with pytest.raises(InvalidArgument, match="one type"):
+        parts(orders).tag.merge(customers, on="order_id = name")
+    with pytest.raises(NotConnected, match="on="):
+        parts(pd.DataFrame({"a": ["x", "y"]})).tag.merge(pd.DataFrame({"b": [True, False]}))
+    with pytest.raises(InvalidArgument, match="how"):
+        parts(orders).tag.merge(customers, how="outer")  # type: ignore[arg-type]
+    with pytest.raises(FactUnknown):
+        _ = parts(orders).tag.merge_report

@@ -1,4 +1,4 @@
-"""``how="right"``, ``aggregate=`` of first rows, and ``limit=``, in every engine."""
+"""``how="right"``, ``validate=``, ``distinct=``, ``aggregate=`` of first rows, and ``limit=``, in every engine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
-from tagframe.errors import FanOut, InvalidArgument
-from tagframe.joins import JoinPlan, keys_on, plan_tables
+from tagframe.errors import FanOut, InvalidArgument, KeysRepeat
+from tagframe.joins import keys_on, plan_tables
 from tagframe.merging import run_plan
 
 ORDERS = pd.DataFrame({"oid": [1, 2, 3, 4], "KdNr": [10, 20, 10, 99], "total": [5, 6, 7, 8]})
@@ -66,33 +66,38 @@ def test_right_keeps_the_rows_that_pandas_keeps(corpus_of):
     assert report.rows == 4
 
 
-def test_of_exact_copies_the_first_is_taken(corpus_of):
+def test_exact_copies_count_once(corpus_of):
     corpus = corpus_of(COPIED)
-    with pytest.raises(FanOut, match=r"aggregate=\{'Kunden': 'first'\} to take each once: .* because 2 rows are"):
+    with pytest.raises(
+        FanOut, match=r"distinct=True to count exact copies once: keys of \S+ repeat because 2 rows are"
+    ):
         merged(corpus)
-    frame, report = merged(corpus, aggregate={"Kunden": "first"})
+    frame, report = merged(corpus, distinct=True)
     assert frame["Ort"].tolist() == ["Bern", "Ulm", "Bern"]
-    assert "Kunden has one row per KdNr: the first." in repr(report)
-
-
-def test_of_a_table_of_keys_alone_the_first_is_taken(corpus_of):
-    corpus = corpus_of(COPIED[["KdNr"]])
-    with pytest.raises(FanOut, match=r"aggregate=\{'Kunden': 'first'\}"):
-        merged(corpus)
-    frame, report = merged(corpus, aggregate={"Kunden": "first"})
-    assert frame["oid"].tolist() == [1, 2, 3]
-    assert JoinPlan.from_json(report.plan.to_json()) == report.plan
+    assert "Exact copies of rows of" in repr(report)
 
 
 def test_the_first_row_of_each_key(corpus_of):
     corpus = corpus_of(CHANGED)
     with pytest.raises(FanOut, match=r"or aggregate=\{'Kunden': 'first'\} for the first row of each"):
-        merged(corpus)
+        merged(corpus, distinct=True)
     frame, report = merged(corpus, aggregate={"Kunden": "first"})
     assert frame["Ort"].tolist() == ["Bern", "Ulm", "Bern"]
     assert "Kunden has one row per KdNr: the first." in repr(report)
     with pytest.raises(InvalidArgument, match="no first row"):
         report.plan.sql()
+
+
+@pytest.mark.parametrize("word", ["many_to_one", "1:1", "one_to_many"])
+def test_validate_refuses_what_pandas_refuses(corpus_of, word):
+    corpus = corpus_of(CHANGED)
+    try:
+        expected = len(ORDERS.merge(CHANGED, on="KdNr", validate=word))
+    except pd.errors.MergeError:
+        with pytest.raises(KeysRepeat, match="is not unique: 1 row has the key of a row before"):
+            merged(corpus, validate=word, on_fanout="allow")
+    else:
+        assert len(merged(corpus, validate=word, on_fanout="allow")[0]) == expected
 
 
 def test_a_report_with_a_limit_says_so(corpus_of):
@@ -106,10 +111,23 @@ def test_a_report_with_a_limit_says_so(corpus_of):
     assert "is not among them" in whole.ending
 
 
+def test_public_forms_have_these_words():
+    frame = tf.merge({"Orders": ORDERS, "Kunden": COPIED}, on=ON, how="right", distinct=True, validate="m:1")
+    assert frame["KdNr"].tolist() == [10, 20, 10, 30]
+    assert ORDERS.tag.merge(COPIED, on="KdNr", distinct=True, on_loss="allow")["oid"].tolist() == [1, 2, 3]
+    corpus = tf.open_corpus({"Orders": ORDERS, "Kunden": COPIED})
+    found = tf.retrieve_tables("orders of Kunden", corpus, k=2)
+    assert len(found.merge(on=ON, how="right", distinct=True, validate="many_to_one")) == 4
+    with pytest.raises(KeysRepeat):
+        tf.merge({"Orders": ORDERS, "Kunden": KUNDEN}, on=ON, validate="1:1")
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [
         ({"how": "cross"}, r"pandas\.merge\(left, right, how='cross'\)"),
+        ({"validate": "1:2"}, "validate must be one of"),
+        ({"distinct": "Kunden"}, "distinct must be True or False"),
         ({"aggregate": {"Kunden": "sum"}}, "'first'"),
     ],
 )
@@ -128,3 +146,12 @@ def test_right_over_three_tables_is_as_in_pandas():
     assert sorted(found["land"]) == sorted(expected["land"])
     assert sorted(found["Ort"]) == sorted(expected["Ort"])
     assert found["oid"].isna().sum() == expected["oid"].isna().sum()
+
+
+def test_copies_are_not_counted_where_a_plan_reads_fewer_columns_than_it_has():
+    frames = {"Orders": ORDERS, "Kunden": COPIED}
+    plan = tf.join_plan(frames, on=ON)
+    fewer = {"Orders": ORDERS, "Kunden": COPIED[["KdNr"]]}
+    with pytest.raises(FanOut) as error:
+        tf.merge(fewer, plan=plan, columns=["Orders.oid"], on_loss="allow")
+    assert "distinct=True counts copies" not in str(error.value)
