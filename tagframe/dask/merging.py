@@ -114,5 +114,6 @@ def _counted(frame: Any, join: _Join) -> MergeReport:
     (step,) = join.plan.steps
     keys = frame[list(step.base_columns)].compute()
     name = join.plan.column_names()[step.base, step.base_columns[0]]
-    report: MergeReport = results.recall(replace(join, on_fanout="allow").merged(keys, columns=[name]), "merge_report")
-    return replace(report, engine="dask")
+    report: Any = results.recall(replace(join, on_fanout="allow").merged(keys, columns=[name]), "merge_report")
+    counted: MergeReport = replace(report, engine="dask")
+    return counted
