@@ -17,7 +17,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, widened
 from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
@@ -263,6 +263,12 @@ def _faint_keys(
         and not {key, key.reversed()} & known
         and _is_evidence(key)
     ]
+
+
+def _natural_keys(profiles: Sequence[TableProfile], parts: Components[str], least: float) -> list[KeyPair]:
+    """The natural keys between tables of different parts."""
+    apart = (pair for pair in combinations(profiles, 2) if parts.root(pair[0].id) != parts.root(pair[1].id))
+    return [key for pair in apart if least <= DIRECT_CHANCE and (key := natural_key(*pair)) is not None]
 
 
 def _is_evidence(key: KeyPair) -> bool:
@@ -512,7 +518,15 @@ def plan_joins(
 
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
-        return siblings(usable[:count], wanted, order)  # faint keys may be added to them later
+        known = usable[:count]  # faint keys may be added to them later
+        sure = [key for key in known if key.score >= ACCEPTED]
+        # Two children of a table of the plan belong together by more than its key: the school, and the year.
+        both = [
+            one
+            for key in siblings(sure, wanted, order, inside=True)
+            if len((one := widened(key, available)).left_columns) > 1
+        ]
+        return [*(widened(key, available) for key in siblings(known, wanted, order)), *both]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
@@ -537,14 +551,15 @@ def plan_joins(
         parts = _tree(tables, edges_among(tables, least), order)[1]
         if len(parts.groups()) == 1:
             break
-        reach = [Edge(key, log_odds(key.score)) for key in usable if key.tables <= frozenset(available)]
-        added = _bridged(parts, [edge for edge in reach if edge.key.score >= least], tables, order)
+        # A table that nobody chose is joined by sure keys only, before a step on a low-confidence key.
+        reach = [key for key in usable if key.tables <= frozenset(available) and key.score >= max(floor, ACCEPTED)]
+        added = _bridged(parts, [Edge(key, log_odds(key.score)) for key in reach], tables, order)
         if added is not None:
             tables |= frozenset(added)
         elif least > floor:
-            least = floor  # a bridge of sure keys comes before a step on a low-confidence key
+            least = floor
         else:
-            faint = _faint_keys(profiles, parts, {*usable}, floor)
+            faint = _faint_keys(profiles, parts, {*usable}, floor) or _natural_keys(profiles, parts, floor)
             if not faint:
                 raise _not_connected(parts, between, profiles, floor, roles, copies)
             usable += faint

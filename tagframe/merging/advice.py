@@ -308,12 +308,12 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
         return f"{message} distinct=True to count exact copies once: keys of {step.table} repeat because {are}"
     if wider:
         return f"{message} {wider}"
-    way, first = ways_to_aggregate(plan.by_id[step.table], step.columns)
+    way, first = ways_to_aggregate(plan.by_id[step.table], step.columns, plan.name_of(step.table))
     aggregate = f"give {step.table} one row per key: merge(…, {way}), or {first}"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.grows]
     if not still:
-        return f"{message} start from {step.table}, or {aggregate}"
+        return f"{message} start from {step.table}, plan.restarted({step.table!r}), or {aggregate}"
     return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
 
 
@@ -322,6 +322,14 @@ def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) 
     return (
         f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question names a filter by which "
         f"each row of {table} is there at most once, {counted(chosen, 'row')}: merge(where={dict(conditions)!r})"
+    )
+
+
+def of_different(rows: int) -> str:
+    """The warning of a merge that repeats rows for a question that counts different things."""
+    return (
+        f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question asks for different "
+        "things: frame[column].nunique() counts each once, and a sum would not"
     )
 
 

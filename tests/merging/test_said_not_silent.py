@@ -150,7 +150,7 @@ def test_of_two_fans_either_start_repeats_rows():
     said = str(refusal.value)
     assert "merge(…, aggregate={'visits': {'visit_id': 'count'}})" in said
     assert "A start from frames.visits would repeat its rows too, because of frames.orders" in said
-    with pytest.raises(FanOut, match=r"or start from frames\.orders, or give frames\.orders one row per key"):
+    with pytest.raises(FanOut, match=r"or start from frames\.orders, plan\.restarted"):
         tf.merge({"customers": frames["customers"], "orders": frames["orders"]})
     few = frames["visits"].groupby(["customer_id"], as_index=False).agg(visits=("visit_id", "count"))
     assert tf.merge({**frames, "visits": few}, on=on)["visits"].tolist() == [1, 1, 2, 2, 3, 3]
@@ -239,3 +239,18 @@ def test_a_plan_remembers_whether_its_start_was_asked_for():
     assert plan.is_anchored
     assert plan.use("game.second_team_id = team.team_id").is_anchored
     assert JoinPlan.from_json(plan.to_json()).is_anchored
+
+
+def test_each_way_out_of_a_refusal_works_where_tables_share_a_name():
+    coaches = pd.DataFrame({"noc": ["CH", "CH", "AT"], "coach": ["a", "b", "c"]})
+    countries = pd.DataFrame({"noc": ["CH", "AT", "IT"], "town": ["Bern", "Wien", "Rom"]})
+    frames = {"countries.details": countries, "coaches.details": coaches}
+    plan = tf.join_plan(frames, on="countries.details.noc = coaches.details.noc")
+    with pytest.raises(FanOut) as refusal:
+        tf.merge(frames, plan=plan, on_loss="allow")
+    said = str(refusal.value)
+    assert "plan.restarted('coaches.details')" in said
+    assert len(tf.merge(frames, plan=plan.restarted("coaches.details"))) == 3
+    for way in ({"coach": "count"}, "first"):
+        assert f"aggregate={{'coaches.details': {way!r}}}" in said
+        assert len(tf.merge(frames, plan=plan, aggregate={"coaches.details": way}, on_loss="allow")) == 2
