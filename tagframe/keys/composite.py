@@ -34,7 +34,7 @@ from tagframe.keys.unions import infer_unions
 
 VERIFIED, RENAMED, NAMED = 0.95, 0.85, 0.75
 """The scores of composite keys that the rows confirm, under equal names and under others, and of those that names show
-(of 78 in a schema of 405 tables, 60 are declared)."""
+(of 77 in a schema of 405 tables, 59 are declared)."""
 
 Words = tuple[str, ...]
 Read = Callable[[str, Sequence[str]], pd.DataFrame]
@@ -150,6 +150,9 @@ def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[K
     name. Both may have one role before their names: ``to_order_id`` and ``to_order_item_seq_id``.
     """
     refers = {(key.left_table, *key.left_columns) for key in known if key.left_table != key.right_table}
+    linked: dict[frozenset[str], set[tuple[str, str]]] = defaultdict(set)
+    for key in filter(_suffices, known):
+        linked[key.tables] |= {(key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])}
     of_table: dict[int, dict[Words, Column]] = defaultdict(dict)
     for column in columns:
         of_table[column.table].setdefault(column_name(column.profile.name).words, column)
@@ -160,33 +163,38 @@ def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[K
     for table, named in of_table.items():
         first, second = [*named, (), ()][:2]
         beside = len(holders[second] & holders[first])
-        if (
-            len(named) > 2
-            and beside > 1
-            and beside >= _DEPENDS * len(holders[second])
-            and named[second].key not in refers
-            and _may_number(named[first], named[second])
-        ):
+        if beside < 2 or any(column.unique == 1.0 and column.name.key_word for column in named.values()):
+            continue
+        depends = beside >= _DEPENDS * len(holders[second]) and named[second].key not in refers
+        if (depends and _may_number(named[first], named[second])) or _are_counted_things(named[first], named[second]):
             owners[first, second].append(table)
     for (first, second), tables in owners.items():
         things = {table: table_entity(of_table[table][first].owner.name) for table in tables}
         owner = min(tables, key=lambda table: (-len({*second} & {*things[table]}), len(things[table]), table))
         target = of_table[owner][first], of_table[owner][second]
-        for table, named in of_table.items():
-            for words in named:
-                role = words[: -len(second)]
-                ends = named.get((*role, *first)), named.get((*role, *second))
-                if words[len(role) :] == second and None not in ends and (role or table != owner):
-                    parts = [_Part(left, right) for left, right in zip(ends, target, strict=True) if left is not None]
-                    yield _key_pair(parts, NAMED, Evidence(name=1.0, reason="the same names, hardly ever apart"))
+        for words in [words for words in holders if words[-len(second) :] == second]:
+            of_first = (*words[: -len(second)], *first)
+            for table in sorted(holders[words] & holders[of_first] - ({owner} if words == second else set())):
+                mine = of_table[table][of_first], of_table[table][words]
+                ends = linked.get(frozenset((mine[0].owner.id, target[0].owner.id)), set())
+                if target[0].key not in ends:
+                    evidence = Evidence(name=1.0, reason="the same names, hardly ever apart")
+                    yield _key_pair([*map(_Part, mine, target)], NAMED, evidence)
 
 
 def _may_number(first: Column, second: Column) -> bool:
     """Whether a column may number the rows for each value of another one, which names a thing."""
     name, other = (column_name(column.profile.name) for column in (first, second))
-    is_alone = first.unique == 1.0 or second.unique == 1.0
-    numbers = other.key_word > 0 or not CALENDAR.isdisjoint(other.words)
-    return bool(name.key_word and name.entity) and numbers and not other.generic and not is_alone
+    is_thing = name.entity and (name.key_word or {*name.entity} & {*table_entity(first.owner.name)})
+    return bool(is_thing and not other.generic and (other.key_word or not CALENDAR.isdisjoint(other.words)))
+
+
+def _are_counted_things(first: Column, second: Column) -> bool:
+    """Whether a table with rows is called after two things, whose keys it begins with."""
+    thing = {*table_entity(first.owner.name)}
+    return first.profile.rows is not None and all(
+        one.name.key_word and not thing.isdisjoint(one.name.entity) for one in (first, second)
+    )
 
 
 def _holds(key: KeyPair) -> tuple[float, float, float]:
