@@ -361,6 +361,25 @@ def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
     )
 
 
+def abbreviates(letters: str, words: Sequence[str]) -> bool:
+    """Whether letters are the first ones of all words, or beginnings of them, the last one of three letters at least.
+
+    >>> abbreviates("cdemo", ("customer", "demographic")), abbreviates("code", ("customer", "demographic"))
+    (True, False)
+    >>> abbreviates("cm", ("course", "module")), abbreviates("c", ("course", "module"))
+    (True, False)
+    """
+    return letters == "".join(word[0] for word in words) or _begin(letters, words)
+
+
+def _begin(letters: str, words: Sequence[str]) -> bool:
+    if len(words) == 1:
+        return len(letters) > 2 and words[0].startswith(letters)
+    return any(
+        words[0].startswith(letters[:cut]) and _begin(letters[cut:], words[1:]) for cut in range(1, len(letters))
+    )
+
+
 def bones(word: str) -> str:
     """The first consonants of a word; abbreviations usually keep them.
 
