@@ -37,7 +37,7 @@ FOR = frozenset(
     about margin child_of types_alike unmarked_habit actor_people by self_role referenced unmarked_exact""".split()
 )
 AGAINST = frozenset(
-    """higher_elsewhere same_elsewhere plural generic measure rank_word flag dated long_text polymorphic bridge self
+    """higher_elsewhere same_elsewhere plural generic measure rank_word flag dated long_text bridge self
     rank self_role_elsewhere key_shared ends_digit own_key is_code better_beside""".split()
 )
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""

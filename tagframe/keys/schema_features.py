@@ -29,7 +29,7 @@ FEATURES = tuple(
     key_first key_shared key_declared same_type same_family type_length about rank margin self child_of
     parent_of repeats types_alike unmarked unmarked_habit exact_habit plural generic measure flag dated
     long_text rank_word first own_key actor_people by self_role self_role_elsewhere bridge target_width
-    referenced polymorphic better_beside is_code ends_digit unmarked_exact unmarked_rare""".split()
+    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -39,6 +39,8 @@ _MOST_TARGETS = 12
 """A column is compared with at most so many tables that its name may mean."""
 _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
+_PLAIN = 2.0
+"""From this level on, a name means a table without a role before it."""
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
 _FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
@@ -297,6 +299,9 @@ class SchemaReading:
 
     def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
         levels = [*sorted((fit.level for fit in ranked), reverse=True)[:2], 0.0]
+        # Another column says which table is meant, or the name is that of the column's own table.
+        if self._is_polymorphic(table, self.columns[table][at]) or self.keys[table] == (at, 3):
+            ranked = [fit for fit in ranked if fit.level >= _PLAIN]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
             yield _Draft(table, at, fit, rank, levels[fit.level == levels[0]], rival)
@@ -378,7 +383,7 @@ class SchemaReading:
             if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
-                return (2.5 if near else 2.2) - less
+                return (2.5 if near or text == whole else 2.2) - less
         if self._owns(column, target):
             return 2.5 if column.words == self.columns[target][self.keys[target][0]].called else 1.5
         return 0.0
@@ -429,12 +434,12 @@ class SchemaReading:
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
         ends, begins = self._glued(column, target)
-        matched, _, share = self._match(table, column, target)
+        matched, rest, share = self._match(table, column, target)
         joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
         unmarked = column.key_word == 0
         values = (
             column.key_word,
-            min(4, len(entity)),
+            min(3, rest) * (level < 2),
             level,
             max(0.0, highest - level),
             float(level > 0 and highest == level),
@@ -474,7 +479,6 @@ class SchemaReading:
             self._bridge[target],
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
-            float(level < 2 and self._is_polymorphic(table, column)),
             min(1.0, beside - score),
             float(column.words[-1] not in ("id", key.words[-1]) and column.key_word > 0),
             float(column.spelt[-1:].isdigit()),
