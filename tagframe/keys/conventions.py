@@ -355,7 +355,7 @@ class Conventions:
             abbreviated: dict[int, int] = {}
             for position in self._by_start[word[:1]]:
                 thing = self._things[position]
-                if len(thing) > 1 and _abbreviates(word, thing):
+                if len(thing) > 1 and names.abbreviates(word, thing):
                     abbreviated[position] = 2
                 elif len(word) >= _SHORTEST and names.is_short_for(word, thing[-1]):
                     abbreviated[position] = 1
@@ -411,16 +411,3 @@ class Conventions:
             if short and best > sure:
                 scores[column] = 0.0  # "gid" of gardens that have an "id"
         return scores
-
-
-def _abbreviates(letters: str, words: Sequence[str]) -> bool:
-    """Whether the letters are beginnings of all words in order, the last one of three letters at least.
-
-    >>> _abbreviates("cdemo", ("customer", "demographic")), _abbreviates("code", ("customer", "demographic"))
-    (True, False)
-    """
-    if len(words) == 1:
-        return len(letters) >= _SHORTEST and words[0].startswith(letters)
-    return any(
-        words[0].startswith(letters[:cut]) and _abbreviates(letters[cut:], words[1:]) for cut in range(1, len(letters))
-    )

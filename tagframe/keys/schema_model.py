@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 
@@ -19,14 +18,12 @@ import numpy as np
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys.key_columns import Floats
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.schema_features import FEATURES, End, Reference, SchemaReading
+from tagframe.keys.schema_features import FEATURES, Reference, SchemaReading
 
 FEWEST_TABLES = 24
 """With fewer tables, there is little to count, and the rules of names decide."""
 _LEAST = 0.02
 """Pairs with a lower chance are left out."""
-_MOST_BY_RULES = 0.2
-"""The highest chance of a pair of the rules whose target is not its table's own key."""
 
 
 def is_bare(tables: Sequence[TableProfile]) -> bool:
@@ -36,57 +33,44 @@ def is_bare(tables: Sequence[TableProfile]) -> bool:
     )
 
 
-def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> list[KeyPair]:
+def schema_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The pairs of single columns that may be keys, by names and declared types alone.
 
     Args:
         tables: of one database, sorted by id, without rows.
-        by_rules: what the rules of names find; pairs that the model does not judge keep a small chance.
     """
-    reading = SchemaReading(tables, ruled(by_rules))
-    references = reading.references()
-    if not references:
-        return [*by_rules]
-    chances = chance(np.array([one.features for one in references]), default_weights())
+    reading = SchemaReading(tables)
+    judged = sorted(judge(reading), key=lambda each: -each[1])
     best: dict[tuple[int, int], float] = defaultdict(float)
-    for one, sure in zip(references, chances, strict=True):
+    for one, sure in judged:
         best[one.table, one.column] = max(best[one.table, one.column], sure)
-    known = {pair: pair for pair in by_rules}
     pairs: dict[KeyPair, KeyPair] = {}
-    for one, sure in sorted(zip(references, chances, strict=True), key=lambda each: -each[1]):
+    for one, sure in judged:
         most = best[one.table, one.column]
-        score = round(float(sure if sure == most else min(sure, 1 - most)), 6)
-        if score < _LEAST:
-            continue
-        pair = _pair(reading, tables, one, score, known)
-        if pair.reversed() not in pairs:
+        score = round(sure if sure == most else min(sure, 1 - most), 6)
+        pair = _pair(reading, tables, one, score)
+        if score >= _LEAST and pair.reversed() not in pairs:
             pairs[pair] = pair
-    for pair in by_rules:
-        if pair not in pairs and pair.reversed() not in pairs:
-            pairs[pair] = replace(pair, score=pair.score * _MOST_BY_RULES)
     return [*pairs.values()]
 
 
-def ruled(pairs: Iterable[KeyPair]) -> dict[End, dict[End, float]]:
-    """For each column, the columns that pairs refer to, and their scores."""
-    found: dict[End, dict[End, float]] = defaultdict(dict)
-    for pair in pairs:
-        found[pair.left_table, pair.left_columns[0]][pair.right_table, pair.right_columns[0]] = pair.score
-    return found
-
-
-def _pair(
-    reading: SchemaReading, tables: Sequence[TableProfile], one: Reference, score: float, known: dict[KeyPair, KeyPair]
-) -> KeyPair:
+def _pair(reading: SchemaReading, tables: Sequence[TableProfile], one: Reference, score: float) -> KeyPair:
     left, right = tables[one.table], tables[one.target]
     mine = reading.columns[one.table][one.column]
     theirs = reading.columns[one.target][reading.keys[one.target][0]]
-    pair = KeyPair(left.id, (mine.profile.name,), right.id, (theirs.profile.name,), score)
-    if pair in known:
-        return replace(known[pair], score=score)
     families = mine.profile.family, theirs.profile.family
     reason = f"{' '.join(mine.words)} names {right.name}, as the schema names its keys"
-    return replace(pair, evidence=Evidence(families=families, name=score, reason=reason))
+    evidence = Evidence(families=families, name=score, reason=reason)
+    return KeyPair(left.id, (mine.profile.name,), right.id, (theirs.profile.name,), score, evidence)
+
+
+def judge(reading: SchemaReading) -> list[tuple[Reference, float]]:
+    """The references that a schema's names may mean, each with its chance."""
+    references = reading.references()
+    if not references:
+        return []
+    chances = chance(np.array([one.features for one in references]), default_weights())
+    return [*zip(references, chances.tolist(), strict=True)]
 
 
 def chance(features: Floats, weights: Floats) -> Floats:
