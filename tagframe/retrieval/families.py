@@ -219,6 +219,13 @@ def families_at(tables: Sequence[TableProfile], pieces: npt.NDArray[np.int64]) -
     return _of_pieces(tables, parts.values())
 
 
+def pieces_of(families: Sequence[Family], tables: Sequence[TableProfile]) -> npt.NDArray[np.int64]:
+    """The positions of pieces among the tables, as for :func:`families_at`."""
+    position = {table.id: number for number, table in enumerate(tables)}
+    pieces = [(number, position[id]) for number, one in enumerate(families) for id in one.parts]
+    return np.array(pieces, dtype=np.int64).reshape(-1, 2)
+
+
 def _groups(
     database: str, tables: Sequence[TableProfile], around: Sequence[TableProfile], facts: ComputedStore
 ) -> list[tuple[str, ...]]:
