@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.keys.column_names import singular
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import SHORTEST, STOP_WORDS, accented, forms, terms, words_in
@@ -99,6 +100,9 @@ class ValueIndex:
                     written = without_possessive(text[question.words[start].start : question.words[span[1] - 1].end])
                     plain = " ".join(word.text for word in words_in(written))
                     found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
+                    if length > 1:  # "Flying Wyverns"
+                        head, _, last = plain.rpartition(" ")
+                        found_as += [f"{head} {singular(last.lower())}"]
                     if (sign := text[question.words[span[1] - 1].end :][:1]) in _ENDINGS:
                         found_as.append(written + sign)  # "Live (Remaster)"
                     texts += found_as
