@@ -22,7 +22,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
-from tagframe.retrieval.years import year_of, years_in_range
+from tagframe.retrieval.years import year_of, years_in, years_in_range, years_meant
 
 LEAST = 3
 """The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
@@ -147,6 +147,22 @@ def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfil
     years = {piece.id: year_of(piece.name) or year_of(piece.database) for piece in pieces}
     chosen = years_in_range(question, filter(None, years.values())) or frozenset()
     return [piece for piece in pieces if years[piece.id] in chosen]
+
+
+def of_other_years(families: Sequence[Family], question: str) -> npt.NDArray[np.bool_]:
+    """Which tables have years in their names, but none that a question means: shape (n,).
+
+    If no table has a year of the question in its name, none is of another year.
+    """
+    years = [frozenset[int]().union(*map(years_in, family.parts or (family.table.id,))) for family in families]
+    meant = years_meant(question, frozenset[int]().union(*years))
+    return np.array([bool(meant and own) and meant.isdisjoint(own) for own in years], dtype=np.bool_)
+
+
+def are_copies(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables have most of their column names in common (:data:`COPIED`)."""
+    mine, theirs = ({column.name.casefold() for column in table.columns} for table in (one, other))
+    return len(mine & theirs) >= COPIED * len(mine | theirs)
 
 
 def mixed_copies(tables: Sequence[TableProfile], similarity: Floats) -> npt.NDArray[np.bool_]:
