@@ -155,8 +155,8 @@ def of_other_years(families: Sequence[Family], question: str) -> npt.NDArray[np.
     If no table has a year of the question in its name, none is of another year.
     """
     years = [frozenset[int]().union(*map(years_in, family.parts or (family.table.id,))) for family in families]
-    meant = years_meant(question, frozenset[int]().union(*years))
-    return np.array([bool(meant and own) and meant.isdisjoint(own) for own in years], dtype=np.bool_)
+    chosen = years_meant(question, frozenset[int]().union(*years))
+    return np.array([bool(chosen and own) and chosen.isdisjoint(own) for own in years], dtype=np.bool_)
 
 
 def are_copies(one: TableProfile, other: TableProfile) -> bool:
