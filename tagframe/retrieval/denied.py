@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
 from tagframe.retrieval.words import forms, stem, words_in
 
-_LACKS = frozenset(
-    """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
-    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno sem nenhum nenhuma geen zonder""".split()
+_DENIALS = frozenset(
+    """without never no not none nobody lack lacks lacking missing isnt arent wasnt werent doesnt dont didnt hasnt
+    havent
+    nicht kein keine keinen keiner keines keinem ohne nie niemals noch
+    sans aucun aucune jamais pas
+    sin ningún ninguna ningun ninguno nunca jamás
+    senza nessun nessuna nessuno mai non
+    sem nenhum nenhuma nunca não
+    geen niet nooit zonder""".split()
 )
-"""Words that deny the thing that follows, in English, German, French, Spanish, Italian, Portuguese and Dutch."""
-_DENIALS = _LACKS | frozenset(
-    """never not nobody isnt arent wasnt werent doesnt dont didnt hasnt havent nicht nie niemals noch jamais pas nunca
-    jamás mai non não niet nooit""".split()
-)
-"""The same with words that deny what is done."""
+"""Words that deny what follows, in English, German, French, Spanish, Italian, Portuguese and Dutch."""
+_OF_VALUES = frozenset("isnt arent wasnt werent".split())
+_COPULAS = frozenset("is are was were be stands for".split())
+"""In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
 _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
@@ -68,19 +72,37 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
             if not columns.isdisjoint(one):
                 break
         else:
-            if spelt[0] in _LACKS and before and len(tables) == 2 and place + 1 < len(words):
+            if len(tables) == 2 and len(before) == 1 and _denies_rows(words, place):
                 found += unnamed
     found = [*dict.fromkeys(found)]
     return found if len(found) < len(tables) else []
 
 
-def denies(question: str) -> bool:
-    """Whether a question wants what is not there, whatever it is: "people without a boss".
+def denies(question: str, table: str = "", columns: Iterable[str] = ()) -> bool:
+    """Whether a question wants what has no partner, whatever that is: "people without a boss".
 
-    >>> denies("People without a boss"), denies("People and their boss")
-    (True, False)
+    Args:
+        question: in plain language.
+        table: name of a table.
+        columns: of the table. If a denial is about one of them, it wants cells of the table.
+
+    >>> denies("People without a boss"), denies("People and their boss"), denies("People whose boss is not Ann")
+    (True, False, False)
+    >>> denies("People without a phone", "people", ["name", "phone"])
+    False
     """
-    return any(spelt_forms(word.text)[0] in _DENIALS for word in words_in(question))
+    words = [spelt_forms(word.text) for word in words_in(question)]
+    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(table))}
+    return any(
+        _denies_rows(words, place) and own.isdisjoint(chain.from_iterable(words[place + 1 : place + 1 + _REACH]))
+        for place in range(len(words))
+    )
+
+
+def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a word denies what follows, which is no value."""
+    is_copula = place > 0 and words[place - 1][0] in _COPULAS
+    return words[place][0] in _DENIALS - _OF_VALUES and not is_copula
 
 
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
