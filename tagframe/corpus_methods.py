@@ -45,10 +45,6 @@ class CorpusMethods:
     def retrieve_tables(
         self, question: str, *, anchor: str | None = ..., quote: Literal[True], **options: Unpack[RetrieveOptions]
     ) -> Quote: ...
-    @overload
-    def retrieve_tables(
-        self, question: str, *, anchor: str | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
-    ) -> RetrievedTables | Quote: ...
     def retrieve_tables(
         self, question: str, *, anchor: str | None = None, quote: bool = False, **options: Unpack[RetrieveOptions]
     ) -> RetrievedTables | Quote:

@@ -115,26 +115,14 @@ class Corpus(CorpusMethods, Displayable):
 
     def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
         """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
-        shared: dict[str, Any] = {
-            "root": self._root,
-            "is_whole": False,
-            "problems": self._problems,
-            "vectors": self._vectors,
-            "facts": self._facts,
-            "computed": self._computed,
-            "part": self._part,
-        }
-        return Corpus(profiles, origins, **{**shared, **changed})
+        shared = ("root", "problems", "vectors", "facts", "computed", "part")
+        kwargs = {name: getattr(self, f"_{name}") for name in shared} | {"is_whole": False} | changed
+        return Corpus(profiles, origins, **kwargs)
 
     def _with(self, **changed: Any) -> Corpus:
         """A corpus of the same tables that differs in the ``changed`` arguments."""
-        same: dict[str, Any] = {
-            "is_whole": self._is_whole,
-            "under": self._under,
-            "again": self._again,
-            "followed": self._followed,
-        }
-        return self._of(self._unannotated, self._origins, **{**same, **changed})
+        same = {name: getattr(self, f"_{name}") for name in ("is_whole", "under", "again", "followed")}
+        return self._of(self._unannotated, self._origins, **same | changed)
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -196,13 +184,15 @@ class Corpus(CorpusMethods, Displayable):
             return self
         gone = names_gone((shapes.values(), visible))
         left = {shape.name: shape for shape in narrowed([*shapes.values()], visible, gone)}
+        lost = {(id, name) for id, there in visible.items() for name in {*shapes[id].columns}.difference(there)}
+        view = View({id: frozenset(columns) for id, columns in visible.items()}, gone, frozenset(lost))
         return self._of(
             [one if left[one.id] == shapes[one.id] else one.narrowed(left[one.id])
              for one in self._unannotated if one.id in left],
             self._offering(visible, changed),
             problems=[problem for problem in self._problems if not mentions(str(problem), gone)],
             vectors=VectorStore(),
-            facts=VisibleFacts(self._facts, View({id: frozenset(columns) for id, columns in visible.items()}, gone)),
+            facts=VisibleFacts(self._facts, view),
             computed=ComputedStore(),
             part=self._part or "hidden",
         )  # fmt: skip

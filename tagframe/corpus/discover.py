@@ -52,8 +52,8 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
 
     A SQLite file is a database named after its stem, and so is a workbook. A subfolder is a database of the CSV and
     Parquet files in it, and so is the folder itself; ``bank.sqlite`` in a folder ``bank`` belongs to the same database
-    as that folder. Databases with the same name are named by their paths below the folder. Hidden files and folders are
-    left out. Links that lead out of the folder are left out with a warning, unless ``follow_links``.
+    as that folder. Databases with the same name are named by their paths below the folder. Names that begin with a dot
+    are left out. Links that lead out of the folder are left out with a warning, unless ``follow_links``.
 
     Raises:
         SourceNotFound: there is nothing at ``path``.
@@ -125,7 +125,7 @@ def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Itera
         seen.add(here)
         inside = set()
         for name in sorted([*folders, *files]):
-            if not name.startswith((".", "~$")):  # hidden, or made by Excel while a workbook is open
+            if not name.startswith((".", "~$")):  # a dot file, or made by Excel while a workbook is open
                 try:
                     bounds.check(Path(parent, name))
                     inside.add(name)

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, cast
@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
+from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cached
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
@@ -219,9 +219,10 @@ def open_corpus(
     beside = facts_beside(path)
     lists = Lists(Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private))
     files = lists.offering(files)
-    stored = cache_of(path, lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
-    facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=beside.facts)
-    cache = SourceCatalogue(stored, catalogue is not None, facts)
+    whole = path.resolve()
+    made = cached(whole.stem, os.fsencode(whole), lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
+    facts = FactStore(file=FactsFile.of_source(str(whole)), beside=beside.facts)
+    cache = SourceCatalogue(made, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
 
 
@@ -231,12 +232,14 @@ class Lists:
 
     Attributes:
         hide, private: the lists.
-        gone: names that only what is hidden has, in lower case; known after :meth:`offering`.
+        gone, lost: names that only what is hidden has, in lower case, and hidden columns by the file and the name of
+            their table; known after :meth:`offering`.
     """
 
     hide: Hiding
     private: Hiding
     gone: frozenset[str] = frozenset()
+    lost: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def offering(
         self, files: Sequence[SourceFile], known: Mapping[str, IndexedSource] | None = None
@@ -252,18 +255,7 @@ class Lists:
         """
         if known is None and not self.hide.part:
             return list(files)
-        sources = []
-        for file in files:
-            shapes: list[TableShape] = []
-            with suppress(UnreadableTable, OSError, *BROKEN):  # profiling reports it
-                shapes = file.engine.shapes()
-            if known is None:
-                visible = self.hide.visible(shapes, filter(None, (file.database, file.key)))
-            else:
-                tables = known[file.key].tables if file.key in known else {}
-                there = {shape.name for shape in shapes}
-                visible = {name: tuple(one.name for one in tables[name].columns) for name in tables if name in there}
-            sources.append((file, shapes, visible))
+        sources = [(file, *self._seen(file, known)) for file in files]
         self.gone = names_gone(*(source[1:] for source in sources))
         left = [
             replace(file, engine=hiding(file.engine, visible, self.gone))
@@ -274,9 +266,21 @@ class Lists:
         warn_of_computed(*(file.engine for file in left))
         return left
 
-
-def _view(profiles: Sequence[TableProfile], gone: frozenset[str]) -> View:
-    return View({one.id: frozenset(column.name for column in one.columns) for one in profiles}, gone)
+    def _seen(
+        self, file: SourceFile, known: Mapping[str, IndexedSource] | None
+    ) -> tuple[list[TableShape], dict[str, tuple[str, ...]]]:
+        """The tables of a file, and what is visible of them."""
+        shapes: list[TableShape] = []
+        with suppress(UnreadableTable, OSError, *BROKEN):  # profiling reports it
+            shapes = file.engine.shapes()
+        if known is None:
+            visible = self.hide.visible(shapes, filter(None, (file.database, file.key)))
+        else:
+            tables = known[file.key].tables if file.key in known else {}
+            there = {shape.name for shape in shapes}
+            visible = {name: tuple(one.name for one in tables[name].columns) for name in tables if name in there}
+        self.lost |= {(file.key, one.name): {*one.columns}.difference(visible.get(one.name, ())) for one in shapes}
+        return shapes, visible
 
 
 def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
@@ -461,6 +465,13 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
+    lost = {
+        (one.id, name)
+        for key, table, one in _named(files, contents.sources)
+        for name in lists.lost.get((key, table), ())
+    }
+    there = {one.id: frozenset(column.name for column in one.columns) for one in profiles if contents.part}
+    view = View(there, lists.gone, frozenset(lost))
     cache.facts.opened((one.id for one in profiles), private_columns(lists.private, profiles, lists.hide))
     whole = Corpus(
         profiles,
@@ -468,7 +479,7 @@ def _assembled(
         root=contents.root,
         problems=problems,
         vectors=VectorStore(cache.catalogue),
-        facts=VisibleFacts(cache.facts, _view(profiles, lists.gone)) if contents.part else cache.facts,
+        facts=VisibleFacts(cache.facts, view) if contents.part else cache.facts,
         computed=ComputedStore(cache.catalogue, whole=len(profiles)),
         part=contents.part,
     )

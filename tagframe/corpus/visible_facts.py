@@ -9,6 +9,7 @@ from typing import Any
 
 from tagframe.corpus.facts import OF_PAIRS, FactKey, Facts, FactStore, tables_of
 from tagframe.corpus.references import Column, JoinColumns
+from tagframe.corpus.statements import Statement
 from tagframe.engines.hiding import mentions
 
 
@@ -19,10 +20,12 @@ class View:
     Attributes:
         columns: of each table, by its id.
         gone: names of its source that no text may have, in lower case.
+        lost: columns of these tables that it has not; another table may have one of that name.
     """
 
     columns: Mapping[str, frozenset[str]]
     gone: frozenset[str]
+    lost: frozenset[Column] = frozenset()
 
     def facts(self, facts: Facts) -> Facts:
         """The facts that are of these tables and columns only."""
@@ -43,6 +46,8 @@ class View:
         if kind == "annotated":  # what a model read to describe a table, or its columns
             columns += [(of[0], name) for name in facts.values.get((kind, of[:1]), ("", ()))[1]]
         text = {**value, "runs": {}} if kind == "statement" else value  # files of statements have names of their own
+        if kind == "statement" and Statement.of(of, value).reads(self.lost):
+            return False
         return tables_of(key, value) <= self.columns.keys() and self._has(columns) and self._is_silent(text)
 
     def _has(self, columns: Iterable[Column]) -> bool:

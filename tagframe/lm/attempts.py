@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
-from tagframe import traces
+from tagframe import logs
 from tagframe.errors import (
     AnswerWithheld,
     BudgetExceeded,
@@ -505,8 +505,8 @@ class Attempts:
         route, status = self._route, 200 if error is None and reply else getattr(error, "status", None)
         kind = type(error).__name__ if error else None if reply else "CancelledError"
         note("lm", DEBUG, "request", model=route.lm.model, status=status, error=kind, seconds=seconds)
-        if traces.are_wanted():
-            traces.request(
+        if logs.is_traced():
+            logs.trace_request(
                 route.lm.model,
                 route.lm.operation,
                 seconds=seconds,

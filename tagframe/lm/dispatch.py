@@ -19,7 +19,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from tagframe import traces
+from tagframe import logs
 from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
@@ -280,7 +280,7 @@ class Run:
                         self._working += 1
                         workers.create_task(self._work())
         finally:
-            traces.record()
+            logs.record_metrics()
 
     async def _work(self) -> None:
         try:

@@ -495,7 +495,7 @@ def _of_state(state: str, about: str, message: str) -> UnreadableTable:
 
 
 def without_cells(state: str, message: str) -> str:
-    """What the server said without cells that it may quote: of any column, as a view may cast one that is hidden."""
+    """What the server said without cells that it may quote: of any column, as a view may cast another one."""
     if state.startswith("P0"):  # a function's own words
         return "a function there raised an error"
     return re.sub('".*', '"…"', message, flags=re.DOTALL) if state[:2] in ("22", "23") else message
