@@ -365,7 +365,7 @@ _CLASSES: dict[str, bytes] = {
 }
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
-    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
+    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d", "s+d", "d-c", "dkc", "dKc", "dMc", 16 * "d"),
     *("c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
