@@ -310,11 +310,6 @@ class Column:
         self.is_number = max(len(self.words_beside), len(self.other_units)) <= _MOST_WORDS
 
     @property
-    def is_mixed(self) -> bool:
-        """Whether some cells are numbers, and others are not."""
-        return self.is_number and self.numbers > 0 and not self.is_all_numbers
-
-    @property
     def is_all_numbers(self) -> bool:
         """Whether all cells are numbers that may be read."""
         return self.is_number and not (self.words_beside or self.other_units)
@@ -389,6 +384,13 @@ class Column:
 
 
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
+
+
+def is_mixed(cells: Iterable[str]) -> bool:
+    """Whether some cells are numbers, and a few words stand beside them."""
+    texts = {text.strip() for text in cells} - set(NULL_WORDS)
+    words = sum(_PLAIN.fullmatch(text) is None for text in texts)
+    return 0 < words <= min(_MOST_WORDS, len(texts) - words)
 
 
 def is_known(options: Mapping[str, Any]) -> bool:

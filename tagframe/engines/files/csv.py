@@ -138,7 +138,8 @@ class CSVEngine(FileEngine):
         if "date_format" in given:
             given = {name: value for name, value in given.items() if name not in _DATES}
         layout = self.layout
-        is_plain = not (given or layout.is_written or layout.has_words)
+        if not (given or layout.is_written or layout.has_words):
+            return Formats()
         names = layout.columns
         columns = {name: Column(has_words=layout.has_words) for name in names}
         options = self._options(dates=False)
@@ -149,9 +150,7 @@ class CSVEngine(FileEngine):
             for frame in self.batches(_HEAD_ROWS, dtype=str, nrows=_HEAD_ROWS, **options):
                 rows += len(frame)
                 _see(columns, frame)
-            if is_plain:
-                columns = {name: column for name, column in columns.items() if column.is_mixed}
-            still = [name for name, column in columns.items() if column.is_open]
+            still = [name for name in names if columns[name].is_open]
             if rows == _HEAD_ROWS and still:
                 for frame in self.batches(CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
                     _see(columns, frame)
@@ -290,7 +289,7 @@ def either(words: Sequence[str]) -> str:
 
 def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
     for position, name in enumerate(map(str, frame.columns)):
-        if name in columns and columns[name].is_open:
+        if columns[name].is_open:
             columns[name].see(frame.iloc[:, position].dropna().unique())
 
 
