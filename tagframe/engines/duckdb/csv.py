@@ -80,7 +80,6 @@ def _is_plain(engine: CSVEngine) -> bool:
         or layout.notes
         or layout.is_written
         or layout.has_words
-        or engine.formats.mixed
         or layout.options["encoding"] != "utf-8-sig"
         or len({*map(str.lower, layout.names)}) < len(layout.names)
     )

@@ -18,7 +18,7 @@ import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.cells import plain_dtypes
-from tagframe.engines.files.column_formats import AMBIGUOUS, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.column_formats import AMBIGUOUS, EITHER, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
@@ -122,7 +122,7 @@ class CSVEngine(FileEngine):
     @property
     def date_orders(self) -> Mapping[str, Order]:
         """Columns of dates that stay text, and whether day or month comes first in them."""
-        return {name: order for name, order in self.formats.orders.items() if order is not None}
+        return {name: order for name, order in self.formats.orders.items() if order is not None and order != EITHER}
 
     def find_layout(self) -> Layout:
         """:attr:`layout`, from the file."""
@@ -138,7 +138,8 @@ class CSVEngine(FileEngine):
         if "date_format" in given:
             given = {name: value for name, value in given.items() if name not in _DATES}
         layout = self.layout
-        is_plain = not (given or layout.is_written or layout.has_words)
+        if not (given or layout.is_written or layout.has_words):
+            return Formats()
         names = layout.columns
         columns = {name: Column(has_words=layout.has_words) for name in names}
         options = self._options(dates=False)
@@ -149,9 +150,7 @@ class CSVEngine(FileEngine):
             for frame in self.batches(_HEAD_ROWS, dtype=str, nrows=_HEAD_ROWS, **options):
                 rows += len(frame)
                 _see(columns, frame)
-            if is_plain:
-                columns = {name: column for name, column in columns.items() if column.is_mixed}
-            still = [name for name, column in columns.items() if column.is_open]
+            still = [name for name in names if columns[name].is_open]
             if rows == _HEAD_ROWS and still:
                 for frame in self.batches(CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
                     _see(columns, frame)
@@ -251,9 +250,16 @@ class CSVEngine(FileEngine):
                 f"the points in {_listed(formats.thousands)} are read as decimal points, though other columns of the "
                 f"file have decimal commas; {option(self.path, decimal=',', thousands='.')} reads them as thousands"
             )
+        if formats.rounded:
+            say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")
         for name, order in formats.orders.items():
             if name in formats.dates:
                 found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"
+            elif order == EITHER:
+                way = option(self.path, dayfirst=True)
+                found = (
+                    f"of which nothing tells whether the day comes first: they stay text; {way} reads them day first"
+                )
             elif order is None:
                 found = "with the day first in some cells and the month first in others: they stay text"
             else:
@@ -283,7 +289,7 @@ def either(words: Sequence[str]) -> str:
 
 def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
     for position, name in enumerate(map(str, frame.columns)):
-        if name in columns and columns[name].is_open:
+        if columns[name].is_open:
             columns[name].see(frame.iloc[:, position].dropna().unique())
 
 

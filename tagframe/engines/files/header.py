@@ -133,8 +133,11 @@ def _titles(rows: Sequence[Row]) -> int:
     for row in rows[:LOOKED_AT]:
         # A row that is one shorter than those below may be names without that of an index.
         is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1 or _text(row[0]).startswith("# ")
+        below = _filled(rows[above + 1]) if rows[above + 1 :] else []
         if not is_title and not (
-            is_numbering(row) and are_names(_filled(rows[above + 1]) if rows[above + 1 :] else [])
+            below
+            and are_names(below)
+            and (is_numbering(row) or _letters_columns(row, rows[above + 1], rows[above + 2 :]))
         ):
             break
         above += 1
@@ -221,6 +224,15 @@ def is_numbering(row: Row) -> bool:
     )
     steps = {after - before for before, after in pairwise(numbers)}
     return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
+
+
+def _letters_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
+    """Whether a row above names has the letters of the columns: A, B, C, …; words stand in it above numbers."""
+    cells = [_text(cell).upper() for cell in row]
+    if len(cells) < 3 or cells != [chr(ord("A") + at) for at in range(len(cells))]:
+        return False
+    columns = [[line[at] for line in below if at < len(line)] for at in range(len(names))]
+    return any(_is_word(_text(name)) and _holds_values(column) for name, column in zip(names, columns, strict=True))
 
 
 def _numbers_columns(row: Row, below: Sequence[Row]) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import pandas as pd
 
 from tagframe.engines.cells import NULL_WORDS
 from tagframe.engines.files import limits
+from tagframe.engines.files.column_formats import is_mixed
 from tagframe.engines.files.header import (
     Head,
     are_names,
@@ -159,8 +160,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
     title = title_text(rows[: head.above]) if head.above else ""
+    is_written = scan.is_written or any(map(is_mixed, zip_longest(*rows[head.rows :], fillvalue="")))
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
-    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), scan.is_written, has_words, end)
+    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), is_written, has_words, end)
 
 
 def _written_so(path: Path, text: str, delimiter: str, given: dict[str, Any]) -> list[str]:
@@ -365,7 +367,7 @@ _CLASSES: dict[str, bytes] = {
 }
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
-    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
+    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d", "s+d", "d-c", "dkc", "dKc", "dMc", 16 * "d"),
     *("c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
