@@ -13,7 +13,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, sql_of
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks
 from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
@@ -135,7 +135,7 @@ def repeated_rows(subject: Subject) -> Found:
             whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
             if whole:
                 words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Alternative("key", words, sql_of(new, subject.reader))
+                yield Alternative("key", words, subject.sql(new.tree))
                 return
         for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
             if (new := subject.reader.read(sql)) is None:
@@ -143,7 +143,7 @@ def repeated_rows(subject: Subject) -> Found:
             tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
-                yield Alternative("repeated", words, sql_of(new, subject.reader))
+                yield Alternative("repeated", words, subject.sql(new.tree))
             elif not branch and (new := subject.reader.read(sql)):
                 yield from _copies(subject, Block(new, blocks(new)[position], subject.reader))
 
@@ -260,7 +260,7 @@ def columns(subject: Subject) -> Found:
                 and _takes_from(new, table, column, names[other.id], *key)
             ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Alternative("column", words, sql_of(new, subject.reader))
+                yield Alternative("column", words, subject.sql(new.tree))
 
 
 def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
@@ -298,10 +298,8 @@ def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: s
         twin: exp.Expr = column_of(column, "twin")
         node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
     on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
-    table_node = exp.Table(
-        this=exp.to_identifier(other, quoted=True), alias=exp.TableAlias(this=exp.to_identifier("twin"))
-    )
-    block.append("joins", exp.Join(this=table_node, on=on, side="LEFT"))
+    twin_table = exp.alias_(exp.table_(exp.to_identifier(other, quoted=True)), "twin", table=True)
+    block.append("joins", exp.Join(this=twin_table, on=on, side="LEFT"))
     return True
 
 
@@ -320,11 +318,10 @@ def databases(subject: Subject) -> Found:
             continue
         for use in new.tables:
             if use.entry is None and (id := subject.reader.tables.get(use.node.name)) in twins:
-                is_alone = not use.node.alias
-                if is_alone:
+                if not use.node.alias:
                     use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
                 use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
-        yield Alternative("database", f"{database} has these tables, too; there, ", sql_of(new, subject.reader))
+        yield Alternative("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
 
 
 def joins(subject: Subject) -> Found:
@@ -347,7 +344,7 @@ def joins(subject: Subject) -> Found:
                 yield Alternative(
                     "join",
                     f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ",
-                    sql_of(new, subject.reader),
+                    subject.sql(new.tree),
                 )
 
 
@@ -449,7 +446,7 @@ def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None
                 literal.replace(exp.Literal.string(text))
             if text is None:
                 one.test.replace(exp.true())
-    return sql_of(new, subject.reader)
+    return subject.sql(new.tree)
 
 
 def nulls(subject: Subject) -> Found:
