@@ -340,12 +340,9 @@ def joins(subject: Subject) -> Found:
         if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
             new = subject.read()
             if new is not None and _rejoined(new, left, right, best):
-                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key"
-                yield Alternative(
-                    "join",
-                    f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ",
-                    subject.sql(new.tree),
-                )
+                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
+                words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
+                yield Alternative("join", words, subject.sql(new.tree))
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -533,36 +530,37 @@ def _total_of(cells: pd.DataFrame) -> str | None:
 def limits(subject: Subject) -> Found:
     """Rows that LIMIT leaves out: all of them where it ranks nothing, else those that rank like the last one."""
     tree = subject.select
-    limit = None if tree is None else tree.args.get("limit")
-    if tree is None or limit is None or tree.args.get("offset") is not None:
+    size, limit = len(subject.rows), None if tree is None else tree.args.get("limit")
+    if tree is None or limit is None or tree.args.get("offset") is not None or not size:
         return
-    if (
-        not isinstance(limit.expression, exp.Literal)
-        or limit.expression.this != str(len(subject.rows))
-        or not len(subject.rows)
-    ):
+    if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(size):
         return
-    if len(subject.rows) > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
+    if size > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
         whole = without(tree, "limit")
-        count = subject.comparison.run(
-            f"SELECT count(*) AS n FROM ({subject.sql(without(whole, 'order'))}) AS counted", 1
-        )
-        if count is not None and (n := int(count["n"].iloc[0])) > len(subject.rows):
-            words = f"LIMIT {len(subject.rows):,} leaves {n - len(subject.rows):,} of {n:,} rows out; without it, "
+        rest = subject.sql(without(whole, "order"))
+        count = subject.comparison.run(f"SELECT count(*) AS n FROM ({rest}) AS counted", 1)
+        if count is not None and (n := int(count["n"].iloc[0])) > size:
+            words = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, "
             yield Alternative("limit", words, subject.sql(whole), n)
         return
-    if tree.args.get("order") is not None and tree.args.get("distinct") is None:
-        yield from _ties(subject, tree)
+    yield from _ties(subject, tree)
+
+
+def with_order(tree: exp.Select) -> exp.Select | None:
+    """A block with what it is ordered by as further columns; None if that is not known, or no order."""
+    order, other, by_alias = tree.args.get("order"), tree.copy(), named_items(tree)
+    keys = [_ordered_by(key.this, tree.expressions, by_alias) for key in (order.expressions if order else ())]
+    if not keys or None in keys or tree.args.get("distinct") is not None:
+        return None
+    for key in filter(None, keys):
+        other.append("expressions", exp.alias_(key.copy(), key.sql(normalize_functions=False), quoted=True))
+    return other
 
 
 def _ties(subject: Subject, tree: exp.Select) -> Found:
-    rows, other, size = subject.rows, tree.copy(), len(subject.rows)
-    by_alias = named_items(tree)
-    for position, key in enumerate(tree.args["order"].expressions):
-        known = _ordered_by(key.this, tree.expressions, by_alias)
-        if known is None:
-            return
-        other.append("expressions", exp.alias_(known.copy(), f"order_{position}"))
+    rows, other, size = subject.rows, with_order(tree), len(subject.rows)
+    if other is None:
+        return
     further = size + 1000
     other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
     more = subject.comparison.run(subject.sql(other), further)
