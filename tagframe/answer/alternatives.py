@@ -19,7 +19,6 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer.generation import plain_rows, plain_value
 from tagframe.answer.guard import Reader
-from tagframe.answer.sql_tree import written
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 
 if TYPE_CHECKING:
@@ -129,11 +128,6 @@ class Comparison:
                 seen.append(other)
                 reasons.add(one.reason)
                 yield Doubt(one.reason, f"{one.words}{difference(self.rows, other)}", one.sql, other)
-
-
-def sql_of(statement: ReadStatement, reader: Reader) -> str:
-    """A changed statement as SQL of its engine."""
-    return written(statement.tree, reader.engine.dialect.name)
 
 
 def blocks(statement: ReadStatement) -> list[exp.Select]:

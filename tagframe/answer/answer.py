@@ -193,11 +193,13 @@ class Answer(Public):
         self.correct(str(self.query))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the rows, with the question as the title: a line over times or years, a scatter plot of two columns of
-        numbers, else bars with the first column of labels.
+        """Draw the rows, with the question as the title: lines over times, for each label where labels repeat; points
+        of two columns of numbers; how often one number has which values; else bars, with times in their labels.
 
-        At most 30 bars and three columns of numbers are drawn. Rows without a value are left out. The axis says how
-        many rows are not drawn. Change what you like on the axes, or draw ``answer.rows`` yourself.
+        At most 30 bars, eight series and three columns of numbers are drawn; numbers of another scale are points with
+        an axis on the right. A ranking without numbers is drawn with what it is ordered by. Rows without a value are
+        left out; the axis says how many rows are not drawn. Change what you like on the axes, or draw ``answer.rows``
+        yourself.
 
         Args:
             ax: matplotlib's axes to draw on; None for a new figure.
@@ -209,9 +211,10 @@ class Answer(Public):
             MissingExtra: matplotlib is not installed.
             NothingToPlot: there are no rows, or no column of numbers.
         """
+        from tagframe.answer.doubts import with_measure
         from tagframe.display import plot_rows
 
-        return plot_rows(self.rows, self.question, ax)
+        return plot_rows(with_measure(self.rows), self.question, ax)
 
     def explain(self) -> str:
         """The steps of the answer: the query, its stages, the tables and rows behind it, calls and seconds."""

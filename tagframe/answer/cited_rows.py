@@ -141,16 +141,11 @@ def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
         return described
     where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
     count = partial(_count, tree, reader=reader, end=time.monotonic() + max(seconds, LEAST_SECONDS))
-    lines = [f"Its FROM has {count([])} rows."]
-    if len(where) > 1:
-        lines += [f"{count([part])} of them where {_excerpt(part, reader)}." for part in where]
-    if where:
-        rest = next((position for position in range(1, len(where) + 1) if count(where[:position]) == "0"), None)
-        if rest is None:
-            lines.append(f"{count(where)} of them where all conditions hold.")
-        else:
-            together = "" if rest == 1 else ", together with the conditions before it"
-            lines.append(f"None is left by {_excerpt(where[rest - 1], reader)}{together}.")
+    left = [count(where[:position]) for position in range(len(where) + 1)]
+    lines = [f"Its FROM has {left[0]} rows."]
+    lines += [
+        f"{number} are left where {_excerpt(part, reader)}." for part, number in zip(where, left[1:], strict=True)
+    ]
     if having:
         lines.append(f"Its groups are then held to {' AND '.join(_excerpt(part, reader) for part in having)}.")
     return f"{described} {' '.join(lines)}"

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tagframe import results
 from tagframe.answer.alternatives import Comparison, Doubt
-from tagframe.answer.other_statements import Subject, alternatives, repeated_rows
+from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, with_order
 from tagframe.answer.sql_tree import written
 from tagframe.engines.sql_reader import ReadStatement
 from tagframe.errors import CorpusError
@@ -46,6 +46,15 @@ def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
     """The doubts about rows that a join repeats and the statement adds up."""
     subject = _subject_of(rows, "")
     return () if subject is None else tuple(subject.comparison.doubts(repeated_rows(subject)))
+
+
+def with_measure(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what their statement is ordered by, where that is a number and they have none."""
+    if (subject := _subject_of(rows, "")) is None or not rows.select_dtypes("number").empty:
+        return rows
+    ordered = None if subject.select is None else with_order(subject.select)
+    more = None if ordered is None else subject.comparison.run(subject.sql(ordered))
+    return rows if more is None else more
 
 
 def _subject_of(rows: pd.DataFrame, question: str) -> Subject | None:

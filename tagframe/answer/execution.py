@@ -124,9 +124,11 @@ class ExecSQL:
             done = Done(reader.run(wanted.sql), wanted.sql, reader)
         seconds = 0.0 if done.reports else time.monotonic() - start
         tables = tuple(dict.fromkeys(reader.named(wanted.sql).values()))
-        execution = Execution(wanted, tables, done.sql, done.reader.anew(), done.reports, done.is_text, seconds)
+        execution = Execution(
+            wanted, tables, done.sql, replace(done.reader, _copies={}), done.reports, done.is_text, seconds
+        )
         results.remember(done.rows, execution=execution)
-        if remarks := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
+        if remarks := _described(done.rows, map(self.corpus.profile, tables)):
             results.remember(done.rows, descriptions=remarks)
         return done.rows
 
@@ -159,13 +161,13 @@ class ExecSQL:
         return why_empty(execution.sql, execution.reader, execution.seconds)
 
 
-def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
+def _described(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
     """Descriptions for the columns of a result, if all source columns of that name have the same one."""
-    remarks: dict[str, set[str]] = defaultdict(set)
+    texts: dict[str, set[str]] = defaultdict(set)
     for column in (column for table in tables for column in table.for_prompts):
-        remarks[column.name.casefold()].add(column.description)
-    found = {name: remarks.get(name.casefold(), set()) for name in map(str, rows.columns)}
-    return {name: text for name, texts in found.items() if len(texts) == 1 for text in texts if text}
+        texts[column.name.casefold()].add(column.description)
+    found = {name: texts[name.casefold()] for name in map(str, rows.columns)}
+    return {name: text for name, one in found.items() if len(one) == 1 for text in one if text}
 
 
 def exec_sql(

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -150,10 +150,6 @@ class Reader:
     limits: SQLLimits = field(default_factory=SQLLimits)
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
     _copies: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False)
-
-    def anew(self) -> Reader:
-        """The same reader without the copies that were made for earlier statements."""
-        return replace(self, _copies={})
 
     @cached_property
     def engine(self) -> Engine:

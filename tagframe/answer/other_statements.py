@@ -13,7 +13,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, sql_of
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks
 from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
@@ -135,7 +135,7 @@ def repeated_rows(subject: Subject) -> Found:
             whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
             if whole:
                 words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Alternative("key", words, sql_of(new, subject.reader))
+                yield Alternative("key", words, subject.sql(new.tree))
                 return
         for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
             if (new := subject.reader.read(sql)) is None:
@@ -143,7 +143,7 @@ def repeated_rows(subject: Subject) -> Found:
             tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
-                yield Alternative("repeated", words, sql_of(new, subject.reader))
+                yield Alternative("repeated", words, subject.sql(new.tree))
             elif not branch and (new := subject.reader.read(sql)):
                 yield from _copies(subject, Block(new, blocks(new)[position], subject.reader))
 
@@ -260,7 +260,7 @@ def columns(subject: Subject) -> Found:
                 and _takes_from(new, table, column, names[other.id], *key)
             ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Alternative("column", words, sql_of(new, subject.reader))
+                yield Alternative("column", words, subject.sql(new.tree))
 
 
 def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
@@ -298,10 +298,8 @@ def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: s
         twin: exp.Expr = column_of(column, "twin")
         node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
     on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
-    table_node = exp.Table(
-        this=exp.to_identifier(other, quoted=True), alias=exp.TableAlias(this=exp.to_identifier("twin"))
-    )
-    block.append("joins", exp.Join(this=table_node, on=on, side="LEFT"))
+    twin_table = exp.alias_(exp.table_(exp.to_identifier(other, quoted=True)), "twin", table=True)
+    block.append("joins", exp.Join(this=twin_table, on=on, side="LEFT"))
     return True
 
 
@@ -320,11 +318,10 @@ def databases(subject: Subject) -> Found:
             continue
         for use in new.tables:
             if use.entry is None and (id := subject.reader.tables.get(use.node.name)) in twins:
-                is_alone = not use.node.alias
-                if is_alone:
+                if not use.node.alias:
                     use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
                 use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
-        yield Alternative("database", f"{database} has these tables, too; there, ", sql_of(new, subject.reader))
+        yield Alternative("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
 
 
 def joins(subject: Subject) -> Found:
@@ -343,12 +340,9 @@ def joins(subject: Subject) -> Found:
         if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
             new = subject.read()
             if new is not None and _rejoined(new, left, right, best):
-                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key"
-                yield Alternative(
-                    "join",
-                    f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ",
-                    sql_of(new, subject.reader),
-                )
+                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
+                words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
+                yield Alternative("join", words, subject.sql(new.tree))
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -449,7 +443,7 @@ def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None
                 literal.replace(exp.Literal.string(text))
             if text is None:
                 one.test.replace(exp.true())
-    return sql_of(new, subject.reader)
+    return subject.sql(new.tree)
 
 
 def nulls(subject: Subject) -> Found:
@@ -536,36 +530,37 @@ def _total_of(cells: pd.DataFrame) -> str | None:
 def limits(subject: Subject) -> Found:
     """Rows that LIMIT leaves out: all of them where it ranks nothing, else those that rank like the last one."""
     tree = subject.select
-    limit = None if tree is None else tree.args.get("limit")
-    if tree is None or limit is None or tree.args.get("offset") is not None:
+    size, limit = len(subject.rows), None if tree is None else tree.args.get("limit")
+    if tree is None or limit is None or tree.args.get("offset") is not None or not size:
         return
-    if (
-        not isinstance(limit.expression, exp.Literal)
-        or limit.expression.this != str(len(subject.rows))
-        or not len(subject.rows)
-    ):
+    if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(size):
         return
-    if len(subject.rows) > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
+    if size > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
         whole = without(tree, "limit")
-        count = subject.comparison.run(
-            f"SELECT count(*) AS n FROM ({subject.sql(without(whole, 'order'))}) AS counted", 1
-        )
-        if count is not None and (n := int(count["n"].iloc[0])) > len(subject.rows):
-            words = f"LIMIT {len(subject.rows):,} leaves {n - len(subject.rows):,} of {n:,} rows out; without it, "
+        rest = subject.sql(without(whole, "order"))
+        count = subject.comparison.run(f"SELECT count(*) AS n FROM ({rest}) AS counted", 1)
+        if count is not None and (n := int(count["n"].iloc[0])) > size:
+            words = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, "
             yield Alternative("limit", words, subject.sql(whole), n)
         return
-    if tree.args.get("order") is not None and tree.args.get("distinct") is None:
-        yield from _ties(subject, tree)
+    yield from _ties(subject, tree)
+
+
+def with_order(tree: exp.Select) -> exp.Select | None:
+    """A block with what it is ordered by as further columns; None if that is not known, or no order."""
+    order, other, by_alias = tree.args.get("order"), tree.copy(), named_items(tree)
+    keys = [_ordered_by(key.this, tree.expressions, by_alias) for key in (order.expressions if order else ())]
+    if not keys or None in keys or tree.args.get("distinct") is not None:
+        return None
+    for key in filter(None, keys):
+        other.append("expressions", exp.alias_(key.copy(), key.sql(normalize_functions=False), quoted=True))
+    return other
 
 
 def _ties(subject: Subject, tree: exp.Select) -> Found:
-    rows, other, size = subject.rows, tree.copy(), len(subject.rows)
-    by_alias = named_items(tree)
-    for position, key in enumerate(tree.args["order"].expressions):
-        known = _ordered_by(key.this, tree.expressions, by_alias)
-        if known is None:
-            return
-        other.append("expressions", exp.alias_(known.copy(), f"order_{position}"))
+    rows, other, size = subject.rows, with_order(tree), len(subject.rows)
+    if other is None:
+        return
     further = size + 1000
     other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
     more = subject.comparison.run(subject.sql(other), further)

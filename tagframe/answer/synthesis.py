@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
@@ -24,7 +25,6 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import fence, one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
-from tagframe.retrieval.words import words_in
 
 T = TypeVar("T")
 
@@ -139,8 +139,7 @@ class Synthesizer:
     def _today(self, request: str, visible: Query) -> str:
         """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
         columns = (column for id in visible.tables.values() for column in self.corpus.profile(id).for_prompts)
-        is_relative = not _FROM_TODAY.isdisjoint(word.text.casefold() for word in words_in(request))
-        is_relative |= not _FROM_TODAY.isdisjoint(request.casefold().split())
+        is_relative = not _FROM_TODAY.isdisjoint(re.findall(r"\w+", request.casefold()))
         if not is_relative or not any(column.family == "date" or is_epoch(column) for column in columns):
             return ""
         return f"Today is {date.today().isoformat()}; the data may end before."
