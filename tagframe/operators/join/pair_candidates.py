@@ -187,11 +187,12 @@ def most_missed(missed: float, rows: int, delta: float) -> float:
     """
     if missed >= rows:
         return 1.0
-    counts = range(math.ceil(missed) + 1)
+    counts = np.arange(math.ceil(missed) + 1)
+    ways = np.cumsum(np.concatenate(([0.0], np.log((rows + 1 - counts[1:]) / counts[1:]))))
     low, high = 0.0, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
-        chance = sum(math.comb(rows, count) * middle**count * (1 - middle) ** (rows - count) for count in counts)
+        chance = np.exp(ways + counts * math.log(middle) + (rows - counts) * math.log1p(-middle)).sum()
         low, high = (middle, high) if chance > delta else (low, middle)
     return high
 
