@@ -396,9 +396,10 @@ class Attempts:
         route = self._route
         reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget)
         spent: Cost | None = None
-        expected = estimate_tokens(prompt) + estimate_answer(parameters)
+        size, expected = size_of(prompt), 0
         try:
             if route.rates is not None:
+                expected = estimate_tokens(prompt) + estimate_answer(parameters)
                 await route.rates.take(expected, self._sleep)
             sending = await route.state.enter(route.lm, self._sleep)
             reply: Reply | None = None
@@ -412,8 +413,8 @@ class Attempts:
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 reply = await self._exchange(prompt, parameters, sending)
                 count = _believed(reply.billed)
-                self._check_read(prompt, count, parameters)
-                self._learn_from(reply, prompt)
+                self._check_read(prompt, size, count)
+                self._learn_from(reply, size)
                 cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, meter)
                 if count.tokens_in is not None and count.tokens_out is not None:
                     spent = cost
@@ -445,9 +446,9 @@ class Attempts:
             if route.budget is not None and reserved is not None:
                 route.budget.settle(reserved, spent or NOTHING)
 
-    def _learn_from(self, reply: Reply, prompt: Prompt) -> None:
+    def _learn_from(self, reply: Reply, size: int) -> None:
         self.answers, self._failures = self.answers + 1, 0
-        self._served = max(self._served, size_of(prompt))
+        self._served = max(self._served, size)
         state = self._route.state
         if reply.model is not None and reply.model != state.model:
             if state.model is not None:
@@ -471,13 +472,12 @@ class Attempts:
             pass
         raise RequestTimedOut(f"no answer within {route.lm.timeout:g} s from {route.transport.endpoint}")
 
-    def _check_read(self, prompt: Prompt, count: Billed, parameters: Parameters) -> None:
+    def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
         """Refuse an answer to a part of the prompt.
 
         Raises:
             ContextTooLong: the server counts fewer tokens than the prompt can have.
         """
-        size = size_of(prompt)
         if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
             return
         least = least_tokens(prompt)
