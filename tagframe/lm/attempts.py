@@ -25,7 +25,7 @@ from tagframe.errors import (
     RequestTimedOut,
     RunStopped,
 )
-from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
+from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
 from tagframe.lm.pacing import AWAY, Rates, Sent, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
 from tagframe.lm.prompt import FIELDS, LENGTHS, Message, Parameters, Prompt
@@ -394,12 +394,12 @@ class Attempts:
 
     async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
         route = self._route
-        window = None if route.budget is None else self._window(prompt, route.budget)
-        reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget, window)
+        reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget)
         spent: Cost | None = None
-        expected = estimate_tokens(prompt) + estimate_answer(parameters)
+        size, expected = size_of(prompt), 0
         try:
             if route.rates is not None:
+                expected = estimate_tokens(prompt) + estimate_answer(parameters)
                 await route.rates.take(expected, self._sleep)
             sending = await route.state.enter(route.lm, self._sleep)
             reply: Reply | None = None
@@ -413,8 +413,8 @@ class Attempts:
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 reply = await self._exchange(prompt, parameters, sending)
                 count = _believed(reply.billed)
-                self._check_read(prompt, count, parameters)
-                self._learn_from(reply, prompt)
+                self._check_read(prompt, size, count)
+                self._learn_from(reply, size)
                 cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, meter)
                 if count.tokens_in is not None and count.tokens_out is not None:
                     spent = cost
@@ -444,11 +444,11 @@ class Attempts:
                     self._record(prompt, reply, error, cost, tokens_out, seconds)
         finally:
             if route.budget is not None and reserved is not None:
-                route.budget.settle(reserved, spent or NOTHING, window)
+                route.budget.settle(reserved, spent or NOTHING)
 
-    def _learn_from(self, reply: Reply, prompt: Prompt) -> None:
+    def _learn_from(self, reply: Reply, size: int) -> None:
         self.answers, self._failures = self.answers + 1, 0
-        self._served = max(self._served, size_of(prompt))
+        self._served = max(self._served, size)
         state = self._route.state
         if reply.model is not None and reply.model != state.model:
             if state.model is not None:
@@ -472,13 +472,12 @@ class Attempts:
             pass
         raise RequestTimedOut(f"no answer within {route.lm.timeout:g} s from {route.transport.endpoint}")
 
-    def _check_read(self, prompt: Prompt, count: Billed, parameters: Parameters) -> None:
+    def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
         """Refuse an answer to a part of the prompt.
 
         Raises:
             ContextTooLong: the server counts fewer tokens than the prompt can have.
         """
-        size = size_of(prompt)
         if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
             return
         least = least_tokens(prompt)
@@ -528,31 +527,24 @@ class Attempts:
         silent = isinstance(error, RequestTimedOut) and time.monotonic() - self._began > SILENT_SECONDS
         return (silent or error.status == 200) and not self.answers and self._failures >= MAX_FAILURES_IN_A_ROW
 
-    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
+    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
         tokens_in = _most_read(prompt, parameters)
-        allowed = _allowed(parameters)
+        allowed, lengths = _allowed(parameters), self._route.state.lengths
 
         def most() -> Cost:
-            tokens_out = self._route.state.lengths.most(allowed)
+            tokens_out = lengths.most(allowed)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
-            return await budget.reserve(most, window)
+            long = LONG_ANSWER_TOKENS if not self._route.transport.in_batches else allowed
+            dollars = dollars_of(self._dearest, most_tokens(prompt), long)
+            return await budget.reserve(most, lambda: lengths.seen, Cost(1, most_tokens(prompt) + long, dollars or 0.0))
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
-
-    def _window(self, prompt: Prompt, budget: Budget) -> Window | None:
-        """The limit on requests in flight; None if the length of answers costs nothing."""
-        if not budget.bounds_answers or self._route.transport.in_batches:
-            return None
-        tokens_in = most_tokens(prompt)
-        dollars = dollars_of(self._dearest, tokens_in, LONG_ANSWER_TOKENS)
-        long = Cost(1, tokens_in + LONG_ANSWER_TOKENS, dollars or 0.0)
-        return Window(self._route.state, lambda: self._route.state.lengths.seen, long)
 
     @property
     def _dearest(self) -> Price | None:

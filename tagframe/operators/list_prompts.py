@@ -11,7 +11,7 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
-from tagframe.operators.answer_grammar import without_reasoning
+from tagframe.operators.answer_grammar import lines_of, without_reasoning
 from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
@@ -42,7 +42,7 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
 
     def parse(text: str) -> tuple[int, ...]:
         answer = without_reasoning(text)
-        lines = [line.strip(" \t*`.") for line in answer.splitlines() if line.strip(" \t*`.")]
+        lines = [line.strip(" \t*`.") for line in lines_of(answer) if line.strip(" \t*`.")]
         for part in (" ".join(lines), lines[-1] if lines else ""):
             bare = _BEFORE.sub("", part, count=1).strip(" \t*`.[]()")
             if _RANKED.fullmatch(bare):

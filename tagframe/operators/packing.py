@@ -30,7 +30,7 @@ from tagframe.errors import (
 )
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.pricing import most_tokens
-from tagframe.operators.answer_grammar import Unsure, without_reasoning
+from tagframe.operators.answer_grammar import Unsure, lines_of, without_reasoning
 from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
@@ -484,7 +484,7 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_PackAn
 
     def read(text: str) -> list[_PackAnswer]:
         answers: dict[int, _PackAnswer] = {}
-        for line in without_reasoning(text).splitlines():
+        for line in lines_of(without_reasoning(text)):
             numbered = _LINE.fullmatch(line)
             if numbered is None:
                 if answers and len(answers) < length and line.strip(" `*-_"):

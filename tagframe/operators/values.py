@@ -24,6 +24,7 @@ from tagframe.operators.answer_grammar import (
     Unsure,
     is_unsure,
     last_line,
+    lines_of,
     parse_text,
     parse_word,
     without_reasoning,
@@ -99,7 +100,7 @@ def split_answer(text: str) -> tuple[str, str]:
     Raises:
         AnswerRejected: no line begins with it.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     for number in reversed(range(len(lines))):
         if label := _LABEL.match(lines[number]):
             answer = "\n".join([lines[number][label.end() :], *lines[number + 1 :]]).strip()
