@@ -29,7 +29,7 @@ from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_columns import NAMED, is_unnamed
-from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.key_pair import Evidence, KeyPair, Sign
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 from tagframe.keys.unions import infer_unions
@@ -250,21 +250,6 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
-def _faint_keys(
-    profiles: Sequence[TableProfile], parts: Components[str], known: set[KeyPair], least: float
-) -> list[KeyPair]:
-    """Key pairs between parts, not yet in ``known``, that are likely only if the surrounding tables are ignored."""
-    one_schema = [replace(profile, database="") for profile in profiles]
-    found = infer_key_pairs(one_schema, declared=False, min_score=least)
-    return [
-        key
-        for key in found
-        if parts.root(key.left_table) != parts.root(key.right_table)
-        and not {key, key.reversed()} & known
-        and _is_evidence(key)
-    ]
-
-
 def _natural_keys(profiles: Sequence[TableProfile], parts: Components[str], least: float) -> list[KeyPair]:
     """The natural keys between tables of different parts."""
     apart = (pair for pair in combinations(profiles, 2) if parts.root(pair[0].id) != parts.root(pair[1].id))
@@ -275,10 +260,10 @@ def _is_evidence(key: KeyPair) -> bool:
     """Whether there is real evidence for the pair: a name, a key word, or values that do not match by accident.
 
     There is none for measures. For numbers of different things only values count: all of them are found, each is
-    unique, and an accident is unlikely.
+    unique, and an accident is unlikely; or the chance of the pair is as good as that of a direct key.
     """
     found = key.evidence
-    if found.origin != "inferred" or found.name >= FAINT_NAME or found.chance is None:
+    if found.origin != "inferred" or found.name >= FAINT_NAME or found.chance is None or key.score >= DIRECT_CHANCE:
         return True
     mine, theirs = key.left_columns[0], key.right_columns[0]
     if found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs)):
@@ -321,7 +306,7 @@ def _not_connected(
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
         f"of min_chance={floor:g} to join tables{unions}. If a pair is right, pass it: "
-        f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}',
+        f'on="{text_of(_as_of(near[0], by_id, copies), names)}"{_unnamed_too(profiles)}',
         parts.groups(),
     )
 
@@ -408,6 +393,17 @@ def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies 
     copied = copies(table, found.name) if copies is not None else 0
     why = f", because {counted(copied, 'row is an exact copy of another', 'rows are exact copies of others')}"
     return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values{why * bool(copied)}"
+
+
+def _as_of(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> KeyPair:
+    """A key of a column that repeats, as of the days that both tables have: the rate of the currency on that day."""
+    left, right = ([column.name for column in profiles[end].columns if column.family == "date"]
+                   for end in (key.left_table, key.right_table))  # fmt: skip
+    if not (left and right and _repeats(key, profiles, copies)):
+        return key
+    equal: list[Sign] = ["="] * len(key.left_columns)
+    mine, theirs = (*key.left_columns, left[0]), (*key.right_columns, right[0])
+    return replace(key, left_columns=mine, right_columns=theirs, signs=(*equal, ">="))
 
 
 def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
@@ -518,7 +514,7 @@ def plan_joins(
 
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
-        known = usable[:count]  # faint keys may be added to them later
+        known = usable[:count]  # natural keys may be added to them later
         sure = [key for key in known if key.score >= ACCEPTED]
         # Two children of a table of the plan belong together by more than its key: the school, and the year.
         both = [
@@ -559,10 +555,10 @@ def plan_joins(
         elif least > floor:
             least = floor
         else:
-            faint = _faint_keys(profiles, parts, {*usable}, floor) or _natural_keys(profiles, parts, floor)
-            if not faint:
+            natural = _natural_keys(profiles, parts, floor)
+            if not natural:
                 raise _not_connected(parts, between, profiles, floor, roles, copies)
-            usable += faint
+            usable += natural
     sources = {
         table: _plan_table(
             available[table], table not in by_id, stacks.get(roles.tables.get(table, table)), roles.role(table)

@@ -147,6 +147,17 @@ def whose_rows(plan: JoinPlan) -> str:
     return f"how='anti' needs to know whose rows are wanted: {'; '.join(lines)}"
 
 
+def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
+    """Warn of rows with a partner in tables that the question may deny, in words that are not theirs."""
+    ways = [f"merge(plan.lacking({table!r}))" for table in tables if table != plan.start or not plan.is_anchored]
+    if ways:
+        warn(
+            f"the question denies something that no table is called: each row has a partner in {' and '.join(tables)}. "
+            f"Rows without one: {', '.join(ways)}",
+            DoubtfulJoinWarning,
+        )
+
+
 def say_weak_absence(plan: JoinPlan) -> None:
     """Warn of rows that count as present because of a key that repeats on both sides: it may be a part of the key."""
     weak = [step for step in plan.steps if step.table in plan.absent and step.cardinality == "many-to-many"]

@@ -87,8 +87,8 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     found = []
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
-        if not step.key.evidence.is_guess:
-            continue  # a given or declared key is taken as it is
+        if not step.key.evidence.is_guess or base.table == table.table:
+            continue  # a given or declared key is taken as it is, and a table shares all columns with itself
         mine = {column.casefold(): column for column in base.columns}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
         known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)

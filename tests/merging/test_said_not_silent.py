@@ -254,3 +254,30 @@ def test_each_way_out_of_a_refusal_works_where_tables_share_a_name():
     for way in ({"coach": "count"}, "first"):
         assert f"aggregate={{'coaches.details': {way!r}}}" in said
         assert len(tf.merge(frames, plan=plan, aggregate={"coaches.details": way}, on_loss="allow")) == 2
+
+
+def test_a_rate_that_repeats_is_advised_as_of_the_day_and_the_advice_works():
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(range(30), "D")
+    rates = pd.DataFrame({"ccy": ["EUR", "GBP"] * 10, "set_on": days[::3].repeat(2), "rate": np.arange(20) / 60})
+    bills = pd.DataFrame({"bill": range(40), "ccy": ["EUR", "GBP"] * 20, "day": days[np.arange(40) * 7 % 30]})
+    frames = {"bills": bills, "rates": rates}
+    with pytest.raises(NotConnected) as refusal:
+        tf.merge(frames)
+    on = str(refusal.value).rpartition('on="')[2].partition('"')[0]
+    assert on == "bills.ccy = rates.ccy and bills.day >= rates.set_on"
+    left, right = bills.sort_values("day", kind="stable"), rates.sort_values("set_on", kind="stable")
+    expected = pd.merge_asof(left, right, left_on="day", right_on="set_on", by="ccy").sort_values("bill")
+    assert tf.merge(frames, on=on)["rate"].tolist() == expected["rate"].tolist()
+
+
+def test_a_denial_in_other_words_than_the_tables_is_said_with_ways_that_work():
+    stations = pd.DataFrame({"uri": [f"u{i}" for i in range(40)]})
+    facilities = pd.DataFrame({"uri": [f"u{i}" for i in range(25)], "wifi": "yes"})
+    corpus = tf.open_corpus({"stations": stations, "facilities": facilities})
+    found = corpus.retrieve_tables("Van hoeveel stations zijn er geen voorzieningen?", k=1).add(
+        "stations", "facilities"
+    )
+    way = r"merge\(plan\.lacking\('frames\.facilities'\)\)"
+    with pytest.warns(DoubtfulJoinWarning, match=f"denies something that no table is called: .*{way}"):
+        assert len(found.merge(on_loss="allow")) == 25
+    assert len(found.merge(found.join_plan.lacking("frames.facilities"))) == 15
