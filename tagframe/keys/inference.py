@@ -286,12 +286,13 @@ def single_keys(
     candidates: list[Candidate] = []
     bare: list[KeyPair] = []
     for group, columns in zip(groups, known or columns_by_database(tables), strict=True):
-        if is_bare(group):
-            bare += schema_keys(group)
-            continue
         floor = log_odds(least_score(group), weights.surest)
         here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
-        candidates += [candidate for candidate in here if candidate.logit >= floor]
+        here = [candidate for candidate in here if candidate.logit >= floor]
+        if is_bare(group):
+            bare += schema_keys(group, [key_pair(candidate, weights.surest) for candidate in here])
+        else:
+            candidates += here
     if across_sources and len(groups) > 1:
         parents = {candidate.left.key for candidate in candidates if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)

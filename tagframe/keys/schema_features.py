@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Floats
+from tagframe.keys.key_pair import KeyPair
 
 Words = tuple[str, ...]
 
@@ -29,7 +30,7 @@ FEATURES = tuple(
     key_first key_shared key_declared same_type same_family type_length about rank margin self child_of
     parent_of repeats types_alike unmarked unmarked_habit exact_habit plural generic measure flag dated
     long_text rank_word first own_key actor_people by self_role self_role_elsewhere bridge target_width
-    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare""".split()
+    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare by_rules by_rules_sure""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -145,10 +146,13 @@ class SchemaReading:
 
     Args:
         tables: of one database.
+        by_rules: the pairs that the rules of names take for keys, with their scores.
     """
 
-    def __init__(self, tables: Sequence[TableProfile]) -> None:
+    def __init__(self, tables: Sequence[TableProfile], by_rules: Iterable[KeyPair]) -> None:
         self._tables = tables
+        self._by_rules = {(*key.left_columns, key.left_table, *key.right_columns, key.right_table): key.score
+                          for key in by_rules}  # fmt: skip
         raw = [names.table_entity(table.name) for table in tables]
         first = Counter(words[0] for words in raw if len(words) > 1)
         whole = {word for word, count in first.items() if count > _PREFIXED * len(tables) and len(tables) > 2}
@@ -437,6 +441,8 @@ class SchemaReading:
         matched, rest, share = self._match(table, column, target)
         joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
         unmarked = column.key_word == 0
+        names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
+        ruled = self._by_rules.get(names_of, 0.0)
         values = (
             column.key_word,
             min(3, rest) * (level < 2),
@@ -484,5 +490,7 @@ class SchemaReading:
             float(column.spelt[-1:].isdigit()),
             unmarked * float(level >= 2),
             unmarked * (1 - self._unmarked) * float(level < 2),
+            ruled,
+            float(ruled > 0.5),
         )
         return np.array(values, dtype=np.float64)

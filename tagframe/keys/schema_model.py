@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 
@@ -24,6 +25,8 @@ FEWEST_TABLES = 24
 """With fewer tables, there is little to count, and the rules of names decide."""
 _LEAST = 0.02
 """Pairs with a lower chance are left out."""
+_MOST_BY_RULES = 0.2
+"""The highest chance of a pair of the rules whose target is not its table's own key."""
 
 
 def is_bare(tables: Sequence[TableProfile]) -> bool:
@@ -33,13 +36,14 @@ def is_bare(tables: Sequence[TableProfile]) -> bool:
     )
 
 
-def schema_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
+def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> list[KeyPair]:
     """The pairs of single columns that may be keys, by names and declared types alone.
 
     Args:
         tables: of one database, sorted by id, without rows.
+        by_rules: what the rules of names find; pairs that the model does not judge keep a small chance.
     """
-    reading = SchemaReading(tables)
+    reading = SchemaReading(tables, by_rules)
     judged = sorted(judge(reading), key=lambda each: -each[1])
     best: dict[tuple[int, int], float] = defaultdict(float)
     for one, sure in judged:
@@ -51,6 +55,9 @@ def schema_keys(tables: Sequence[TableProfile]) -> list[KeyPair]:
         pair = _pair(reading, tables, one, score)
         if score >= _LEAST and pair.reversed() not in pairs:
             pairs[pair] = pair
+    for pair in by_rules:
+        if pair not in pairs and pair.reversed() not in pairs:
+            pairs[pair] = replace(pair, score=pair.score * _MOST_BY_RULES)
     return [*pairs.values()]
 
 
