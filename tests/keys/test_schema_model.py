@@ -16,7 +16,7 @@ from tagframe.keys.schema_model import FEWEST_TABLES, default_weights
 from tagframe.retrieval.links import tables_around
 
 THINGS = """user artist book shop order branch loan page visit ad vm add_on plan tenant site device rack cable role
-region court judge verdict letter""".split()
+region court judge verdict letter clerk bond stamp crate truck depot route ferry""".split()
 REFERENCES = {
     "book": "artist",
     "loan": "branch",
@@ -28,7 +28,7 @@ REFERENCES = {
 
 
 def schema(table: str, key: str, reference: str) -> dict[str, dict[str, str]]:
-    """Two dozen tables, with the names of tables, of keys and of references in one way."""
+    """Three dozen tables, with the names of tables, of keys and of references in one way."""
     made = {}
     for at, thing in enumerate(THINGS):
         columns = {key.format(thing): "bigint", "title": "varchar(80)", "sort_order": "integer", "created_at": "date"}
