@@ -242,11 +242,6 @@ class SchemaReading:
                 if len(text) >= _LETTERS:
                     self._by_text[text].append(position)
         self._owner: dict[Words, int] = {}
-        self._short: dict[str, int | None] = {}
-        self._by_letter: dict[str, list[int]] = defaultdict(list)
-        for position, thing in enumerate(self.things):
-            for letter in {word[0] for word in (*thing[:1], *thing[-1:])}:
-                self._by_letter[letter].append(position)
         self._people = [
             at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and thing[-1] in names.PEOPLE
         ]
@@ -338,7 +333,7 @@ class SchemaReading:
             found.add(table)
         if column.is_actor:
             found.update(self._people[:4])
-        if entity and column.key_word and (short := self._short_for(entity[-1])) is not None:
+        if entity and column.key_word and (short := self._mentions.abbreviated(entity[-1])) is not None:
             found.add(short)
         if not entity and column.key_word:
             called = "".join(self.things[table][:-1])
@@ -348,20 +343,6 @@ class SchemaReading:
             # A row number refers to nothing, but to the table whose key is called so.
             found = ({self._owner.get(column.called, table)} if strength == 4 else found) - {table}
         return {target for target in found if self.keys[target][0] >= 0}
-
-    def _short_for(self, word: str) -> int | None:
-        """The one table whose name the letters abbreviate: all of its words, or else its last one."""
-        if word not in self._short:
-            fits: dict[int, list[int]] = defaultdict(list)
-            for position in self._by_letter[word[:1]]:
-                thing = self.things[position]
-                if len(thing) > 1 and names.abbreviates(word, thing):
-                    fits[2].append(position)
-                elif len(word) > 2 and names.is_short_for(word, thing[-1]):
-                    fits[1].append(position)
-            best = fits[max(fits)] if fits else []
-            self._short[word] = best[0] if len(best) == 1 else None
-        return self._short[word]
 
     def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
         """How many of the last words of the column are the table's, how many words stand before them, and the share of
@@ -455,7 +436,7 @@ class SchemaReading:
             ends * (level == 0),
             begins * (level == 0),
             share * matched / max(1, len(entity)) * (level == 0),
-            float(level < 2 and bool(entity) and self._short_for(entity[-1]) == target),
+            float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(mine[:1] == thing[:1]),
             float(strength <= 1),
             math.log1p(self._repeats[key.words]) * (strength == 0),
