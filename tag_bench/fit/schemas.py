@@ -22,8 +22,12 @@ from tag_bench.databases import percent
 from tag_bench.fit import Fitted, Given, left_out, rounded
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.schema_only import schema_profiles
+from tagframe.keys.inference import candidates_of, key_pair, least_score
+from tagframe.keys.key_columns import columns_of
 from tagframe.keys.schema_features import FEATURES, SchemaReading
 from tagframe.keys.schema_model import chance
+from tagframe.keys.scoring import log_odds
+from tagframe.keys.terms import default_weights
 from tagframe.retrieval.problem import Floats
 
 PENALTY = 3.0
@@ -33,8 +37,9 @@ _OF_EACH, _MOST_OF_ONE = 400, 3.0
 """The keys that a culture counts for, and the most that one of its pairs counts."""
 
 FOR = frozenset(
-    """key_word level sole exact role glued begins partial short own_module key_declared same_type same_family type_length
-    about margin child_of types_alike unmarked_habit actor_people by self_role referenced unmarked_exact""".split()
+    """key_word level sole exact role glued begins partial short own_module key_declared same_type same_family
+    type_length about margin child_of types_alike unmarked_habit actor_people by self_role referenced unmarked_exact
+    by_rules""".split()
 )
 AGAINST = frozenset(
     """higher_elsewhere same_elsewhere plural generic measure rank_word flag dated long_text bridge self
@@ -74,7 +79,9 @@ class Schema:
 def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], parts: set[Link]) -> Schema:
     """A schema, read by names, types and declared primary keys."""
     tables = sorted((replace(one, foreign_keys=()) for one in tables), key=lambda table: table.id)
-    reading = SchemaReading(tables)
+    floor, weights = log_odds(least_score(tables)), default_weights()
+    found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights)
+    reading = SchemaReading(tables, (key_pair(one, weights.surest) for one in found if one.logit >= floor))
     references = reading.references()
 
     def end(table: int, column: int) -> tuple[str, str]:

@@ -166,7 +166,10 @@ def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[K
         if beside < 2 or any(column.unique == 1.0 and column.name.key_word for column in named.values()):
             continue
         depends = beside >= _DEPENDS * len(holders[second]) and named[second].key not in refers
-        if (depends and _may_number(named[first], named[second])) or _are_counted_things(named[first], named[second]):
+        is_pair = beside == 2 and _are_counted_things(
+            named[first], named[second]
+        )  # else two references, in many tables
+        if is_pair or (depends and _may_number(named[first], named[second])):
             owners[first, second].append(table)
     for (first, second), tables in owners.items():
         things = {table: table_entity(of_table[table][first].owner.name) for table in tables}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Floats
+from tagframe.keys.key_pair import KeyPair
 
 Words = tuple[str, ...]
 
@@ -29,7 +30,7 @@ FEATURES = tuple(
     key_first key_shared key_declared same_type same_family type_length about rank margin self child_of
     parent_of repeats types_alike unmarked unmarked_habit exact_habit plural generic measure flag dated
     long_text rank_word first own_key actor_people by self_role self_role_elsewhere bridge target_width
-    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare""".split()
+    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare by_rules by_rules_sure""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -145,10 +146,13 @@ class SchemaReading:
 
     Args:
         tables: of one database.
+        by_rules: the pairs that the rules of names take for keys, with their scores.
     """
 
-    def __init__(self, tables: Sequence[TableProfile]) -> None:
+    def __init__(self, tables: Sequence[TableProfile], by_rules: Iterable[KeyPair]) -> None:
         self._tables = tables
+        self._by_rules = {(*key.left_columns, key.left_table, *key.right_columns, key.right_table): key.score
+                          for key in by_rules}  # fmt: skip
         raw = [names.table_entity(table.name) for table in tables]
         first = Counter(words[0] for words in raw if len(words) > 1)
         whole = {word for word, count in first.items() if count > _PREFIXED * len(tables) and len(tables) > 2}
@@ -238,11 +242,6 @@ class SchemaReading:
                 if len(text) >= _LETTERS:
                     self._by_text[text].append(position)
         self._owner: dict[Words, int] = {}
-        self._short: dict[str, int | None] = {}
-        self._by_letter: dict[str, list[int]] = defaultdict(list)
-        for position, thing in enumerate(self.things):
-            for letter in {word[0] for word in (*thing[:1], *thing[-1:])}:
-                self._by_letter[letter].append(position)
         self._people = [
             at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and thing[-1] in names.PEOPLE
         ]
@@ -334,7 +333,7 @@ class SchemaReading:
             found.add(table)
         if column.is_actor:
             found.update(self._people[:4])
-        if entity and column.key_word and (short := self._short_for(entity[-1])) is not None:
+        if entity and column.key_word and (short := self._mentions.abbreviated(entity[-1])) is not None:
             found.add(short)
         if not entity and column.key_word:
             called = "".join(self.things[table][:-1])
@@ -344,20 +343,6 @@ class SchemaReading:
             # A row number refers to nothing, but to the table whose key is called so.
             found = ({self._owner.get(column.called, table)} if strength == 4 else found) - {table}
         return {target for target in found if self.keys[target][0] >= 0}
-
-    def _short_for(self, word: str) -> int | None:
-        """The one table whose name the letters abbreviate: all of its words, or else its last one."""
-        if word not in self._short:
-            fits: dict[int, list[int]] = defaultdict(list)
-            for position in self._by_letter[word[:1]]:
-                thing = self.things[position]
-                if len(thing) > 1 and names.abbreviates(word, thing):
-                    fits[2].append(position)
-                elif len(word) > 2 and names.is_short_for(word, thing[-1]):
-                    fits[1].append(position)
-            best = fits[max(fits)] if fits else []
-            self._short[word] = best[0] if len(best) == 1 else None
-        return self._short[word]
 
     def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
         """How many of the last words of the column are the table's, how many words stand before them, and the share of
@@ -437,6 +422,8 @@ class SchemaReading:
         matched, rest, share = self._match(table, column, target)
         joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
         unmarked = column.key_word == 0
+        names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
+        ruled = self._by_rules.get(names_of, 0.0)
         values = (
             column.key_word,
             min(3, rest) * (level < 2),
@@ -449,7 +436,7 @@ class SchemaReading:
             ends * (level == 0),
             begins * (level == 0),
             share * matched / max(1, len(entity)) * (level == 0),
-            float(level < 2 and bool(entity) and self._short_for(entity[-1]) == target),
+            float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(mine[:1] == thing[:1]),
             float(strength <= 1),
             math.log1p(self._repeats[key.words]) * (strength == 0),
@@ -484,5 +471,7 @@ class SchemaReading:
             float(column.spelt[-1:].isdigit()),
             unmarked * float(level >= 2),
             unmarked * (1 - self._unmarked) * float(level < 2),
+            ruled,
+            float(ruled > 0.5),
         )
         return np.array(values, dtype=np.float64)
