@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, takewhile
@@ -10,17 +11,16 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
 from tagframe.retrieval.words import forms, stem, words_in
 
-_DENIALS = frozenset(
-    """without never no not none nobody lack lacks lacking missing isnt arent wasnt werent doesnt dont didnt hasnt
-    havent
-    nicht kein keine keinen keiner keines keinem ohne nie niemals noch
-    sans aucun aucune jamais pas
-    sin ningún ninguna ningun ninguno nunca jamás
-    senza nessun nessuna nessuno mai non
-    sem nenhum nenhuma nunca não
-    geen niet nooit zonder""".split()
+_LACKS = frozenset(
+    """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
+    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno sem nenhum nenhuma geen zonder""".split()
 )
-"""Words that deny what follows, in English, German, French, Spanish, Italian, Portuguese and Dutch."""
+"""Words that deny the thing that follows, in English, German, French, Spanish, Italian, Portuguese and Dutch."""
+_DENIALS = _LACKS | frozenset(
+    """never not nobody isnt arent wasnt werent doesnt dont didnt hasnt havent nicht nie niemals noch jamais pas nunca
+    jamás mai non não niet nooit""".split()
+)
+"""The same with words that deny what is done."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
@@ -35,8 +35,7 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     """The tables that are named right after a denial, and not before it.
 
     A table is named by a word of its name that no other table's name has. A column of a table that is named before the
-    denial ends its reach: "customers without a phone who ordered" denies a phone. If nothing is named after it, it
-    denies the other one of two tables.
+    denial ends its reach: "customers without a phone who ordered" denies a phone.
 
     Args:
         question: in plain language.
@@ -48,11 +47,17 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     ['shop.bestellungen']
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
+
+    Of two tables, a denied thing that is no column's name is the one that the question does not name otherwise.
+
+    >>> tables_denied("Stations zonder voorzieningen", {"rail.stations": ["id"], "rail.facilities": ["station"]})
+    ['rail.facilities']
     """
     own = own_words(tables)
     parts = words_in(question)
     words = [spelt_forms(word.text) for word in parts]
     found: list[str] = []
+    unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
     for place, spelt in enumerate(words):
         if spelt[0] not in _DENIALS or question[parts[place].end : parts[place].end + 1] == "-":  # "non-smokers"
             continue
@@ -66,8 +71,8 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
             if not columns.isdisjoint(one):
                 break
         else:
-            if len(tables) == 2 and len(before) == 1 and _denies_rows(words, place):
-                found += tables.keys() - before
+            if spelt[0] in _LACKS and before and len(tables) == 2 and place + 1 < len(words):
+                found += unnamed
     found = [*dict.fromkeys(found)]
     return found if len(found) < len(tables) else []
 
@@ -88,20 +93,19 @@ def denies(question: str, table: str = "", columns: Iterable[str] = ()) -> bool:
     words = [spelt_forms(word.text) for word in words_in(question)]
     own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(table))}
     return any(
-        _denies_rows(words, place) and own.isdisjoint(chain.from_iterable(words[place + 1 : place + 1 + _REACH]))
-        for place in range(len(words))
+        word[0] in _DENIALS - _OF_VALUES
+        and not (place and words[place - 1][0] in _COPULAS)
+        and own.isdisjoint(chain.from_iterable(words[place + 1 : place + 1 + _REACH]))
+        for place, word in enumerate(words)
     )
 
 
-def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
-    """Whether a word denies what follows, which is no value."""
-    is_copula = place > 0 and words[place - 1][0] in _COPULAS
-    return words[place][0] in _DENIALS - _OF_VALUES and not is_copula
-
-
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
-    """The words of each table's name that no other's has."""
-    names = {table: {*map(stem, table_entity(table.rpartition(".")[2]))} for table in tables}
+    """The words of each table's name that no other's has; those of its database if the names are equal."""
+    last = {table: table.rpartition(".")[2] for table in tables}
+    alike = {name for name, count in Counter(last.values()).items() if count > 1}
+    spelt = {table: table.rpartition(".")[0] if name in alike else name for table, name in last.items()}
+    names = {table: {*map(stem, table_entity(name))} for table, name in spelt.items()}
     return {
         table: mine - {word for other, theirs in names.items() if other != table for word in theirs} - _FUNCTION_WORDS
         for table, mine in names.items()
