@@ -9,7 +9,7 @@ from itertools import chain, takewhile
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
-from tagframe.retrieval.words import forms, stem, words_in
+from tagframe.retrieval.words import FUNCTION_WORDS, forms, stem, words_in
 
 _LACKS = frozenset(
     """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
@@ -28,7 +28,7 @@ _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
-_FUNCTION_WORDS = frozenset("of the in on to per and by a all de la le des der die das von und y del e di".split())
+_FUNCTION_WORDS = frozenset("of the in on to per and by".split()).union(*FUNCTION_WORDS)
 
 
 def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
