@@ -167,16 +167,11 @@ class RetrievalIndex:
             for one, table, family in zip(named, self.tables, self.families, strict=True)
         )
         self.named = WordsApart(named, partial(vocabulary, self.embedder))
-        self._know_schemas([self.links.schema(position) for position in range(len(self.tables))])
-        self.one_name = len({table.database for table in self.tables}) == 1
-
-    def _know_schemas(self, schemas: Sequence[str]) -> dict[str, int]:
-        """Store the schema of each candidate; gives the number of each schema."""
-        numbers = {name: number for number, name in enumerate(sorted({*schemas}))}
-        self.schemas = schemas
-        self.database = np.array([numbers[name] for name in schemas], dtype=np.intp)
+        self.schemas = [self.links.schema(position) for position in range(len(self.tables))]
+        numbers = {name: number for number, name in enumerate(sorted({*self.schemas}))}
+        self.database = np.array([numbers[name] for name in self.schemas], dtype=np.intp)
         self.one_database = len(numbers) == 1
-        return numbers
+        self.one_name = len({table.database for table in self.tables}) == 1
 
     def _prepare(self, readable: Corpus) -> None:
         stored = self._stored

@@ -121,27 +121,18 @@ class WordsApart:
     Args:
         tables: the tables under their own names.
         ranked: returns the known words, the most common first; it is called when they are needed.
-
-    Attributes:
-        own: the tables under their own names.
     """
 
     def __init__(self, tables: Sequence[TableProfile], ranked: Callable[[], Iterable[str]]) -> None:
-        self.own, self._ranked = tables, ranked
+        self._own, self._ranked = tables, ranked
 
     @once
     def _segmenter(self) -> Segmenter:
         return _segmenter_of(tuple(self._ranked()))
 
-    def of(self, tables: Sequence[TableProfile]) -> WordsApart:
-        """The same for other tables, with the same known words."""
-        apart = WordsApart(tables, self._ranked)
-        apart.__dict__["_segmenter"] = self._segmenter
-        return apart
-
     def whole(self) -> tuple[TableProfile, ...]:
         """All tables."""
-        return with_words_apart(self.own, self._segmenter)
+        return with_words_apart(self._own, self._segmenter)
 
     def __getitem__(self, position: int) -> TableProfile:
-        return with_words_apart([self.own[position]], self._segmenter)[0]
+        return with_words_apart([self._own[position]], self._segmenter)[0]
