@@ -18,16 +18,15 @@ from typing import Any
 import click
 import pandas as pd
 
-from tag_bench import FILE, FOLDER, benchmark, number
+from tag_bench import DATA, benchmark, number
 from tag_bench.data import read_halves
 from tag_bench.databases import Database, key_scores, percent, read_databases, reliability
-from tag_bench.disturbed import DISTURBANCES, disturbed, unrelated
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.measured import timed
 from tag_bench.merge_cost import merge_ratio
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.records import RECORDS, Records, settings_of
-from tag_bench.warehouses import beside, schema_alone, warehouse
+from tag_bench.warehouses import beside, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
@@ -221,53 +220,21 @@ def _note(records: Records, plans: Sequence[tuple[Case, Outcome]], merges: Seque
 
 
 @benchmark("joins")
-@click.option("--data", type=FOLDER, help="The folder; or one of Parquet files with FOLDER_keys.json beside it.")
+@DATA
 @click.option("--own-names", is_flag=True, help="For Parquet files: infer keys without their rows.")
-@click.option("--schema", type=FILE, help="Instead of --data: a file of CREATE TABLE statements.")
-@click.option("--keys", "gold_keys", type=FILE, help="With --schema: a JSON file of pairs of table.column.")
-@click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
-@number("--small-frames", 400, "Pairs of unrelated tables for merges of a few rows; 0 leaves these out.", least=0,
-        called="small")  # fmt: skip
 @number("--merge-rows", 1_000_000, "Rows of the fact table.")
-@click.option(
-    "--perturb",
-    type=click.Choice([*DISTURBANCES]),
-    multiple=True,
-    help="Measure only merges of two tables with this perturbation; may be repeated.",
-)
-@click.option("--half", help="With --perturb: only the databases of this half of halves.json.")
 @RECORDS
-def command(
-    data: Path | None,
-    own_names: bool,
-    schema: Path | None,
-    gold_keys: Path | None,
-    check_keys: str | None,
-    small: int,
-    merge_rows: int,
-    perturb: tuple[str, ...],
-    half: str | None,
-    records: Path | None,
-) -> dict[str, Any]:
-    """Measure key inference, join plans and merges.
+def command(data: Path, own_names: bool, merge_rows: int, records: Path | None) -> dict[str, Any]:
+    """Measure key inference, join plans and merges; of a folder of Parquet files, by FOLDER_keys.json beside it.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
-    if schema is not None and gold_keys is not None and data is None:
-        return schema_alone(schema, gold_keys, check_keys)
-    if data is None:
-        raise click.UsageError("give --data, or both --schema and --keys")
     if beside(data, "keys").is_file():
         return warehouse(data, own_names=own_names)
-    if perturb and records is not None:
-        raise click.ClickException("--perturb asks no questions, so there is nothing for --records")
     settings = settings_of()
     stored = Records(records, settings)
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
-    if perturb:
-        chosen = [database for database in filled if half is None or database.name.lower() in read_halves(data)[half]]
-        return {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
     seconds, every = timed(
         lambda: {one.name: infer_key_pairs(one.tables, declared=False, min_score=0.0) for one in filled}
     )
@@ -288,7 +255,6 @@ def command(
         "plans": {**plan_scores(plans), "table_twice_left_out": len(cases) - len(plans)},
         "merge": merge_scores(merges),
         "reliability": reliability(filled, keys),
-        "small_frames": {**disturbed(filled, ["few-rows"]), **unrelated(filled, small)} if small else None,
         "by_half": {
             half: {
                 "keys": key_scores(part, keys),

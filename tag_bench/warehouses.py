@@ -1,4 +1,4 @@
-"""Keys of whole warehouses: a folder of Parquet files with ``FOLDER_keys.json`` beside it, or a schema's names alone.
+"""Keys of whole warehouses: a folder of Parquet files with ``FOLDER_keys.json`` beside it.
 
 The keys are pairs of ``table.column``. ``FOLDER_queries.json``, if it exists, has statements in DuckDB's dialect.
 Nothing is declared in the data.
@@ -7,7 +7,6 @@ Nothing is declared in the data.
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +23,6 @@ from tag_bench.gold_joins import GoldJoins, JoinBlock, gold_joins
 from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tagframe.corpus import Corpus, open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.schema_only import schema_profiles
 from tagframe.errors import NotConnected
 from tagframe.joins import JoinPlan
 from tagframe.joins.infer import plan_tables
@@ -218,22 +216,6 @@ def warehouse(folder: Path, *, own_names: bool) -> dict[str, Any]:
         "keys_without_rows": scores(bare, gold),
         "statements": statements(gold_of, found) if gold_of else None,
         **of_statements,
-    }
-
-
-def schema_alone(schema: Path, keys: Path, check_keys: str | None = None) -> dict[str, Any]:
-    """Keys of a file of CREATE TABLE statements; with ``check_keys``, that model judges the doubtful ones first."""
-    tables = schema_profiles(schema)
-    if check_keys is not None:
-        corpus = open_corpus(schema=schema)
-        print(corpus.check_keys(lm=check_keys), file=sys.stderr)
-        tables = list(corpus.profiles)
-    return {
-        "dataset": schema.stem,
-        "tables": len(tables),
-        "columns": sum(len(table.columns) for table in tables),
-        "keys": None,
-        "keys_without_rows": scores(infer_key_pairs(tables, declared=False), read_keys(keys)),
     }
 
 

@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner
 
 from tag_bench.data import drawn, read_dataset
-from tag_bench.refine import command as refine
 from tag_bench.retrieval import MEASURES, command, scores
 from tagframe.evaluation.scores import scores_of
 from tagframe.lm import export_requests, import_answers
@@ -266,29 +265,6 @@ def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):
     report, outcome = run(cryptic, *options)
     assert report["all"]["2"]["R"] == 100
     assert "4 tables and 0 columns" in outcome.output
-
-
-@pytest.mark.slow
-def test_recorded_choices_are_evidence_and_what_they_leave_open_is_doubted(folder):
-    data = folder / "small"
-    data.mkdir()
-    for name in ("dev.json", "dev_tables.json"):
-        (folder / name).rename(data / name)
-    candidates = ["d.cat", "d.dog", "d.owner"]
-    records = [
-        {"dataset": "small", "position": 0, "candidates": candidates, "needed": ["d.cat", "d.dog"], "maybe": []},
-        {"dataset": "small", "position": 1, "candidates": candidates[:2], "needed": ["d.cat"], "maybe": []},
-    ]
-    report = {}
-    for missing in ([], ["people who own dogs"]):
-        lines = [records[0], {**records[1], "missing": missing}]
-        (folder / "refine_choices.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        outcome = CliRunner().invoke(refine, ["--data", str(folder), "--json", str(folder / "out.json")])
-        assert outcome.exit_code == 0, outcome.output
-        report[len(missing)] = json.loads((folder / "out.json").read_text())["small"]["8"]
-    assert report[0]["exact"] == report[1]["exact"] == 50.0
-    assert report[1]["confidence"] < report[0]["confidence"] - 30
-    assert report[1]["reliability"] != report[0]["reliability"]
 
 
 def test_a_record_says_how_the_method_worked(folder, tmp_path):
