@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from tag_bench import FILE, benchmark
-from tag_bench.published import text_table
+from tag_bench.measured import text_table
 from tag_bench.records import SEEDED, SELECTIONS, Record, commit, read_records
 from tagframe.retrieval.problem import Floats
 

@@ -99,7 +99,7 @@ def lines_of(name: str, data: Path, more: Sequence[str]) -> Iterator[tuple[str, 
         has_model = "--lm" in more or "--lm" in row.get("more", "")
         command = shlex.split(table["command"].format_map({"more": "", **row}))
         given = ["--data", str(data), *more]
-        if command[0] == "retrieval" and (data / "decomp.json").is_file():
+        if command[0] != "answers" and (data / "decomp.json").is_file():
             given += ["--decompositions", str(data / "decomp.json")]
         label = row["name"]
         parts = () if "--decompositions" in given else None
@@ -112,7 +112,7 @@ def lines_of(name: str, data: Path, more: Sequence[str]) -> Iterator[tuple[str, 
 def _methods(command: Sequence[str]) -> Iterator[Method]:
     """The retrieval methods that a command names."""
     named = (value for before, value in pairwise(command) if before == "--method")
-    yield from map(method_named, named if command[0] == "retrieval" else ())
+    yield from map(method_named, named if command[0] != "answers" else ())
 
 
 def made(name: str, data: Path, out: Path, more: Sequence[str], context: click.Context) -> tuple[pd.DataFrame, Record]:
