@@ -3,9 +3,8 @@
 The queries are in ``pipelines/sembench.py``. Tokens are estimated by length for every model, so that a replayed
 store and a live model can be compared. A prompt that an earlier query sent costs nothing.
 
-Two queries have two scores. Q8 is the mean of 1 / (1 + error) of its two counts; as published, 1 / (1 + the mean
-error). Q10 is compared with the mean of the critics' own scores; as published, with the audience's score of each film
-(``q10_truth.csv``). Films that stand twice in that file have the same score both times, and count once.
+The measures are SemBench's own. Q10 is compared with the audience's score of each film (``q10_truth.csv``). Films that
+stand twice in that file have the same score both times, and count once.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
 from tag_bench import DATA, Incomplete, benchmark
 from tag_bench.answers.judgements import read_judgements
 from tag_bench.measured import text_table
-from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
-from tag_bench.sembench_models import WRONG, Reviewer, Wrong
+from tag_bench.records import RECORDS, Records, settings_of, with_progress
+from tag_bench.sembench_models import Reviewer
 from tag_bench.server import Server
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
@@ -40,8 +39,8 @@ from tagframe.lm.store import PACKED, open_store
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
 """The columns of the reviews with the ground truth."""
-SCRIPTED = ("scripted", "judgements")
-"""Models without a network: one that knows the truth but for some reviews, and one by recorded judgements."""
+JUDGEMENTS = "judgements"
+"""Value of ``--lm``: recorded judgements of the texts, whatever the prompts are."""
 PUBLISHED = {
     "LOTUS": {"mean_quality": 0.681, "dollars": 6.25},
     "Palimpzest": {"mean_quality": 0.734, "dollars": 8.22},
@@ -76,11 +75,11 @@ class Truth:
 
     Attributes:
         reviews: all columns, and ``share`` of the critic's score.
-        audience: the audience's score by film; None if the folder has no ``q10_truth.csv``.
+        audience: the audience's score by film.
     """
 
     reviews: pd.DataFrame
-    audience: pd.Series | None = None
+    audience: pd.Series
 
     def quality(self, name: str, found: Any) -> float:
         """The quality of a query's answer, 0 to 1."""
@@ -92,21 +91,13 @@ class Truth:
         if name in ("Q3", "Q4"):
             return _closeness(float(found), positive if name == "Q3" else positive / len(of_film))
         if name == "Q8":
-            return float(np.mean([1 / (1 + error) for error in self._count_errors(found)]))
+            return float(1 / (1 + np.mean(self._count_errors(found))))
         if name in ("Q5", "Q6", "Q7"):
             return self._pairs(name, found, of_film)
         if name == "Q9":
             scored = self.reviews.loc[found.index, "share"]
             return max(0.0, float(scored.corr(found.astype(float), method="spearman")))
-        return _in_order(found, self.reviews.groupby("id")["share"].mean().dropna())
-
-    def as_published(self, name: str, found: Any) -> float | None:
-        """The quality by SemBench's own measure, where it is another one; None if its truth is missing."""
-        if name == "Q8":
-            return float(1 / (1 + np.mean(self._count_errors(found))))
-        if name == "Q10":
-            return None if self.audience is None else _in_order(found, self.audience)
-        return self.quality(name, found)
+        return _in_order(found, self.audience)
 
     def _of_film(self, name: str) -> tuple[pd.DataFrame, int]:
         """The reviews of a query's film, and how many of them are positive."""
@@ -141,9 +132,7 @@ def _in_order(found: pd.Series, true: pd.Series) -> float:
 def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
     """The films, the reviews without the truth, and the truth."""
     movies, reviews = pd.read_csv(folder / "Movies.csv"), pd.read_csv(folder / "Reviews.csv")
-    audience = None
-    if (file := folder / "q10_truth.csv").is_file():
-        audience = pd.read_csv(file).drop_duplicates("movieId").set_index("movieId")["movieScore"]
+    audience = pd.read_csv(folder / "q10_truth.csv").drop_duplicates("movieId").set_index("movieId")["movieScore"]
     truth = Truth(reviews.assign(share=reviews["originalScore"].map(share_of)), audience)
     return movies, reviews.drop(columns=HIDDEN), truth
 
@@ -194,17 +183,11 @@ class CountingLM(LM):
         return stream
 
 
-def scripted_model(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Reviewer:
-    """The model of ``--lm scripted``, which knows the truth, or of ``--lm judgements``, which knows the texts alone."""
-    known = truth.reviews.drop_duplicates("reviewText")
-    texts = known["reviewText"].astype(str).tolist()
-    if lm == "judgements":
-        judged = read_judgements(folder / "judgements.json")
-        return Reviewer({text: judged[str(of)] for text, of in zip(texts, known["reviewId"], strict=True)}, wrong=wrong)
-    feeling = known["scoreSentiment"]
-    favour = known["share"].fillna(feeling.map({"POSITIVE": 0.75, "NEGATIVE": 0.35}))
-    positive = dict(zip(texts, feeling == "POSITIVE", strict=True))
-    return Reviewer(dict(zip(texts, favour, strict=True)), positive, wrong)
+def by_judgements(folder: Path, truth: Truth) -> Reviewer:
+    """The model of ``--lm judgements``, which knows the texts alone."""
+    known, judged = truth.reviews.drop_duplicates("reviewText"), read_judgements(folder / "judgements.json")
+    pairs = zip(known["reviewText"], known["reviewId"], strict=True)
+    return Reviewer({str(text): judged[str(review)] for text, review in pairs})
 
 
 @contextlib.contextmanager
@@ -231,43 +214,38 @@ def fresh_copy(store: str, folder: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _model(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Iterator[CountingLM]:
+def _model(lm: str, folder: Path, truth: Truth) -> Iterator[CountingLM]:
     if lm.startswith(REPLAY) and not lm.endswith(".jsonl"):
         with tempfile.TemporaryDirectory() as temporary, fresh_copy(lm.removeprefix(REPLAY), temporary) as copied:
             yield CountingLM(f"{REPLAY}{copied}")
         return
-    if lm not in SCRIPTED:
+    if lm != JUDGEMENTS:
         yield CountingLM(lm)
         return
-    with Server(scripted_model(lm, folder, truth, wrong), history=False) as server:
+    with Server(by_judgements(folder, truth), history=False) as server:
         yield CountingLM(f"openai/{lm}", api_base=server.url, api_key="none")
 
 
 def measure(
     folder: Path,
     lm: str,
-    noise: float,
     prices: tuple[float, float],
-    seed: int = 0,
     records: Records | None = None,
 ) -> dict[str, Any]:
     """The output of ``--json``.
 
     Args:
         folder: with the benchmark's tables.
-        lm: ``scripted``, ``judgements``, ``replay:STORE``, or a model.
-        noise: of the packs of the first two.
+        lm: ``judgements``, ``replay:STORE``, or a model.
         prices: dollars per million tokens, in and out.
-        seed: of the scripted model's errors.
         records: where each query is noted. A run that was ended starts again, with the answers from the store, since
             the cost of a query depends on those before it.
     """
     movies, reviews, truth = read(folder)
     queries: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
-        wrong = Wrong(WRONG if lm == "scripted" else 0.0, noise, seed)
-        model = stack.enter_context(_model(lm, folder, truth, wrong))
-        store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm in SCRIPTED else None
+        model = stack.enter_context(_model(lm, folder, truth))
+        store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm == JUDGEMENTS else None
         stack.enter_context(tf.context(progress=False))
         if store is not None:
             stack.enter_context(tf.context(store=str(store)))
@@ -279,10 +257,10 @@ def measure(
             quoting = QuotingLM(model, lambda prompt: "True")
             with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
                 query(movies, reviews)
-            quality = published = None
+            quality = None
             with tf.context(lm=model), contextlib.suppress(ReplayMiss):
                 found = query(movies, reviews)
-                quality, published = truth.quality(name, found), truth.as_published(name, found)
+                quality = truth.quality(name, found)
             after = (model.costs.prompts, model.costs.tokens_in, model.costs.tokens_out)
             prompts, tokens_in, tokens_out = (now - then for now, then in zip(after, before, strict=True))
             quote = quoting.quote
@@ -290,7 +268,6 @@ def measure(
                 {
                     "name": name,
                     "quality": None if quality is None else round(quality, 4),
-                    "as_published": None if published is None else round(published, 4),
                     "prompts": prompts,
                     "tokens_in": tokens_in,
                     "tokens_out": tokens_out,
@@ -304,53 +281,45 @@ def measure(
         "lm": lm,
         "queries": queries,
         "missing": sum(query["quality"] is None for query in queries),
-        "mean_quality": _mean_of(queries, "quality"),
-        "mean_as_published": _mean_of(queries, "as_published"),
+        "mean_quality": _mean_of(queries),
         "dollars": round(sum(query["dollars"] for query in queries), 5),
         "prompts": sum(query["prompts"] for query in queries),
         "published": PUBLISHED,
     }
 
 
-def _mean_of(queries: Sequence[Mapping[str, Any]], measure: str) -> float | None:
+def _mean_of(queries: Sequence[Mapping[str, Any]]) -> float | None:
     """The mean over all queries; None if one has no score."""
-    scored = [query[measure] for query in queries]
+    scored = [query["quality"] for query in queries]
     return None if None in scored else round(float(np.mean(scored)), 4)
 
 
 def table(result: Mapping[str, Any]) -> str:
     """The figures as a text table, followed by the published ones."""
-    columns = ["quality", "published", "prompts", "quoted", "worst", "tokens in", "out", "dollars"]
+    columns = ["quality", "prompts", "quoted", "worst", "tokens in", "out", "dollars"]
     rows = {}
     for one in result["queries"]:
-        rows[one["name"]] = _row(one, one["quality"], one["as_published"], [str(n) for n in one["quoted"].values()])
+        rows[one["name"]] = _row(one, one["quality"], [str(n) for n in one["quoted"].values()])
     tokens = {name: sum(one[name] for one in result["queries"]) for name in ("tokens_in", "tokens_out")}
-    rows["all"] = _row({**result, **tokens}, result["mean_quality"], result["mean_as_published"], ["", ""])
+    rows["all"] = _row({**result, **tokens}, result["mean_quality"], ["", ""])
     lines = [text_table("", columns, rows)]
     for name, figures in PUBLISHED.items():
         lines.append(f"published, {name}: {figures['mean_quality']}, ${figures['dollars']}")
     return "\n".join(lines)
 
 
-def _row(one: Mapping[str, Any], quality: float | None, published: float | None, quoted: list[str]) -> list[str]:
+def _row(one: Mapping[str, Any], quality: float | None, quoted: list[str]) -> list[str]:
     cost = [f"{one['tokens_in']:,}", f"{one['tokens_out']:,}", f"{one['dollars']:.4f}"]
-    figures = ("-" if figure is None else f"{figure:.3f}" for figure in (quality, published))
-    return [*figures, str(one["prompts"]), *quoted, *cost]
+    return ["-" if quality is None else f"{quality:.3f}", str(one["prompts"]), *quoted, *cost]
 
 
 @benchmark("sembench", table)
 @DATA
 @click.option(
     "--lm",
-    default="scripted",
+    default=JUDGEMENTS,
     show_default=True,
-    help="'scripted', 'judgements' (of judgements.json), replay:STORE, or a model's name.",
-)
-@click.option(
-    "--pack-noise",
-    default=0.0,
-    show_default=True,
-    help="The share of reviews that are wrong only in packs, for 'scripted' and 'judgements'.",
+    help=f"'{JUDGEMENTS}' (of judgements.json), replay:STORE, or a model's name.",
 )
 @click.option(
     "--prices",
@@ -361,18 +330,10 @@ def _row(one: Mapping[str, Any], quality: float | None, published: float | None,
     help="Dollars per million tokens: in, out.",
 )
 @RECORDS
-@SEEDED
-def command(
-    data: Path,
-    lm: str,
-    pack_noise: float,
-    prices: tuple[float, float],
-    records: Path | None,
-    seed: int,
-) -> dict[str, Any]:
+def command(data: Path, lm: str, prices: tuple[float, float], records: Path | None) -> dict[str, Any]:
     """Run the ten queries and print their figures."""
     settings = settings_of()
-    result = settings | measure(data, lm, pack_noise, prices, seed, Records(records, settings))
+    result = settings | measure(data, lm, prices, Records(records, settings))
     if result["missing"]:
         raise Incomplete(f"{result['missing']} of {len(result['queries'])} queries lack answers of the model", result)
     return result
