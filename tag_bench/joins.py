@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,25 +19,26 @@ from typing import Any
 import click
 import pandas as pd
 
+import tagframe
 from tag_bench import DATA, benchmark, number
 from tag_bench.data import read_halves
 from tag_bench.databases import Database, key_scores, percent, read_databases, reliability
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.measured import timed
 from tag_bench.merge_cost import merge_ratio
-from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.records import RECORDS, Records, settings_of
 from tag_bench.warehouses import beside, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
-from tagframe.errors import NotConnected
+from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
-from tagframe.joins.steps import PlanTable
 from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.role_hints import role_hints
 
+ROW = "row number"
+"""A column that is added to every table of a merge under test."""
 PLANS = ("equal", "with_question", "best_two")
 Outcome = Mapping[str, int]
 """What is true of a question, and counts."""
@@ -189,16 +191,41 @@ def merge_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
 
 
 def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
+    """The numbers of the source rows that the plan joins; None if the merge is refused for repeated rows."""
+    numbered = replace(
+        plan,
+        sources=tuple(replace(source, columns=(*source.columns, ROW)) for source in plan.sources),
+        alternatives=(),
+    )
+    table_of = {source.id: source.table for source in plan.sources}
+    columns: dict[str, set[str]] = {table: set() for table in table_of.values()}
+    for step in plan.steps:
+        columns[table_of[step.base]].update(step.base_columns)
+        columns[table_of[step.table]].update(step.columns)
     assert database.file is not None
+    frames = {}
     with closing(connect_readonly(database.file)) as connection:
+        for source in plan.sources:
+            selected = ", ".join([f"rowid AS {quoted(ROW)}", *map(quoted, sorted(columns[source.table]))])
+            frames[source.table] = pd.read_sql(f"SELECT {selected} FROM {quoted(source.name)}", connection)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = [f"{source.id}.{ROW}" for source in plan.sources]
+            frame = tagframe.merge(frames, plan=numbered, on_loss="allow", columns=wanted)
+    except FanOut:
+        return None
+    names = {numbered.column_names()[source.id, ROW]: source.name.lower() for source in plan.sources}
+    return frame.rename(columns=names)
 
-        def read(table: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
-            selected = [f"rowid AS {quoted(ROW)}", *map(quoted, columns)]
-            return pd.read_sql(f"SELECT {', '.join(selected)} FROM {quoted(table.name)}", connection)
 
-        merged = merged_rows(plan, read)
-    names = {source.id: source.name.lower() for source in plan.sources}
-    return None if merged is None else merged.rows.rename(columns=names)
+def holds_rows(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> bool:
+    """Whether the merged rows contain every gold row, as often as the gold SQL gives it."""
+    if gold.empty:
+        return True
+    have = rows[list(tables)].value_counts()
+    need = gold.set_axis(list(tables), axis="columns").value_counts()
+    return bool((have.reindex(need.index, fill_value=0) >= need).all())
 
 
 def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
