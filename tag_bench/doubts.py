@@ -59,13 +59,8 @@ def judged_sets(weights: Sequence[float], sets: Sequence[Changed]) -> dict[str, 
     """How well the chance tells right sets from wrong ones, and how far it is from their share."""
     features = np.array([values for _, values in sets])
     chances, truth = 1 / (1 + np.exp(-features @ np.array(weights))), np.array([not change for change, _ in sets])
-    by_change = {
-        change: round(area(chances[chosen], truth[chosen]), 3)
-        for change in ("dropped", "added", "swapped")
-        if (chosen := np.array([one in ("", change) for one, _ in sets])).any() and not truth[chosen].all()
-    }
     off = reliability(chances, truth.astype(float))
-    return {"statements": len(sets), "area": round(area(chances, truth), 3), "by_change": by_change, "off_by": off}
+    return {"statements": len(sets), "area": round(area(chances, truth), 3), "off_by": off}
 
 
 def _gold_rows(question: Question, pool: tf.Corpus) -> Any:

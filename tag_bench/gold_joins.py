@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -12,7 +12,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from tagframe.keys.components import Components
 
-Kind = Literal["joined", "subquery", "set operation", "no predicate"]
 Column = tuple[str, str]
 """Table and column, lower case."""
 Schema = Mapping[str, tuple[str, ...]]
@@ -40,8 +39,6 @@ class GoldJoins:
         tables: all that it reads, lower case.
         pairs: the pairs of columns of two tables that its predicates make equal.
         classes: the sets of columns that it makes equal across tables.
-        kind: "joined" if a predicate of ON or WHERE links tables, "subquery" if only IN (SELECT …) or = (SELECT …) do,
-            "set operation" if only UNION, INTERSECT or EXCEPT do.
         twice: whether one FROM names a table twice.
         blocks: each plain SELECT with two or more tables in its own FROM.
     """
@@ -49,7 +46,6 @@ class GoldJoins:
     tables: frozenset[str]
     pairs: frozenset[frozenset[Column]]
     classes: frozenset[frozenset[Column]]
-    kind: Kind
     twice: bool
     blocks: tuple[JoinBlock, ...]
 
@@ -182,6 +178,5 @@ def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoin
                     link(nested, columns.resolve(ours, scope), columns.projected(part))
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     read = frozenset(table.name.lower() for table in tree.find_all(exp.Table)) - defined
-    kind: Kind = "joined" if direct else "subquery" if nested else "set operation" if sets else "no predicate"
     every = direct + nested or sets
-    return GoldJoins(read, frozenset(map(frozenset, every)), classes_of(every), kind, twice, tuple(blocks))
+    return GoldJoins(read, frozenset(map(frozenset, every)), classes_of(every), twice, tuple(blocks))

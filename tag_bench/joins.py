@@ -104,15 +104,9 @@ def plan_outcomes(
 
 def plan_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
     """The share of questions with equal plans, in percent."""
-
-    def shares(group: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
-        counts = {name: sum(outcome[name] for _, outcome in group) for name in PLANS}
-        percents = {f"{name}_percent": percent(count, len(group)) for name, count in counts.items()}
-        return {"questions": len(group), **percents}
-
-    kinds = sorted({case.gold.kind for case, _ in outcomes})
-    by_kind = {kind: shares([one for one in outcomes if one[0].gold.kind == kind]) for kind in kinds}
-    return {**shares(outcomes), "by_kind": by_kind}
+    counts = {name: sum(outcome[name] for _, outcome in outcomes) for name in PLANS}
+    percents = {f"{name}_percent": percent(count, len(outcomes)) for name, count in counts.items()}
+    return {"questions": len(outcomes), **percents}
 
 
 def _plan(
@@ -166,8 +160,6 @@ def merge_outcomes(
         ran = [(tables, gold) for tables, gold in wanted if gold is not None]
         outcome["gold SQL does not run"] = len(wanted) - len(ran)
         outcome["contained"] = all(holds_rows(rows, gold, tables) for tables, gold in ran)
-        outcome["not empty"] = not all(gold.empty for _, gold in ran)
-        outcome["contained, not empty"] = outcome["contained"] and outcome["not empty"]
     return found
 
 
@@ -183,10 +175,6 @@ def merge_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
         "refused": count("refused"),
         "not_connected": count("not connected"),
         "gold_not_run": count("gold SQL does not run"),
-        "with_rows": {
-            "questions": count("not empty"),
-            "contained_percent": percent(count("contained, not empty"), count("not empty")),
-        },
     }
 
 

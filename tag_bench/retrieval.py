@@ -6,7 +6,7 @@ import functools
 import statistics
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import WithSubqueries
 from tagframe.retrieval.methods import CRUSH, Auto
 from tagframe.retrieval.methods.join_aware import FIBEN_CANDIDATES, JoinAware
-from tagframe.retrieval.methods.mip import MIP, NO_SOLUTION, STATUSES
+from tagframe.retrieval.methods.mip import MIP, NO_SOLUTION
 from tagframe.retrieval.methods.weights import read_weights
 from tagframe.retrieval.problem import LINKED, best_first, spanning_forest
 
@@ -160,13 +160,6 @@ def automatic(found: Sequence[Record]) -> dict[str, Any]:
     return {**of_sets(sets), **scores(found, AUTO)}
 
 
-def solved(found: Sequence[Record], size: int) -> dict[str, float]:
-    """The percentage of questions by the status of their program at one K (iterative JAR, table 3)."""
-    name = _name(size)
-    count = Counter(one["facts"][name]["status"] for one in found if "status" in one["facts"][name])
-    return {status: round(100 * count[status] / len(found), 2) for status in STATUSES} if count else {}
-
-
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
     """Median, 95th percentile and total of times in seconds, in milliseconds."""
     return {**spread([1000 * value for value in values]), "total": round(1000 * sum(values), 1)}
@@ -177,26 +170,14 @@ def report(
 ) -> dict[str, Any]:
     """The command's JSON object."""
 
-    def by_size(group: Sequence[Record]) -> dict[str, dict[str, float]]:
-        return {str(size): scores(group, size) for size in sizes}
-
-    by_count: dict[int, list[Record]] = defaultdict(list)
-    for one in found:
-        by_count[len(one["gold_tables"])].append(one)
     largest = max(sizes)
     return {
         "dataset": data.name,
         "method": method,
         "decompositions": decompositions,
         "questions": len(found),
-        "all": by_size(found),
-        "even": by_size([one for one in found if one["position"] % 2 == 0]),
-        "by_gold_tables": {
-            str(count): {"questions": len(group), **by_size(group)} for count, group in sorted(by_count.items())
-        },
-        "status": {str(size): shares for size in sizes if (shares := solved(found, size))},
+        "all": {str(size): scores(found, size) for size in sizes},
         "ms": milliseconds([one["seconds"]["prepare"] + one["seconds"][f"choose@{largest}"] for one in found]),
-        "ms_by_phase": {phase: milliseconds([one["seconds"][phase] for one in found]) for phase in found[0]["seconds"]},
     }
 
 
@@ -245,7 +226,6 @@ def weighted(method: Method, weights: str | None) -> Method:
     help="Numbers of tables, such as 2 3 5 10.",
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
-@click.option("--declared-keys", is_flag=True, help="Keys that the source declares are known, as for JAR's variant G.")
 @click.option("--lm", help="The model, or replay:STORE, of a method that asks one; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
@@ -268,7 +248,6 @@ def command(
     method: str,
     sizes: tuple[int, ...],
     decompositions: str,
-    declared_keys: bool,
     lm: str | None,
     own_names: bool,
     own_database: bool,
@@ -294,7 +273,7 @@ def command(
     chosen = method_named(method)
     if learn is not None and not isinstance(chosen, Auto):
         raise click.ClickException(f"--learn needs --method auto; got {method}")
-    declared = declared_keys or (isinstance(chosen, JoinAware) and chosen.variant == "G")
+    declared = isinstance(chosen, JoinAware) and chosen.variant == "G"
     dataset = read_dataset(data, declared_keys=declared, synonyms=synonyms)
     chosen = weighted(with_weights_of(chosen, dataset.name), weights)
     given = read_decompositions(decompositions, dataset.questions)

@@ -39,6 +39,8 @@ from tagframe.lm.store import PACKED, open_store
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
 """The columns of the reviews with the ground truth."""
+PRICES = (0.30, 2.50)
+"""Dollars per million tokens, in and out, of Gemini 2.5 Flash."""
 JUDGEMENTS = "judgements"
 """Value of ``--lm``: recorded judgements of the texts, whatever the prompts are."""
 PUBLISHED = {
@@ -229,7 +231,6 @@ def _model(lm: str, folder: Path, truth: Truth) -> Iterator[CountingLM]:
 def measure(
     folder: Path,
     lm: str,
-    prices: tuple[float, float],
     records: Records | None = None,
 ) -> dict[str, Any]:
     """The output of ``--json``.
@@ -237,7 +238,6 @@ def measure(
     Args:
         folder: with the benchmark's tables.
         lm: ``judgements``, ``replay:STORE``, or a model.
-        prices: dollars per million tokens, in and out.
         records: where each query is noted. A run that was ended starts again, with the answers from the store, since
             the cost of a query depends on those before it.
     """
@@ -271,7 +271,7 @@ def measure(
                     "prompts": prompts,
                     "tokens_in": tokens_in,
                     "tokens_out": tokens_out,
-                    "dollars": round((tokens_in * prices[0] + tokens_out * prices[1]) / 1e6, 5),
+                    "dollars": round((tokens_in * PRICES[0] + tokens_out * PRICES[1]) / 1e6, 5),
                     "quoted": {"prompts": quote.calls, "worst": max(quote.calls, quote.calls_at_most)},
                 }
             )
@@ -321,19 +321,11 @@ def _row(one: Mapping[str, Any], quality: float | None, quoted: list[str]) -> li
     show_default=True,
     help=f"'{JUDGEMENTS}' (of judgements.json), replay:STORE, or a model's name.",
 )
-@click.option(
-    "--prices",
-    nargs=2,
-    type=float,
-    default=(0.30, 2.50),
-    show_default=True,
-    help="Dollars per million tokens: in, out.",
-)
 @RECORDS
-def command(data: Path, lm: str, prices: tuple[float, float], records: Path | None) -> dict[str, Any]:
+def command(data: Path, lm: str, records: Path | None) -> dict[str, Any]:
     """Run the ten queries and print their figures."""
     settings = settings_of()
-    result = settings | measure(data, lm, prices, Records(records, settings))
+    result = settings | measure(data, lm, Records(records, settings))
     if result["missing"]:
         raise Incomplete(f"{result['missing']} of {len(result['queries'])} queries lack answers of the model", result)
     return result

@@ -14,7 +14,7 @@ import click
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tag_bench import DATA, FILE, Incomplete, benchmark, number
+from tag_bench import DATA, FILE, Incomplete, benchmark
 from tag_bench.answers.databases import Databases, Question, read_questions
 from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judgements
 from tag_bench.answers.methods import METHODS, OF_ROWS, record_of
@@ -74,11 +74,9 @@ def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
         taken[name] = {
             "rows": indexed.rows,
             "vectors": len(indexed.texts),
-            "left_out": indexed.left_out,
             "seconds": round(seconds, 1),
         }
-        left_out = f", {indexed.left_out:,} left out by --rows" if indexed.left_out else ""
-        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,.1f} s{left_out}", err=True)
+        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,.1f} s", err=True)
     return taken
 
 
@@ -113,7 +111,6 @@ def _key(question: Question) -> tuple[int, str]:
     "--questions", "wanted", default="runnable", show_default=True, help="Ids such as 0,1,…; 'runnable'; or 'all'."
 )
 @click.option("--embedder", help=f"For vectors of rows; {WORDS}: hashed words. By default the configured one.")
-@number("--rows", None, "The most rows of a table to embed; by default all.")
 @click.option(
     "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
 )
@@ -132,7 +129,6 @@ def command(
     lm: str | None,
     wanted: str,
     embedder: str | None,
-    rows: int | None,
     cache: Path | None,
     records: Path | None,
     recorded: tuple[Path, str] | None,
@@ -143,7 +139,7 @@ def command(
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
     databases = databases or data.parent / "bird" / "database"
-    sources = Databases(databases, rows, cache or "default")
+    sources = Databases(databases, cache or "default")
     questions = read_questions(data)
     if lists:
         click.echo(listing(questions, sources))

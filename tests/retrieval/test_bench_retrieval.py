@@ -126,7 +126,7 @@ def test_the_form_of_a_method_is_named(folder):
     report, _ = run(folder, "--method", "iterative-jar:omega=code,weights=spider,covered_at=0.9")
     assert (report["as_printed"], report["variant"], report["omega"]) == (False, "G", "code")
     assert (report["weights"]["name"], report["covered_at"]) == ("spider", 0.9)
-    assert "variant" not in run(folder, "--method", "dense", "--declared-keys")[0]
+    assert "variant" not in run(folder, "--method", "dense")[0]
 
 
 def test_a_benchmark_of_the_papers_has_its_weights(folder):
@@ -191,7 +191,7 @@ def test_other_questions_are_learned_with_their_sql(folder):
     assert "--learn needs --method auto" in outcome.output
     records = ["--records", str(folder / "records.jsonl")]
     kept, _ = run(folder, "-k", "2", "--learn", "4", *records)
-    assert {**kept, "ms": 0, "ms_by_phase": 0} == {**result, "ms": 0, "ms_by_phase": 0}
+    assert {**kept, "ms": 0} == {**result, "ms": 0}
     assert kept == run(folder, "-k", "2", "--learn", "4", *records)[0]
     draws = json.loads((folder / "records.jsonl").read_text().splitlines()[0])["draws"]
     assert len(draws) == 5
@@ -206,13 +206,12 @@ def test_a_record_says_how_the_method_worked(folder, tmp_path):
         report, _ = run(folder, "--method", name, "-k", "2", *options, "--records", str(file))
         return report, json.loads(file.read_text().splitlines()[0])
 
-    report, record = recorded("jar:as_printed,weights=2/8/1/10")
+    _, record = recorded("jar:as_printed,weights=2/8/1/10")
     assert record["notes"]["2"].startswith("as printed: variant F")
-    assert report["status"]["2"][record["facts"]["2"]["status"]] == 100.0
-    report, record = recorded("murre:hops=2")
+    assert record["facts"]["2"]["status"] == "optimal"
+    _, record = recorded("murre:hops=2")
     assert record["facts"]["2"]["hops"] in (1, 2)
     assert len(record["gold_ranks"]) == 2
-    assert report["status"] == {}
     assert all(record["seconds"][phase] > 0 for phase in ("prepare", "choose@2"))
 
 
@@ -223,5 +222,4 @@ def test_a_program_that_ran_out_of_time_has_no_answer(folder, tmp_path):
     record = json.loads(file.read_text().splitlines()[0])
     assert record["facts"]["2"]["status"] == "no solution"
     assert "chosen by exact" in record["notes"]["2"]
-    assert report["status"]["2"]["no solution"] == 100.0
     assert report["all"]["2"]["R"] == 0.0
