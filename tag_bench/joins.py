@@ -20,14 +20,15 @@ import click
 import pandas as pd
 
 import tagframe
-from tag_bench import DATA, benchmark, number
+from tag_bench import FILE, FOLDER, benchmark, number
 from tag_bench.data import read_halves
 from tag_bench.databases import Database, key_scores, percent, read_databases, reliability
+from tag_bench.disturbed import DISTURBANCES, disturbed
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.measured import timed
 from tag_bench.merge_cost import merge_ratio
 from tag_bench.records import RECORDS, Records, settings_of
-from tag_bench.warehouses import beside, warehouse
+from tag_bench.warehouses import beside, schema_alone, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
@@ -235,21 +236,38 @@ def _note(records: Records, plans: Sequence[tuple[Case, Outcome]], merges: Seque
 
 
 @benchmark("joins")
-@DATA
+@click.option("--data", type=FOLDER, help="The folder; or one of Parquet files with FOLDER_keys.json beside it.")
+@click.option("--schema", type=FILE, help="Instead of --data: a file of CREATE TABLE statements.")
+@click.option("--keys", "gold_keys", type=FILE, help="With --schema: a JSON file of pairs of table.column.")
+@click.option("--perturb", type=click.Choice([*DISTURBANCES]), multiple=True, help="Measure only merges after these.")
 @click.option("--own-names", is_flag=True, help="For Parquet files: infer keys without their rows.")
 @number("--merge-rows", 1_000_000, "Rows of the fact table.")
 @RECORDS
-def command(data: Path, own_names: bool, merge_rows: int, records: Path | None) -> dict[str, Any]:
-    """Measure key inference, join plans and merges; of a folder of Parquet files, by FOLDER_keys.json beside it.
+def command(
+    data: Path | None,
+    schema: Path | None,
+    gold_keys: Path | None,
+    perturb: tuple[str, ...],
+    own_names: bool,
+    merge_rows: int,
+    records: Path | None,
+) -> dict[str, Any]:
+    """Measure key inference, join plans and merges.
 
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
+    if schema is not None and gold_keys is not None and data is None:
+        return schema_alone(schema, gold_keys)
+    if data is None:
+        raise click.UsageError("give --data, or both --schema and --keys")
     if beside(data, "keys").is_file():
         return warehouse(data, own_names=own_names)
     settings = settings_of()
     stored = Records(records, settings)
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
+    if perturb:
+        return {**settings, "dataset": data.resolve().name, "perturbed": disturbed(filled, perturb)}
     seconds, every = timed(
         lambda: {one.name: infer_key_pairs(one.tables, declared=False, min_score=0.0) for one in filled}
     )

@@ -177,6 +177,7 @@ def report(
         "decompositions": decompositions,
         "questions": len(found),
         "all": {str(size): scores(found, size) for size in sizes},
+        "even": {str(size): scores([one for one in found if one["position"] % 2 == 0], size) for size in sizes},
         "ms": milliseconds([one["seconds"]["prepare"] + one["seconds"][f"choose@{largest}"] for one in found]),
     }
 

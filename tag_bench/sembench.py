@@ -3,8 +3,9 @@
 The queries are in ``pipelines/sembench.py``. Tokens are estimated by length for every model, so that a replayed
 store and a live model can be compared. A prompt that an earlier query sent costs nothing.
 
-The measures are SemBench's own. Q10 is compared with the audience's score of each film (``q10_truth.csv``). Films that
-stand twice in that file have the same score both times, and count once.
+Two queries have two scores. Q8 is the mean of 1 / (1 + error) of its two counts; as published, 1 / (1 + the mean
+error). Q10 is compared with the mean of the critics' own scores; as published, with the audience's score of each film
+(``q10_truth.csv``). Films that stand twice in that file have the same score both times, and count once.
 """
 
 from __future__ import annotations
@@ -39,8 +40,6 @@ from tagframe.lm.store import PACKED, open_store
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
 """The columns of the reviews with the ground truth."""
-PRICES = (0.30, 2.50)
-"""Dollars per million tokens, in and out, of Gemini 2.5 Flash."""
 JUDGEMENTS = "judgements"
 """Value of ``--lm``: recorded judgements of the texts, whatever the prompts are."""
 PUBLISHED = {
@@ -93,13 +92,19 @@ class Truth:
         if name in ("Q3", "Q4"):
             return _closeness(float(found), positive if name == "Q3" else positive / len(of_film))
         if name == "Q8":
-            return float(1 / (1 + np.mean(self._count_errors(found))))
+            return float(np.mean([1 / (1 + error) for error in self._count_errors(found)]))
         if name in ("Q5", "Q6", "Q7"):
             return self._pairs(name, found, of_film)
         if name == "Q9":
             scored = self.reviews.loc[found.index, "share"]
             return max(0.0, float(scored.corr(found.astype(float), method="spearman")))
-        return _in_order(found, self.audience)
+        return _in_order(found, self.reviews.groupby("id")["share"].mean().dropna())
+
+    def as_published(self, name: str, found: Any) -> float:
+        """The quality by SemBench's own measure, which is another one for Q8 and Q10."""
+        if name == "Q8":
+            return float(1 / (1 + np.mean(self._count_errors(found))))
+        return _in_order(found, self.audience) if name == "Q10" else self.quality(name, found)
 
     def _of_film(self, name: str) -> tuple[pd.DataFrame, int]:
         """The reviews of a query's film, and how many of them are positive."""
@@ -231,6 +236,7 @@ def _model(lm: str, folder: Path, truth: Truth) -> Iterator[CountingLM]:
 def measure(
     folder: Path,
     lm: str,
+    prices: tuple[float, float],
     records: Records | None = None,
 ) -> dict[str, Any]:
     """The output of ``--json``.
@@ -238,6 +244,7 @@ def measure(
     Args:
         folder: with the benchmark's tables.
         lm: ``judgements``, ``replay:STORE``, or a model.
+        prices: dollars per million tokens, in and out.
         records: where each query is noted. A run that was ended starts again, with the answers from the store, since
             the cost of a query depends on those before it.
     """
@@ -257,10 +264,10 @@ def measure(
             quoting = QuotingLM(model, lambda prompt: "True")
             with tf.context(lm=quoting), contextlib.suppress(QuoteEnds):
                 query(movies, reviews)
-            quality = None
+            quality = published = None
             with tf.context(lm=model), contextlib.suppress(ReplayMiss):
                 found = query(movies, reviews)
-                quality = truth.quality(name, found)
+                quality, published = truth.quality(name, found), truth.as_published(name, found)
             after = (model.costs.prompts, model.costs.tokens_in, model.costs.tokens_out)
             prompts, tokens_in, tokens_out = (now - then for now, then in zip(after, before, strict=True))
             quote = quoting.quote
@@ -268,10 +275,11 @@ def measure(
                 {
                     "name": name,
                     "quality": None if quality is None else round(quality, 4),
+                    "as_published": None if published is None else round(published, 4),
                     "prompts": prompts,
                     "tokens_in": tokens_in,
                     "tokens_out": tokens_out,
-                    "dollars": round((tokens_in * PRICES[0] + tokens_out * PRICES[1]) / 1e6, 5),
+                    "dollars": round((tokens_in * prices[0] + tokens_out * prices[1]) / 1e6, 5),
                     "quoted": {"prompts": quote.calls, "worst": max(quote.calls, quote.calls_at_most)},
                 }
             )
@@ -281,16 +289,17 @@ def measure(
         "lm": lm,
         "queries": queries,
         "missing": sum(query["quality"] is None for query in queries),
-        "mean_quality": _mean_of(queries),
+        "mean_quality": _mean_of(queries, "quality"),
+        "mean_as_published": _mean_of(queries, "as_published"),
         "dollars": round(sum(query["dollars"] for query in queries), 5),
         "prompts": sum(query["prompts"] for query in queries),
         "published": PUBLISHED,
     }
 
 
-def _mean_of(queries: Sequence[Mapping[str, Any]]) -> float | None:
+def _mean_of(queries: Sequence[Mapping[str, Any]], measure: str) -> float | None:
     """The mean over all queries; None if one has no score."""
-    scored = [query["quality"] for query in queries]
+    scored = [query[measure] for query in queries]
     return None if None in scored else round(float(np.mean(scored)), 4)
 
 
@@ -321,11 +330,12 @@ def _row(one: Mapping[str, Any], quality: float | None, quoted: list[str]) -> li
     show_default=True,
     help=f"'{JUDGEMENTS}' (of judgements.json), replay:STORE, or a model's name.",
 )
+@click.option("--prices", nargs=2, type=float, default=(0.30, 2.50), help="Dollars per million tokens: in, out.")
 @RECORDS
-def command(data: Path, lm: str, records: Path | None) -> dict[str, Any]:
+def command(data: Path, lm: str, prices: tuple[float, float], records: Path | None) -> dict[str, Any]:
     """Run the ten queries and print their figures."""
     settings = settings_of()
-    result = settings | measure(data, lm, Records(records, settings))
+    result = settings | measure(data, lm, prices, Records(records, settings))
     if result["missing"]:
         raise Incomplete(f"{result['missing']} of {len(result['queries'])} queries lack answers of the model", result)
     return result

@@ -1,4 +1,4 @@
-"""Keys of whole warehouses: a folder of Parquet files with ``FOLDER_keys.json`` beside it.
+"""Keys of whole warehouses: a folder of Parquet files with ``FOLDER_keys.json`` beside it, or a schema's names alone.
 
 The keys are pairs of ``table.column``. ``FOLDER_queries.json``, if it exists, has statements in DuckDB's dialect.
 Nothing is declared in the data.
@@ -18,6 +18,7 @@ from tag_bench.databases import links_of, percent
 from tag_bench.gold_joins import GoldJoins, gold_joins
 from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.schema_only import schema_profiles
 from tagframe.keys import KeyPair, infer_key_pairs
 
 Link = frozenset[str]
@@ -45,6 +46,18 @@ def warehouse(folder: Path, *, own_names: bool) -> dict[str, Any]:
         "keys": None if own_names else scores(found, gold),
         "keys_without_rows": scores(bare, gold),
         "statements": statements(gold_of, found) if gold_of else None,
+    }
+
+
+def schema_alone(schema: Path, keys: Path) -> dict[str, Any]:
+    """Keys of a file of CREATE TABLE statements."""
+    tables = schema_profiles(schema)
+    return {
+        "dataset": schema.stem,
+        "tables": len(tables),
+        "columns": sum(len(table.columns) for table in tables),
+        "keys": None,
+        "keys_without_rows": scores(infer_key_pairs(tables, declared=False), read_keys(keys)),
     }
 
 

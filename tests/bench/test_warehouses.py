@@ -1,4 +1,4 @@
-"""``tag_bench joins`` over a warehouse, and the world of ``tag_bench speed keys``."""
+"""``tag_bench joins`` over a warehouse and over a bare schema, and the world of ``tag_bench speed keys``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,15 @@ def test_a_warehouse_with_and_without_rows(warehouse):
     assert bare["keys"] is None
 
 
-def test_what_is_no_key_is_refused(tmp_path, warehouse):
+def test_a_schema_alone(tmp_path):
+    schema, keys = tmp_path / "shop.sql", tmp_path / "keys.json"
+    schema.write_text("CREATE TABLE album (id INTEGER, title TEXT); CREATE TABLE track (id INTEGER, album_id INTEGER);")
+    keys.write_text(json.dumps([["track.album_id", "album.id"]]))
+    assert measured("--schema", schema, "--keys", keys)["keys_without_rows"]["f1"] == 100
+
+
+def test_what_is_missing_or_no_key_is_said(tmp_path, warehouse):
+    assert "give --data, or both --schema and --keys" in CliRunner().invoke(command, []).output
     (tmp_path / "shop_keys.json").write_text(json.dumps(["sales.s_item_sk"]))
     assert "a key is a pair" in CliRunner().invoke(command, ["--data", str(warehouse)]).output
 

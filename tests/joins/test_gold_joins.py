@@ -121,6 +121,17 @@ def test_the_command_reports_by_half_where_the_data_has_halves(tmp_path: Path):
     assert 0 <= report["reliability"] <= 1
 
 
+@pytest.mark.slow
+def test_merges_after_a_perturbation_are_counted(tmp_path: Path):
+    folder = tiny_benchmark(tmp_path)
+    result = CliRunner().invoke(command, ["--data", str(folder), "--perturb", "id", "--perturb", "drop-columns"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)["perturbed"]
+    assert [*report] == ["id in front of both", "half of the columns dropped"]
+    for one in report.values():
+        assert one["pairs"] == one["right"] + one["said"] + one["refused"] + one["silent"] == 1
+
+
 def test_a_composite_key_counts_as_its_pairs_of_columns_and_scores_are_held_against_shares():
     declared = frozenset({frozenset({"d.a.x", "d.b.x"}), frozenset({"d.a.y", "d.b.y"})})
     database = Database("d", (), {}, declared, None)
