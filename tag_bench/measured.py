@@ -9,25 +9,17 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import numpy as np
-import pandas as pd
 
 from tagframe.evaluation.scores import scores_of
 from tagframe.retrieval.problem import Floats
 
 T = TypeVar("T")
-
-
-def text_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
-    """A table of texts, right-aligned, with the title over the names of its rows."""
-    frame = pd.DataFrame([*rows.values()], index=[*rows], columns=[*columns])
-    return str(frame.rename_axis(columns=title).to_string())
-
 
 _QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Environment of runs: no progress bars, and no download of prices."""

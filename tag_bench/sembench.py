@@ -28,7 +28,6 @@ import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
 from tag_bench import DATA, Incomplete, benchmark
 from tag_bench.answers.judgements import read_judgements
-from tag_bench.measured import text_table
 from tag_bench.records import RECORDS, Records, settings_of, with_progress
 from tag_bench.sembench_models import Reviewer
 from tag_bench.server import Server
@@ -303,26 +302,7 @@ def _mean_of(queries: Sequence[Mapping[str, Any]], measure: str) -> float | None
     return None if None in scored else round(float(np.mean(scored)), 4)
 
 
-def table(result: Mapping[str, Any]) -> str:
-    """The figures as a text table, followed by the published ones."""
-    columns = ["quality", "prompts", "quoted", "worst", "tokens in", "out", "dollars"]
-    rows = {}
-    for one in result["queries"]:
-        rows[one["name"]] = _row(one, one["quality"], [str(n) for n in one["quoted"].values()])
-    tokens = {name: sum(one[name] for one in result["queries"]) for name in ("tokens_in", "tokens_out")}
-    rows["all"] = _row({**result, **tokens}, result["mean_quality"], ["", ""])
-    lines = [text_table("", columns, rows)]
-    for name, figures in PUBLISHED.items():
-        lines.append(f"published, {name}: {figures['mean_quality']}, ${figures['dollars']}")
-    return "\n".join(lines)
-
-
-def _row(one: Mapping[str, Any], quality: float | None, quoted: list[str]) -> list[str]:
-    cost = [f"{one['tokens_in']:,}", f"{one['tokens_out']:,}", f"{one['dollars']:.4f}"]
-    return ["-" if quality is None else f"{quality:.3f}", str(one["prompts"]), *quoted, *cost]
-
-
-@benchmark("sembench", table)
+@benchmark("sembench")
 @DATA
 @click.option(
     "--lm",
@@ -333,7 +313,7 @@ def _row(one: Mapping[str, Any], quality: float | None, quoted: list[str]) -> li
 @click.option("--prices", nargs=2, type=float, default=(0.30, 2.50), help="Dollars per million tokens: in, out.")
 @RECORDS
 def command(data: Path, lm: str, prices: tuple[float, float], records: Path | None) -> dict[str, Any]:
-    """Run the ten queries and print their figures."""
+    """Quality and cost of the ten queries, beside the published ones."""
     settings = settings_of()
     result = settings | measure(data, lm, prices, Records(records, settings))
     if result["missing"]:
