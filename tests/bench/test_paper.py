@@ -52,6 +52,15 @@ def test_a_table_is_written_in_four_forms_beside_the_figures_in_print(folder):
     assert "1 of 1 questions are in" in said, "a second run goes on from its records"
 
 
+def test_tables_whose_rows_have_one_command_share_its_records(folder, monkeypatch):
+    pytest.importorskip("matplotlib")
+    made(folder, "iterative-jar-4")
+    monkeypatch.setitem(TABLES, "same", {**TABLES["iterative-jar-4"], "columns": {"questions": "questions"}})
+    result, _, said = made(folder, "same")
+    assert "1 of 1 questions are in" in said
+    assert result["rows"]["questions"]["questions"] == 1
+
+
 def test_a_row_says_what_took_the_place_of_a_model(folder):
     rows = made(folder, "murre-4")[0]["rows"]
     assert {*rows["without tabulation"].values()} == {NEEDS_MODEL}
