@@ -5,15 +5,17 @@ A record of another sum is of another run: :mod:`tag_bench.records` refuses it b
 
 from __future__ import annotations
 
+import ast
+import glob
 import hashlib
+import importlib.util
 import inspect
 import os
 import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from modulefinder import ModuleFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +81,15 @@ def _is_file(path: Path) -> bool:
 def source_md5(*used: Any) -> str:
     """The sum of our own source, and of all that objects and modules of other people are made of.
 
-    Of theirs, what a module imports counts too, wherever in it, unless it is an installed library; with the files in
-    its folder that it names or that have its name, and all of a package.
+    Of theirs, what a module imports counts too, unless it is an installed library, with files that it names, those
+    beside it of its own name, and all of a package.
 
     Args:
         *used: methods, embedders, or names of modules.
     """
     ours = (file for name in _OURS for file in (ROOT / name).rglob("*.py"))
-    return md5_of([*ours, *_files({name for one in used for name in _modules(one)})], ROOT)
+    roots = {name for one in used for name in _modules(one)}
+    return md5_of([*ours, *(file for name in sorted(roots) for file in _files(name, {*roots}))], ROOT)
 
 
 def described(used: Any) -> str:
@@ -113,24 +116,58 @@ def _is_known(module: str) -> bool:
     return top in _OURS or top in sys.stdlib_module_names
 
 
-def _files(roots: set[str]) -> Iterator[Path]:
-    """The files of modules and of what they import, with what lies beside them."""
-    if not roots:
+def _files(module: str, seen: set[str]) -> Iterator[Path]:
+    """The file of a module, those that it names, and those of all that it imports."""
+    spec = _spec(module)
+    if spec is None or spec.origin is None or not _is_file(Path(spec.origin)):
         return
-    installed = (path.stem for library in _LIBRARIES if library.is_dir() for path in library.iterdir())
-    others = {*sys.stdlib_module_names, *_OURS, *installed} - {root.partition(".")[0] for root in roots}
-    finder = ModuleFinder(excludes=[*others])
-    for root in sorted(roots):
-        with suppress(ImportError):
-            finder.import_hook(root)
-    modules: Iterable[Any] = finder.modules.values()
-    for module in modules:
-        if module.__file__ is None:  # a folder without code
-            continue
-        file = Path(module.__file__).resolve()
-        yield file
-        if module.__path__:
-            yield from (path for path in _walked(file.parent) if not _is_hidden(path, file.parent))
-        text = file.read_text(encoding="utf-8", errors="replace") if file.suffix == ".py" else ""
-        beside = (path for path in file.parent.iterdir() if path.stem == file.stem or path.name in text)
-        yield from filter(_is_file, beside)
+    file = Path(spec.origin).resolve()
+    yield file
+    yield from filter(_is_file, file.parent.glob(f"{glob.escape(file.stem)}.*"))  # such as its weights
+    if spec.submodule_search_locations:
+        yield from (path for path in _walked(file.parent) if not _is_hidden(path, file.parent))
+    if file.suffix != ".py":
+        return
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST:
+            yield from filter(_is_file, (Path(node.value), file.parent / node.value))
+    own = module.partition(".")[0]
+    for name in _imports(tree, module if spec.submodule_search_locations else module.rpartition(".")[0]):
+        if name not in seen and not _is_known(name):
+            seen.add(name)
+            if name.partition(".")[0] == own or not _is_library(name):
+                yield from _files(name, seen)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """The modules that a module may import, wherever in it; with their packages."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    if module in sys.modules and (spec := getattr(sys.modules[module], "__spec__", None)) is not None:
+        return spec  # type: ignore[no-any-return]
+    try:
+        return importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return None
+
+
+def _is_library(module: str) -> bool:
+    spec = _spec(module)
+    return spec is None or spec.origin is None or _in_library(Path(spec.origin).resolve())
+
+
+def _in_library(file: Path) -> bool:
+    return any(file.is_relative_to(path) for path in _LIBRARIES)
