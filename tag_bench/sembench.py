@@ -137,6 +137,9 @@ def _in_order(found: pd.Series, true: pd.Series) -> float:
 
 def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
     """The films, the reviews without the truth, and the truth."""
+    files = ("Movies.csv", "Reviews.csv", "q10_truth.csv")
+    if missing := [name for name in files if not (folder / name).is_file()]:
+        raise click.ClickException(f"no {', '.join(missing)} in {folder}; give a folder with SemBench's films")
     movies, reviews = pd.read_csv(folder / "Movies.csv"), pd.read_csv(folder / "Reviews.csv")
     audience = pd.read_csv(folder / "q10_truth.csv").drop_duplicates("movieId").set_index("movieId")["movieScore"]
     truth = Truth(reviews.assign(share=reviews["originalScore"].map(share_of)), audience)

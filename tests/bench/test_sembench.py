@@ -44,6 +44,11 @@ def folder(tmp_path_factory) -> Path:
     return made
 
 
+def test_a_folder_without_the_films_is_named(tmp_path):
+    outcome = CliRunner().invoke(command, ["--data", str(tmp_path)])
+    assert "no Movies.csv, Reviews.csv, q10_truth.csv in" in outcome.output
+
+
 def test_scores_of_critics_are_shares():
     assert [share_of(score) for score in ("3/5", "7.5/10", "A", "F", "1.5 of 4")] == [0.6, 0.75, 1.0, 0.0, 0.375]
     assert np.isnan(share_of("Recommended"))
