@@ -203,9 +203,9 @@ def _end(
         skipped = notes_below(tail, rows, width)
         if not skipped:
             return None
-        said = title_text([text] for text in texts[-skipped:])
+        titles = title_text([text] for text in texts[-skipped:])
         notes.append(
-            f"the notes below the rows are left out ({said!r}); {option(path, skipfooter=0)} reads them as rows"
+            f"the notes below the rows are left out ({titles!r}); {option(path, skipfooter=0)} reads them as rows"
         )
     return size - sum(map(len, lines[len(lines) - skipped :])) if skipped else None
 
