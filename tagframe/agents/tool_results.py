@@ -221,7 +221,6 @@ class Answered(OfCells):
     values: list[Any]
     sql: str
     assumptions: list[str]
-    metrics: NotRequired[list[str]]
     doubts: list[str]
     tables: list[str]
     rows_behind: list[RowsBehind]

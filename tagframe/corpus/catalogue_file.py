@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -232,10 +232,6 @@ class ComputedStore:
             state: of the tables: :meth:`state`.
         """
         return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
-
-    def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """Arrays of other states, the newest first; damaged ones are left out."""
-        return iter(()) if self._catalogue is None else self._catalogue.older_arrays()
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
         """Keep arrays in a file beside the catalogue, if there is one.

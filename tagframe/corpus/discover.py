@@ -15,7 +15,6 @@ from tagframe.engines.files.limits import Bounds, check_regular
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
 from tagframe.errors import (
     EmptyCorpus,
-    InvalidArgument,
     SourceNotFound,
     UnreadableTable,
     UnreadableTableWarning,
@@ -61,12 +60,9 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         EmptyCorpus: a folder without any such file.
         UnreadableTable: a file of an unknown format.
         MissingExtra: an engine is requested, or needed, and not installed.
-        InvalidArgument: ``csv`` is given, but the files are read in place.
     """
-    if csv and (engine is not None or (not path.exists() and glob.has_magic(str(path)))):
-        raise InvalidArgument("csv= has options for pandas, but pandas does not read CSV files here; leave it out")
     if not path.exists() and glob.has_magic(str(path)):
-        return [SourceFile(ON_REQUEST, "", pattern_engine(str(path), follow_links=follow_links))]
+        return [SourceFile(ON_REQUEST, "", pattern_engine(str(path), follow_links=follow_links, csv=csv))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
     if not path.is_dir():
@@ -79,7 +75,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
             )
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]
-    lake = folder_engine(path, is_wanted=engine is not None, follow_links=follow_links)
+    lake = folder_engine(path, is_wanted=engine is not None, follow_links=follow_links, csv=csv)
     outside: list[UnreadableTable] = []
     files = [
         (file.relative_to(path), found)

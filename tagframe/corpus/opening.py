@@ -29,7 +29,7 @@ from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
 from tagframe.corpus.visible_facts import View, VisibleFacts
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files.csv import CSVEngine, csv_option_text, is_of, options_before, patterns_of
+from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
@@ -107,15 +107,16 @@ def open_corpus(
             read of the others, are in ``corpus.problems``.
         dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …); None
             for any that reads them.
-        engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB. Without ``engine``
-            this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned folders, folders
-            of numbered parts, Delta or Iceberg tables, each of which is one table. For frames, "duckdb" runs statements
-            in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
+        engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
+            numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
+            ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned
+            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table. For frames,
+            "duckdb" runs statements in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
             :class:`tagframe.engines.duckdb.engine.DuckDBFrames` lists the differences.
-        csv: options of :func:`pandas.read_csv` for CSV files, if their format cannot be detected, such as
-            ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal": ","}, "*":
-            {}}``; the first pattern that fits counts. A column of numbers that does not have such a format as a whole
-            is read as it is, with a warning. A catalogue keeps the options.
+        csv: options of :func:`pandas.read_csv` for CSV files, whoever reads them, if their format cannot be detected,
+            such as ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal":
+            ","}, "*": {}}``; the first pattern that fits counts. A column of numbers that does not have such a format
+            as a whole is read as it is, with a warning. A catalogue keeps the options.
         schemas: the schemas of a server whose tables are opened; None for all readable schemas, or for the default
             schema of a server that is read through SQLAlchemy.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
@@ -211,7 +212,7 @@ def open_corpus(
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, follow_links, csv_options, apart, hide, private)
     files = discover(path, engine, follow_links=follow_links, csv=csv_options)
-    read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
+    read = [path for file in files for path in file.engine.csv_files]
     for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
@@ -402,7 +403,7 @@ def _open_catalogue(
     cache.strict = False
     engine = IN_PLACE if ON_REQUEST in contents.sources else None
     if not csv:
-        before = (options_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
+        before = (options_before(source.stamp) for source in contents.sources.values())
         csv = next(filter(None, before), "")
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
     if contents.part:

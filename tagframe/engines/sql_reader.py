@@ -7,7 +7,7 @@ lets another one name, and fail on a statement of which a part has no scope.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -508,15 +508,6 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
         if isinstance(field := node.args.get("field"), exp.Column | exp.Identifier):
             names.add(dialect.fold(field.name))
     return {name: table for name, table in tables.items() if dialect.fold(name) in names}
-
-
-def unknown_tables(sql: str, tables: Iterable[str], dialect: Dialect) -> list[tuple[str, str]]:
-    """The tables that a statement names and that are not among these: database, or "", and name."""
-    if (statement := first_tree(sql, dialect.name)) is None:
-        return []
-    known = frozenset(map(dialect.fold, tables))
-    mentioned = ReadStatement(statement, dialect).mentioned()
-    return [(table.db, table.name) for table in mentioned if table.db or dialect.fold(table.name) not in known]
 
 
 def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> str:
