@@ -174,7 +174,7 @@ def encode_rows(
     """Each row's columns at ``positions`` as one line of JSON, without blank cells; None for a row without any other.
 
     Blank cells are nulls and, unless ``blanks`` is true, texts of white space only. Fields have the given names, or
-    those of :func:`~tagframe.operators.prompt_names.prompt_names`.
+    those of :func:`~prompt_names`.
 
     Args:
         frame: any.
