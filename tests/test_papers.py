@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import tagframe
 from tag_bench import baselines
 from tag_bench.paper import TABLES
-from tag_bench.published import PUBLISHED
 from tag_bench.retrieval import command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -152,9 +151,9 @@ def test_jars_table_on_the_page_is_that_of_tag_bench():
     page = {cells[0]: cells[1:] for cells in rows(FIGURES.split("### JAR's table 1")[1].split("\n### ")[0])}
     for name, data in (("Spider", "spider"), ("BIRD", "bird")):
         for variant in ("JAR-D", "JAR-F", "JAR-G"):
-            known = PUBLISHED["precision"][data]["by_k"][f"{variant} (Contriever)"]
-            cells = page[f"{name} ({PUBLISHED['precision'][data]['questions']:,}), {variant}, published"]
-            assert cells == [" / ".join(map(str, known[size])) for size in ("2", "5", "10")]
+            (printed,) = [row["printed"][data] for row in TABLES["jar-1"]["rows"] if row["name"] == variant]
+            (cells,) = [page[row] for row in page if re.fullmatch(rf"{name} \(.+\), {variant}, published", row)]
+            assert cells == [" / ".join(map(str, printed[at : at + 3])) for at in (0, 3, 6)]
         (ours,) = [page[row] for row in page if row.startswith(f"{name} (") and row.endswith("default method")]
         (shipped,) = [one for one in rows(FIGURES) if one[0] == f"{name}, tagframe, weights as shipped"]
         recalls = [cell.split(" / ")[1] for cell in ours[:2]]

@@ -17,9 +17,8 @@ from pipelines import PIPELINES
 from tag_bench import DATA, FILE, Incomplete, benchmark
 from tag_bench.answers.databases import Databases, Question, read_questions
 from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judgements
-from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
-from tag_bench.answers.published import table
-from tag_bench.answers.records import Record, summary, with_repairs
+from tag_bench.answers.methods import METHODS, OF_ROWS, record_of
+from tag_bench.answers.records import MARKS, Record, summary
 from tag_bench.measured import timed
 from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
 from tag_bench.server import Server
@@ -128,7 +127,7 @@ def command(
     recorded: tuple[Path, str] | None,
     lists: bool,
 ) -> dict[str, Any] | None:
-    """TAG-Bench's questions, scored strictly (as published) and tolerantly, with the published figures.
+    """TAG-Bench's questions, scored strictly (as published) and tolerantly; paper tag-1 has the published figures.
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
@@ -156,9 +155,8 @@ def command(
         left = stored.left(selected, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
         embedded = embed_rows(sources, dict.fromkeys(searched))
-        repair = REPAIRED.get(method)
         answered = stored.each(
-            selected, lambda question: record_of(METHODS[method], question, sources, repair).to_record(), _key, method
+            selected, lambda question: record_of(METHODS[method], question, sources).to_record(), _key, method
         )
     listed = [Record.of_record(record) for record in answered]
     result: dict[str, Any] = {
@@ -166,9 +164,10 @@ def command(
         **({"rows": embedded} if method in OF_ROWS else {}),
         "missing": sum(record.missing for record in listed),
         **outcomes(listed),
-        **({"summary_repaired": summary(with_repairs(listed))} if method in REPAIRED else {}),
     }
-    click.echo(table(method, result["summary"], result.get("summary_repaired")), err=True)
+    overall = result["summary"]["overall"]
+    counts = ", ".join(f"{overall[f'{mark}_count']} {mark.replace('_', ' ')}" for mark in MARKS)
+    click.echo(f"{method}: of {overall['with_key']} with a key {counts}; {overall['errors']} errors", err=True)
     if result["missing"]:
         store = str(answering).removeprefix("replay:")
         raise Incomplete(

@@ -20,18 +20,12 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
-from tagframe.agents.paging import (
-    MAX_RESULT_TOKENS,
-    MAX_STORED_RESULTS,
-    at_hand,
-    offset_of,
-    page_of,
-    rows_of,
-    tokens_of,
-)
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
+    MAX_RESULT_TOKENS,
+    MAX_STORED_RESULTS,
     account_of,
+    at_hand,
     column_named,
     compared_texts,
     join_of,
@@ -40,9 +34,13 @@ from tagframe.agents.telling import (
     merged_columns,
     near_columns,
     note_of,
+    offset_of,
     one_line_of,
+    page_of,
     rounded,
     rows_behind,
+    rows_of,
+    tokens_of,
     write_new,
 )
 from tagframe.agents.tool_results import ABOUT_CELLS
@@ -323,17 +321,6 @@ class Tools:
             if line is not None:
                 described[-1]["columns"].append(line)
         return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=described, cursor=following)
-
-    def all_tables(self) -> gives.AllTables:
-        """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
-        room, listed = MAX_RESULT_TOKENS - 200.0, dict[str, int | None]()
-        for profile in self.corpus:
-            room -= tokens_of(profile.id) + 4
-            if room < 0:
-                break
-            listed[profile.id] = profile.rows
-        left = len(self.corpus) - len(listed)
-        return gives.AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: use find_tables" if left else "")
 
     def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])

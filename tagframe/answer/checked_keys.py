@@ -201,7 +201,7 @@ def _described(key: KeyPair) -> JoinColumns:
 
 
 def _repeats(why: str, cells: Sequence[str]) -> bool:
-    """Whether a reason repeats a cell, which may be an attack, or be hidden later."""
+    """Whether a reason repeats a cell, which may be an attack, or be of a column that is private later."""
     remarks = why.casefold()
     visible = {cell.strip().casefold() for cell in cells} - {""}
     return any(

@@ -18,7 +18,7 @@ MOST = 8
 
 
 def metrics_of(corpus: Corpus) -> list[Metric]:
-    """The metrics over tables of a corpus; those that read hidden columns are left out."""
+    """The metrics over tables of a corpus; those that read columns that it does not have are left out."""
     models = fact_store(corpus).facts.semantic
     found = [metric for model in models for metric in model.metrics if _is_there(metric, corpus)] if models else []
     return list({(one.name, str(one.definition)): one for one in found}.values())

@@ -64,10 +64,10 @@ def with_views(sql: str, statement: ReadStatement, reader: Reader) -> str:
         return sql
     dialect, entries = reader.engine.dialect, list[exp.CTE]()
     for name, id in reader.named(sql).items():
-        if unique_keys(reader.corpus.profile(id)):
-            continue
         definition = reader.engine.definitions().get((reader.corpus.source_table(id), ""), "")
         query = first_tree(reader.resolved(definition.strip().rstrip(";")), dialect.tree) if definition else None
+        if isinstance(query, exp.Create):  # as SQLite stores it
+            query = query.expression
         if isinstance(query, exp.Select):
             entries.append(exp.CTE(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))))
     if not entries:

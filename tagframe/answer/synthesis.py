@@ -94,7 +94,7 @@ class Synthesizer:
         return self._query(visible, remarks)
 
     def _runs(self, known: Query) -> bool:
-        """Whether a person's statement can still run: columns may have been removed or hidden since."""
+        """Whether a person's statement can still run: columns may be gone since."""
         try:
             check_staged(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
