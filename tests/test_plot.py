@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 import pandas as pd
@@ -66,6 +67,10 @@ CHARTS = [
     ("yes and no", {"is_member": [True, False], "n": [3, 4]}, ("bar", "is_member", "n")),
     ("months by number", {"month": [1, 2, 3], "rain": [80.5, 60, 44]}, ("line", "month", "rain")),
     ("a place of a thing", {"school": ["a", "b"], "city": ["x", "x"], "score": [5, 6]}, ("bar", "school", "score")),
+    ("hours are measured", {"who": [*"ab"], "hours": [20, 30]}, ("bar", "who", "hours")),
+    ("what is per year", {"who": [*"ab"], "income_per_year": [2000, 900]}, ("bar", "who", "income_per_year")),
+    ("years alone", {"film": [*"ab"], "releaseYear": [1998, 2015]}, ("bar", "film", "releaseYear")),
+    ("dates", {"d": [date(2024, 1, 1), date(2024, 2, 1)], "n": [1, 2]}, ("line", "d", "n")),
     (
         "a start and an end",
         {"name": [*"ab"], "first_year": [1990, 2000], "wins": [3, 4]},

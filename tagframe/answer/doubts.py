@@ -90,9 +90,6 @@ def unread_values(values: Sequence[Any], rows: pd.DataFrame, question: str) -> I
     cells = [str(cell).casefold() for name in rows for cell in rows[name].dropna() if isinstance(cell, str)]
     for value in dict.fromkeys(one for one in values if isinstance(one, str) and one.strip()):
         word = value.strip().casefold()
-        if (
-            cells
-            and word not in question.casefold()
-            and not any(word in cell or cell in word for cell in cells if cell)
-        ):
+        is_read = word in question.casefold() or any(word in cell or cell in word for cell in cells if cell)
+        if cells and not is_read:
             yield Doubt("text", f"{value!r:.80} stands in no row of the result")

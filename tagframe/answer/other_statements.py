@@ -441,8 +441,11 @@ def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None
         if one.test.sql() == test.test.sql():
             for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string and text is not None]:
                 literal.replace(exp.Literal.string(text))
+            whole = one.test
+            while text is None and isinstance(whole.parent, exp.Not | exp.Paren):
+                whole = whole.parent
             if text is None:
-                one.test.replace(exp.true())
+                whole.replace(exp.true())
     return subject.sql(new.tree)
 
 

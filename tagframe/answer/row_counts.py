@@ -109,7 +109,9 @@ class Block:
         Returns:
             The tables whose rows count once; none if there is nothing to rewrite, or it cannot be rewritten.
         """
-        chosen = [one for one in self._repeats(branch) if not one.has_frame] if self._stands_alone() else []
+        repeats = self._repeats(branch) if self._stands_alone() else ()
+        # With a frame, a few rows of the window are added up at a time, so that each may count in several sums.
+        chosen = [one for one in repeats if one.window is None or one.window.args.get("spec") is None]
         if chosen:
             self._number_copies(chosen)
         return self.tables if chosen else set()
@@ -411,11 +413,13 @@ class Block:
         for place, one in enumerate(chosen):
             call, value = one.call, one.call.expressions[0]
             value = exp.Literal.number(1) if isinstance(value, exp.Star) else value
-            # The first copy must be one that counts, and the first of those that a running sum reaches.
+            # The first copy must be one that counts, and the first of those that a running sum reaches. What a query
+            # inside gives depends on the row alone, and engines run none in a window.
+            values = [] if value.find(exp.Query) else [value]
             order = None if one.window is None else one.window.args.get("order")
             window = exp.Window(
                 this=exp.Anonymous(this="row_number"),
-                partition_by=[part.copy() for part in (*one.keys, *one.rows, value, *one.tests)],
+                partition_by=[part.copy() for part in (*one.keys, *one.rows, *one.tests, *values)],
                 order=order and order.copy(),
             )
             inner.append("expressions", exp.alias_(window, f"copy_{place}"))
@@ -469,11 +473,6 @@ class _Repeat(NamedTuple):
     keys: Sequence[exp.Expr]
     rows: Sequence[exp.Expr]
     window: exp.Window | None
-
-    @property
-    def has_frame(self) -> bool:
-        """Whether it adds up a few rows of the window at a time, so that each may count in several sums."""
-        return self.window is not None and self.window.args.get("spec") is not None
 
     @property
     def tests(self) -> list[exp.Expr]:

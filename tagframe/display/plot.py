@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -28,8 +29,10 @@ _MAX_UPRIGHT_LETTERS = 12
 _MAX_LABEL_LETTERS = 40
 _ID = re.compile(r"(?i:(?:.*[_ ])?(?:id|code|zip|postcode|isbn|uuid))|.*[a-z]I[dD]")
 """Names of numbers that tell things apart, and measure nothing."""
-_PERIODS = re.compile(r"(?i)(?:.*[_ ])?(?:year|decade|season|quarter|month|week|weekday|day|hour|century)s?(?:[_ ].*)?")
-"""Names of whole numbers that are times."""
+_PERIODS = {"year": (1, 2999), "decade": (1, 2999), "season": (1, 2999), "quarter": (1, 4), "month": (0, 12)}
+_PERIODS |= {"week": (0, 53), "weekday": (0, 7), "day": (0, 366), "hour": (0, 24)}
+"""Last words of names of whole numbers that are times, and their ranges."""
+_LAST_WORD = re.compile(r"(?i)(?!.*\bper\b|.*_per_)(?:.*[^a-z])?([a-z]+)[^a-z]*")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def chart_of(frame: pd.DataFrame) -> Chart | None:
     if measures and not times and not labels and not ids and len(measures) > 1 and _are_keys(frame[measures[0]]):
         labels = [measures.pop(0)]
     labels = labels or ([] if times else ids)
+    if not measures and labels and times and is_numeric_dtype(frame[times[-1]]):
+        measures = [times.pop()]
     if not measures:
         return None
     like = [name for name in measures if _are_alike(frame[measures[0]], frame[name])][:_MAX_MEASURES]
@@ -97,9 +102,16 @@ def _role(name: str, column: pd.Series[Any]) -> str:
     if not is_numeric_dtype(column) or is_bool_dtype(column):
         return "label"
     known = column.dropna()
-    if _PERIODS.fullmatch(name) and bool(((known >= 0) & (known <= 2999) & (known % 1 == 0)).all()):
+    least, most = _range_of(name)
+    if bool(((known >= least) & (known <= most) & (known % 1 == 0)).all()) and least <= most:
         return "time"
     return "id" if _ID.fullmatch(name) else "measure"
+
+
+def _range_of(name: str) -> tuple[int, int]:
+    """The least and the largest number of a time of that name; an empty range if it is none."""
+    word = _LAST_WORD.fullmatch(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+    return _PERIODS.get(word[1].casefold() if word else "", (1, 0))
 
 
 def _are_keys(column: pd.Series[Any]) -> bool:
@@ -241,10 +253,12 @@ def _typed(name: str, column: pd.Series[Any]) -> pd.Series[Any]:
     if is_numeric_dtype(column) or is_datetime64_any_dtype(column) or known.empty:
         return column
     are_texts = all(isinstance(cell, str) for cell in known)
-    if not any(isinstance(cell, str | bool) for cell in known) or (are_texts and _PERIODS.fullmatch(name)):
+    if not any(isinstance(cell, str | bool) for cell in known) or (are_texts and _range_of(name)[1]):
         numbers = pd.to_numeric(column, errors="coerce")
         if numbers.notna().sum() == len(known):
             return numbers
+    if all(isinstance(cell, date) for cell in known):
+        return pd.to_datetime(column)
     if are_texts and all(re.match(r"\d{4}-\d", cell) for cell in known):
         times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
         return times if times.notna().sum() == len(known) else column

@@ -65,6 +65,7 @@ def kinds(corpus, sql, found=None, question=""):
             ],
         ),
         ("SELECT count(*) FROM club WHERE name = 'Polo' OR name = 'Pollo'", []),
+        ("SELECT count(*) FROM club WHERE NOT (name = 'Chess')", []),
         ("SELECT CASE WHEN name = 'Pollo' THEN 1 ELSE 0 END AS p FROM club", []),
         ("SELECT max(wins) FROM coach WHERE wins > 9", []),
         (

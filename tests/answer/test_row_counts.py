@@ -178,6 +178,11 @@ INSIDE = [
         [["north", 145], ["south", 180]],
     ),
     (
+        "SELECT sum((SELECT sum(v.minutes) FROM visit v WHERE v.client_id = c.client_id)) AS t FROM client c "
+        "JOIN sale s ON s.client_id = c.client_id JOIN line l ON l.sale_id = s.sale_id",
+        [[140]],
+    ),
+    (
         "SELECT sum(s.amount) - (SELECT sum(credit) FROM client) AS t FROM sale s JOIN line l USING (sale_id)",
         [[610]],
     ),
