@@ -118,6 +118,21 @@ def test_a_question_of_any_language_chooses_the_rows(question, tables, absent):
     assert tables_denied(question, {name: ["id"] for name in tables}) == absent
 
 
+@pytest.mark.parametrize(
+    "question", ["Customers with no more than 5 orders", "Customers of order no. 12", "Not only customers"]
+)
+def test_bounds_deny_no_table(question):
+    found = tf.open_corpus({"customers": CUSTOMERS, "orders": ORDERS}).retrieve_tables(question)
+    assert not found.join_plan.absent
+
+
+def test_a_table_that_is_probably_not_needed_is_denied_by_name_only():
+    columns = {"shop.customers": ["customer_id"], "shop.orders": ["customer_id"]}
+    assert tables_denied("Customers without a fax", columns) == ["shop.orders"]
+    assert tables_denied("Customers without a fax", columns, only_named=True) == []
+    assert tables_denied("Customers without an order", columns, only_named=True) == ["shop.orders"]
+
+
 def test_the_question_chooses_and_the_report_says_so():
     corpus = tf.open_corpus({"customers": CUSTOMERS, "orders": ORDERS})
     found = corpus.retrieve_tables("How many customers never placed an order?", k=2)
