@@ -88,18 +88,13 @@ def command(folder: Path, questions: int, records: Path | None, seed: int) -> di
         name: [record["tokens"][name] for record in answers] for name in ("find_tables", "plan_joins", "run_sql", "all")
     }
     schema = "\n".join(f"{table.id}({', '.join(column.name for column in table.columns)})" for table in corpus)
-    described, cursor = 0, ""
-    while cursor is not None:
-        page, count = result_of(tools, "describe_tables", {"tables": list(corpus.ids), "cursor": cursor})
-        described, cursor = described + count, page["cursor"]
     figures: dict[str, Any] = {
         **settings,
         "databases": len(databases), "tables": len(corpus), "questions": len(drawn),
         "definitions_tokens": tokens(json.dumps(tools.schemas("anthropic"), ensure_ascii=False, separators=(",", ":"))),
-        "all_names_tokens": tokens(schema), "all_described_tokens": described,
+        "all_names_tokens": tokens(schema),
         "ran": sum(record["ran"] for record in answers),
         "all_tables_found": sum(record["all_tables_found"] for record in answers),
-        "at_most_4000": sum(count <= 4_000 for count in counts["all"]),
     }  # fmt: skip
     for name, listed in counts.items():
         figures[name] = {"mean": round(float(np.mean(listed))), "p95": round(float(np.percentile(listed, 95))),

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 import numpy as np
+import pandas as pd
 
 from tag_bench import FILE, benchmark
-from tag_bench.published import text_table
 from tag_bench.records import SEEDED, SELECTIONS, Record, commit, read_records
 from tagframe.retrieval.problem import Floats
 
@@ -120,7 +120,9 @@ def table(result: Mapping[str, Any]) -> str:
         p = "<.0001" if one["p"] < 1e-4 else f"{one['p']:.4f}"
         figures = f"{one['a']:.2f}", f"{one['b']:.2f}", f"{one['difference']:+.2f}"
         rows[name] = [*figures, f"{low:+.2f} to {high:+.2f}", p, better]
-    return "\n".join([*heads, text_table("%", ["A", "B", "B - A", "95 % interval", "p", "better A / B, of"], rows)])
+    columns = ["A", "B", "B - A", "95 % interval", "p", "better A / B, of"]
+    frame = pd.DataFrame([*rows.values()], index=[*rows], columns=columns)
+    return "\n".join([*heads, str(frame.rename_axis(columns="%").to_string())])
 
 
 @benchmark("compare", table)

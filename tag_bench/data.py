@@ -27,7 +27,6 @@ from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
 from tagframe.corpus.schema_only import declared_family, schema_profiles
 from tagframe.engines.base import ForeignKey
-from tagframe.retrieval.problem import Floats
 
 
 def read_json(path: Path) -> Any:
@@ -240,21 +239,6 @@ class Dataset:
             of[question.database].append(question)
         return [replace(self.of(database), questions=tuple(own)) for database, own in sorted(of.items())]
 
-    def with_descriptions(self) -> Dataset:
-        """The same benchmark, with the descriptions of ``corpus`` added to ``described``."""
-        tables = [
-            replace(
-                readable,
-                description=table.description,
-                columns=tuple(
-                    replace(column, description=source.description)
-                    for column, source in zip(readable.columns, table.columns, strict=True)
-                ),
-            )
-            for readable, table in zip(self.described.profiles, self.corpus.profiles, strict=True)
-        ]
-        return replace(self, described=Corpus(tables))
-
 
 def read_halves(folder: Path) -> dict[str, frozenset[str]]:
     """The databases, in lower case, to ``fit`` on and those to ``report`` on; empty if there is no ``halves.json``."""
@@ -362,31 +346,6 @@ def read_decompositions(path: str, questions: Sequence[Question]) -> list[list[s
     if given and isinstance(given[0], dict):  # a hallucinated schema for each question
         given = [entry["hallucinated_schema"] for entry in given]
     return [[str(subquery) for subquery in subqueries] for subqueries in given]
-
-
-def read_coarse(path: Path, tables: Sequence[TableProfile], questions: int) -> Floats:
-    """Relevance from another program: a JSON list with an object ``{table id: number}`` for each question.
-
-    Table ids are ``db.table`` or ``db#sep#table``, in any case; missing tables have 0.
-
-    Returns:
-        Shape (questions, tables).
-
-    Raises:
-        click.ClickException: a wrong number of questions, or an unknown table.
-    """
-    given = read_json(path)
-    if len(given) != questions:
-        raise click.ClickException(f"{path} has the relevance for {len(given)} questions, but there are {questions}")
-    position_of = {table.id.lower(): position for position, table in enumerate(tables)}
-    relevance = np.zeros((questions, len(tables)))
-    for row, scores in zip(relevance, given, strict=True):
-        for table, value in scores.items():
-            id = table.lower().replace("#sep#", ".")
-            if id not in position_of:
-                raise click.ClickException(f"{path} names {table!r}, which is not a table of the data")
-            row[position_of[id]] = value
-    return relevance
 
 
 def _described(folder: Path, tables: Iterable[TableProfile]) -> list[TableProfile]:

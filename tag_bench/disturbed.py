@@ -1,8 +1,4 @@
-"""Merges of two tables after a perturbation: columns that number rows, versions, saved indexes, or only a few rows.
-
-Tables with a declared key must be joined on it. Unrelated ones, of which a few rows may fit by accident, must not be
-joined without a warning.
-"""
+"""Merges of two tables with a declared key, after a perturbation: columns that number rows, versions, saved indexes."""
 
 from __future__ import annotations
 
@@ -18,21 +14,13 @@ from typing import Any
 import pandas as pd
 
 import tagframe
-from tag_bench.databases import Database, percent
+from tag_bench.databases import Database
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import AmbiguousJoinWarning, DoubtfulJoinWarning, JoinError
 from tagframe.joins import JoinPlan
-from tagframe.keys.column_names import words
 
-ROWS = (2, 12)
-"""The lowest and highest number of a few rows."""
 _MOST_ROWS = 2_000
-_TRIES = 20
-"""Draws per wanted pair of unrelated tables; pairs with a common word are rejected."""
-_NO_WORDS = frozenset({"id", "no", "number", "code", "key", "name"})
-"""Words that unrelated tables may have in common."""
-
 Tables = Mapping[str, pd.DataFrame]
 """By id of the table."""
 Side = tuple[str, str]
@@ -96,16 +84,6 @@ def _columns_dropped(pair: Pair) -> Frames:
     return [frame[[name for name in frame if name == own or pair.chance.random() < 0.5]] for frame, own in both]
 
 
-def _few_rows(pair: Pair) -> Frames:
-    """Some rows, those that they reference, and as many others of the second table."""
-    some = pair.sample(pair.mine, pair.chance.randint(*ROWS))
-    referenced = pair.theirs[pair.theirs[pair.key[1]].isin(some[pair.key[0]].dropna())]
-    if not 0 < len(referenced) <= ROWS[1]:
-        return [None]
-    rest = pair.sample(pair.theirs.drop(referenced.index), pair.chance.randint(0, len(referenced)))
-    return [some.reset_index(drop=True), pd.concat([referenced, rest]).sort_index().reset_index(drop=True)]
-
-
 DISTURBANCES: Mapping[str, Mapping[str, Callable[[Pair], Frames]]] = {
     "none": {"as they are": lambda pair: [pair.mine, pair.theirs]},
     "id": {"id in front of both": partial(_both_numbered, name="id")},
@@ -121,7 +99,6 @@ DISTURBANCES: Mapping[str, Mapping[str, Callable[[Pair], Frames]]] = {
             frame[pair.chance.sample([*frame], frame.shape[1])] for frame in (pair.mine, pair.theirs)
         ]
     },
-    "few-rows": {"a few rows": _few_rows},
 }
 """The perturbations, by kind and label."""
 
@@ -200,36 +177,5 @@ def _linked_pairs(databases: Sequence[Database], rows: Tables) -> Iterator[list[
                 continue
             sides = [spelt[column] for column in link]
             is_only = ends[frozenset(column.rpartition(".")[0] for column in link)] == 1 and sides[0][0] != sides[1][0]
-            if is_only and min(len(rows[table]) for table, _ in sides) >= ROWS[0]:
+            if is_only and min(len(rows[table]) for table, _ in sides) >= 2:
                 yield sorted(sides, key=lambda side: (rows[side[0]][side[1]].nunique() / len(rows[side[0]]), side))
-
-
-def unrelated(databases: Sequence[Database], pairs: int) -> dict[str, Any]:
-    """The outcomes of merges of a few rows, in percent, for tables of different databases without a common word."""
-    rows, chance = rows_of(databases), random.Random(f"{pairs} 2")
-    known = {table.id: table for database in databases for table in database.tables if len(rows[table.id]) >= ROWS[0]}
-    said_by = {
-        id: {word for name in (table.name, *(column.name for column in table.columns)) for word in words(name)}
-        - _NO_WORDS
-        for id, table in known.items()
-    }
-    counts: Counter[str] = Counter()
-    silent = []
-    for _ in range(_TRIES * pairs if len(known) > 1 else 0):
-        one, other = chance.sample([*known], 2)
-        if said_by[one] & said_by[other] or known[one].database == known[other].database:
-            continue
-        frames = {
-            known[id].name: rows[id].sample(
-                min(chance.randint(*ROWS), len(rows[id])), random_state=chance.randrange(2**31)
-            )
-            for id in (one, other)
-        }
-        outcome, plan = merged(frames)
-        counts[outcome] += 1
-        if outcome == "silent" and plan is not None:
-            silent.append("; ".join(f"{step} ({step.score:.2f})" for step in plan.steps))
-        if counts.total() == pairs:
-            break
-    shares = {name: percent(count, counts.total()) for name, count in sorted(counts.items())}
-    return {"unrelated": shares, "unrelated_joined_silently": silent}

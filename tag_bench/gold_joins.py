@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -12,7 +12,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from tagframe.keys.components import Components
 
-Kind = Literal["joined", "subquery", "set operation", "no predicate"]
 Column = tuple[str, str]
 """Table and column, lower case."""
 Schema = Mapping[str, tuple[str, ...]]
@@ -26,12 +25,10 @@ class JoinBlock:
     Attributes:
         tables: lower case, in the order of the joins.
         rows_sql: a statement that gives the row numbers of each table in the joined rows, in the same order.
-        pairs: what it makes equal between two of the tables: (position in ``tables``, column), twice.
     """
 
     tables: tuple[str, ...]
     rows_sql: str
-    pairs: tuple[tuple[tuple[int, str], tuple[int, str]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,8 +39,6 @@ class GoldJoins:
         tables: all that it reads, lower case.
         pairs: the pairs of columns of two tables that its predicates make equal.
         classes: the sets of columns that it makes equal across tables.
-        kind: "joined" if a predicate of ON or WHERE links tables, "subquery" if only IN (SELECT …) or = (SELECT …) do,
-            "set operation" if only UNION, INTERSECT or EXCEPT do.
         twice: whether one FROM names a table twice.
         blocks: each plain SELECT with two or more tables in its own FROM.
     """
@@ -51,7 +46,6 @@ class GoldJoins:
     tables: frozenset[str]
     pairs: frozenset[frozenset[Column]]
     classes: frozenset[frozenset[Column]]
-    kind: Kind
     twice: bool
     blocks: tuple[JoinBlock, ...]
 
@@ -96,13 +90,15 @@ class _Columns:
                 return self.resolve(item.unalias(), scope)
         return None
 
-    def place(self, column: exp.Column, tables: Mapping[str, str]) -> tuple[int, str] | None:
-        """The position in ``tables``, which are by their aliases, and the name of a column of one of them."""
+    def table_of(self, column: exp.Column, tables: Mapping[str, str]) -> str | None:
+        """The table of a column, among ``tables`` by their aliases."""
         name, owner = column.name.lower(), column.table.lower()
-        for position, (alias, table) in enumerate(tables.items()):
-            if owner == alias or (not owner and name in self.schema.get(table, ())):
-                return position, name
-        return None
+        own = (
+            table
+            for alias, table in tables.items()
+            if owner == alias or (not owner and name in self.schema.get(table, ()))
+        )
+        return next(own, None)
 
 
 def _sources(scope: Scope) -> list[tuple[str, exp.Table | Scope]]:
@@ -129,17 +125,15 @@ def _join_block(select: exp.Expr, tables: Mapping[str, str], columns: _Columns, 
     for part in ("from_", "joins"):
         if select.args.get(part):
             rows.set(part, select.args[part])
-    links, pairs = [], []
-    names = tuple(tables.values())
+    links = []
     for node in _own_nodes(select):
         if isinstance(node, exp.EQ) and isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column):
-            one, other = columns.place(node.left, tables), columns.place(node.right, tables)
-            if one is not None and other is not None and names[one[0]] != names[other[0]]:
-                pairs.append((one, other))
+            one, other = columns.table_of(node.left, tables), columns.table_of(node.right, tables)
+            if one is not None and other is not None and one != other:
                 links.append(node.copy())
     if links and any(not join.args.get("on") and not join.args.get("using") for join in select.args.get("joins") or ()):
         rows = rows.where(*links)
-    return JoinBlock(names, rows.sql(dialect=dialect), tuple(pairs))
+    return JoinBlock(tuple(tables.values()), rows.sql(dialect=dialect))
 
 
 def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoins:
@@ -184,6 +178,5 @@ def gold_joins(sql: str, schema: Schema, *, dialect: str = "sqlite") -> GoldJoin
                     link(nested, columns.resolve(ours, scope), columns.projected(part))
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     read = frozenset(table.name.lower() for table in tree.find_all(exp.Table)) - defined
-    kind: Kind = "joined" if direct else "subquery" if nested else "set operation" if sets else "no predicate"
     every = direct + nested or sets
-    return GoldJoins(read, frozenset(map(frozenset, every)), classes_of(every), kind, twice, tuple(blocks))
+    return GoldJoins(read, frozenset(map(frozenset, every)), classes_of(every), twice, tuple(blocks))

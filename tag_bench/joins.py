@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,26 +19,27 @@ from typing import Any
 import click
 import pandas as pd
 
+import tagframe
 from tag_bench import FILE, FOLDER, benchmark, number
 from tag_bench.data import read_halves
 from tag_bench.databases import Database, key_scores, percent, read_databases, reliability
-from tag_bench.disturbed import DISTURBANCES, disturbed, unrelated
+from tag_bench.disturbed import DISTURBANCES, disturbed
 from tag_bench.gold_joins import Column, GoldJoins, gold_joins
 from tag_bench.measured import timed
 from tag_bench.merge_cost import merge_ratio
-from tag_bench.merged_rows import ROW, holds_rows, merged_rows
 from tag_bench.records import RECORDS, Records, settings_of
 from tag_bench.warehouses import beside, schema_alone, warehouse
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import quoted
 from tagframe.engines.sqlite.engine import connect_readonly
-from tagframe.errors import NotConnected
+from tagframe.errors import FanOut, NotConnected
 from tagframe.joins import JoinPlan, plan_joins
-from tagframe.joins.steps import PlanTable
 from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.role_hints import role_hints
 
+ROW = "row number"
+"""A column that is added to every table of a merge under test."""
 PLANS = ("equal", "with_question", "best_two")
 Outcome = Mapping[str, int]
 """What is true of a question, and counts."""
@@ -103,15 +105,9 @@ def plan_outcomes(
 
 def plan_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
     """The share of questions with equal plans, in percent."""
-
-    def shares(group: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
-        counts = {name: sum(outcome[name] for _, outcome in group) for name in PLANS}
-        percents = {f"{name}_percent": percent(count, len(group)) for name, count in counts.items()}
-        return {"questions": len(group), **percents}
-
-    kinds = sorted({case.gold.kind for case, _ in outcomes})
-    by_kind = {kind: shares([one for one in outcomes if one[0].gold.kind == kind]) for kind in kinds}
-    return {**shares(outcomes), "by_kind": by_kind}
+    counts = {name: sum(outcome[name] for _, outcome in outcomes) for name in PLANS}
+    percents = {f"{name}_percent": percent(count, len(outcomes)) for name, count in counts.items()}
+    return {"questions": len(outcomes), **percents}
 
 
 def _plan(
@@ -165,8 +161,6 @@ def merge_outcomes(
         ran = [(tables, gold) for tables, gold in wanted if gold is not None]
         outcome["gold SQL does not run"] = len(wanted) - len(ran)
         outcome["contained"] = all(holds_rows(rows, gold, tables) for tables, gold in ran)
-        outcome["not empty"] = not all(gold.empty for _, gold in ran)
-        outcome["contained, not empty"] = outcome["contained"] and outcome["not empty"]
     return found
 
 
@@ -182,24 +176,45 @@ def merge_scores(outcomes: Sequence[tuple[Case, Outcome]]) -> dict[str, Any]:
         "refused": count("refused"),
         "not_connected": count("not connected"),
         "gold_not_run": count("gold SQL does not run"),
-        "with_rows": {
-            "questions": count("not empty"),
-            "contained_percent": percent(count("contained, not empty"), count("not empty")),
-        },
     }
 
 
 def _merged_rows(plan: JoinPlan, database: Database) -> pd.DataFrame | None:
+    """The numbers of the source rows that the plan joins; None if the merge is refused for repeated rows."""
+    numbered = replace(
+        plan,
+        sources=tuple(replace(source, columns=(*source.columns, ROW)) for source in plan.sources),
+        alternatives=(),
+    )
+    table_of = {source.id: source.table for source in plan.sources}
+    columns: dict[str, set[str]] = {table: set() for table in table_of.values()}
+    for step in plan.steps:
+        columns[table_of[step.base]].update(step.base_columns)
+        columns[table_of[step.table]].update(step.columns)
     assert database.file is not None
+    frames = {}
     with closing(connect_readonly(database.file)) as connection:
+        for source in plan.sources:
+            selected = ", ".join([f"rowid AS {quoted(ROW)}", *map(quoted, sorted(columns[source.table]))])
+            frames[source.table] = pd.read_sql(f"SELECT {selected} FROM {quoted(source.name)}", connection)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = [f"{source.id}.{ROW}" for source in plan.sources]
+            frame = tagframe.merge(frames, plan=numbered, on_loss="allow", columns=wanted)
+    except FanOut:
+        return None
+    names = {numbered.column_names()[source.id, ROW]: source.name.lower() for source in plan.sources}
+    return frame.rename(columns=names)
 
-        def read(table: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
-            selected = [f"rowid AS {quoted(ROW)}", *map(quoted, columns)]
-            return pd.read_sql(f"SELECT {', '.join(selected)} FROM {quoted(table.name)}", connection)
 
-        merged = merged_rows(plan, read)
-    names = {source.id: source.name.lower() for source in plan.sources}
-    return None if merged is None else merged.rows.rename(columns=names)
+def holds_rows(rows: pd.DataFrame, gold: pd.DataFrame, tables: Sequence[str]) -> bool:
+    """Whether the merged rows contain every gold row, as often as the gold SQL gives it."""
+    if gold.empty:
+        return True
+    have = rows[list(tables)].value_counts()
+    need = gold.set_axis(list(tables), axis="columns").value_counts()
+    return bool((have.reindex(need.index, fill_value=0) >= need).all())
 
 
 def _gold_rows(sql: str, database: Database) -> pd.DataFrame | None:
@@ -222,31 +237,19 @@ def _note(records: Records, plans: Sequence[tuple[Case, Outcome]], merges: Seque
 
 @benchmark("joins")
 @click.option("--data", type=FOLDER, help="The folder; or one of Parquet files with FOLDER_keys.json beside it.")
-@click.option("--own-names", is_flag=True, help="For Parquet files: infer keys without their rows.")
 @click.option("--schema", type=FILE, help="Instead of --data: a file of CREATE TABLE statements.")
 @click.option("--keys", "gold_keys", type=FILE, help="With --schema: a JSON file of pairs of table.column.")
-@click.option("--check-keys", metavar="LM", help="With --schema: let this model judge the doubtful keys first.")
-@number("--small-frames", 400, "Pairs of unrelated tables for merges of a few rows; 0 leaves these out.", least=0,
-        called="small")  # fmt: skip
+@click.option("--perturb", type=click.Choice([*DISTURBANCES]), multiple=True, help="Measure only merges after these.")
+@click.option("--own-names", is_flag=True, help="For Parquet files: infer keys without their rows.")
 @number("--merge-rows", 1_000_000, "Rows of the fact table.")
-@click.option(
-    "--perturb",
-    type=click.Choice([*DISTURBANCES]),
-    multiple=True,
-    help="Measure only merges of two tables with this perturbation; may be repeated.",
-)
-@click.option("--half", help="With --perturb: only the databases of this half of halves.json.")
 @RECORDS
 def command(
     data: Path | None,
-    own_names: bool,
     schema: Path | None,
     gold_keys: Path | None,
-    check_keys: str | None,
-    small: int,
-    merge_rows: int,
     perturb: tuple[str, ...],
-    half: str | None,
+    own_names: bool,
+    merge_rows: int,
     records: Path | None,
 ) -> dict[str, Any]:
     """Measure key inference, join plans and merges.
@@ -254,20 +257,17 @@ def command(
     Example: python -m tag_bench joins --data shared/bench/spider --json -
     """
     if schema is not None and gold_keys is not None and data is None:
-        return schema_alone(schema, gold_keys, check_keys)
+        return schema_alone(schema, gold_keys)
     if data is None:
         raise click.UsageError("give --data, or both --schema and --keys")
     if beside(data, "keys").is_file():
         return warehouse(data, own_names=own_names)
-    if perturb and records is not None:
-        raise click.ClickException("--perturb asks no questions, so there is nothing for --records")
     settings = settings_of()
     stored = Records(records, settings)
     databases = read_databases(data)
     filled = [database for database in databases if database.file is not None]
     if perturb:
-        chosen = [database for database in filled if half is None or database.name.lower() in read_halves(data)[half]]
-        return {**settings, "dataset": data.resolve().name, "half": half, "perturbed": disturbed(chosen, perturb)}
+        return {**settings, "dataset": data.resolve().name, "perturbed": disturbed(filled, perturb)}
     seconds, every = timed(
         lambda: {one.name: infer_key_pairs(one.tables, declared=False, min_score=0.0) for one in filled}
     )
@@ -288,7 +288,6 @@ def command(
         "plans": {**plan_scores(plans), "table_twice_left_out": len(cases) - len(plans)},
         "merge": merge_scores(merges),
         "reliability": reliability(filled, keys),
-        "small_frames": {**disturbed(filled, ["few-rows"]), **unrelated(filled, small)} if small else None,
         "by_half": {
             half: {
                 "keys": key_scores(part, keys),

@@ -7,6 +7,7 @@ in print in a row of their own and the card of each run.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import statistics
@@ -99,7 +100,7 @@ def lines_of(name: str, data: Path, more: Sequence[str]) -> Iterator[tuple[str, 
         has_model = "--lm" in more or "--lm" in row.get("more", "")
         command = shlex.split(table["command"].format_map({"more": "", **row}))
         given = ["--data", str(data), *more]
-        if command[0] == "retrieval" and (data / "decomp.json").is_file():
+        if command[0] != "answers" and (data / "decomp.json").is_file():
             given += ["--decompositions", str(data / "decomp.json")]
         label = row["name"]
         parts = () if "--decompositions" in given else None
@@ -112,7 +113,7 @@ def lines_of(name: str, data: Path, more: Sequence[str]) -> Iterator[tuple[str, 
 def _methods(command: Sequence[str]) -> Iterator[Method]:
     """The retrieval methods that a command names."""
     named = (value for before, value in pairwise(command) if before == "--method")
-    yield from map(method_named, named if command[0] == "retrieval" else ())
+    yield from map(method_named, named if command[0] != "answers" else ())
 
 
 def made(name: str, data: Path, out: Path, more: Sequence[str], context: click.Context) -> tuple[pd.DataFrame, Record]:
@@ -120,12 +121,13 @@ def made(name: str, data: Path, out: Path, more: Sequence[str], context: click.C
     table = TABLES[name]
     rows: dict[str, dict[str, Any]] = {}
     cards: Record = {}
-    for number, (label, command, row) in enumerate(lines_of(name, data, more)):
+    for label, command, row in lines_of(name, data, more):
         columns = {head: column.format_map(row) for head, column in table["columns"].items()}
         if command is None:
             rows[label] = dict.fromkeys(columns, NEEDS_MODEL)
         else:
-            file = out / f"{name}-{number}.jsonl"
+            digest = hashlib.md5(shlex.join(command).encode(), usedforsecurity=False).hexdigest()
+            file = out / f"{digest[:12]}.jsonl"  # tables whose rows have the same command share its records
             cards[label] = run(command, file, context)["card"]
             records = read_records(file)
             rows[label] = {head: _rounded(cell(records, column)) for head, column in columns.items()}

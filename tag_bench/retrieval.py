@@ -6,7 +6,7 @@ import functools
 import statistics
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,14 +18,12 @@ import numpy as np
 
 from tag_bench import CACHE, DATASET, MethodName, benchmark, number
 from tag_bench.cache import Cache, CachedEmbedder
-from tag_bench.data import Dataset, Question, drawn, of_half, read_coarse, read_dataset, read_decompositions
+from tag_bench.data import Dataset, Question, drawn, of_half, read_dataset, read_decompositions
 from tag_bench.hardness import hardness
 from tag_bench.lessons import Lesson
 from tag_bench.measured import of_sets, spread, timed
-from tag_bench.published import beside
 from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe import config
-from tagframe.answer.annotating import annotated
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import ReplayMiss
@@ -34,12 +32,12 @@ from tagframe.lm import LM
 from tagframe.retrieval import Method, method_named
 from tagframe.retrieval import Question as RetrievalQuestion
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.method import ByScores, WithSubqueries
+from tagframe.retrieval.method import WithSubqueries
 from tagframe.retrieval.methods import CRUSH, Auto
 from tagframe.retrieval.methods.join_aware import FIBEN_CANDIDATES, JoinAware
-from tagframe.retrieval.methods.mip import MIP, NO_SOLUTION, STATUSES
+from tagframe.retrieval.methods.mip import MIP, NO_SOLUTION
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.problem import LINKED, Floats, best_first, spanning_forest
+from tagframe.retrieval.problem import LINKED, best_first, spanning_forest
 
 AUTO = 0
 """The K that means ``k="auto"``."""
@@ -116,7 +114,6 @@ def run(
     sizes: Sequence[int],
     question: Question,
     *,
-    coarse: Floats | None = None,
     lm: LM | None = None,
     lessons: Sequence[Lesson] = (),
 ) -> list[Record]:
@@ -127,7 +124,6 @@ def run(
         method: the selector.
         sizes: the Ks; 0 stands for "auto".
         question: to ask.
-        coarse: given relevance: shape (questions of the file, tables).
         lm: the model that decomposes, imagines or rewrites; None for rules.
         lessons: learned facts; the question is asked once with each of them.
 
@@ -139,7 +135,7 @@ def run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         as_read = method.read(RetrievalQuestion.of(question.text), lm)
-        relevance = method.relevance(index, as_read, lm) if coarse is None else coarse[question.position]
+        relevance = method.relevance(index, as_read, lm)
         warned = [str(one.message) for one in caught]
     before = time.perf_counter() - started
     for lesson in lessons or (None,):
@@ -164,13 +160,6 @@ def automatic(found: Sequence[Record]) -> dict[str, Any]:
     return {**of_sets(sets), **scores(found, AUTO)}
 
 
-def solved(found: Sequence[Record], size: int) -> dict[str, float]:
-    """The percentage of questions by the status of their program at one K (iterative JAR, table 3)."""
-    name = _name(size)
-    count = Counter(one["facts"][name]["status"] for one in found if "status" in one["facts"][name])
-    return {status: round(100 * count[status] / len(found), 2) for status in STATUSES} if count else {}
-
-
 def milliseconds(values: Sequence[float]) -> dict[str, float]:
     """Median, 95th percentile and total of times in seconds, in milliseconds."""
     return {**spread([1000 * value for value in values]), "total": round(1000 * sum(values), 1)}
@@ -181,26 +170,15 @@ def report(
 ) -> dict[str, Any]:
     """The command's JSON object."""
 
-    def by_size(group: Sequence[Record]) -> dict[str, dict[str, float]]:
-        return {str(size): scores(group, size) for size in sizes}
-
-    by_count: dict[int, list[Record]] = defaultdict(list)
-    for one in found:
-        by_count[len(one["gold_tables"])].append(one)
     largest = max(sizes)
     return {
         "dataset": data.name,
         "method": method,
         "decompositions": decompositions,
         "questions": len(found),
-        "all": by_size(found),
-        "even": by_size([one for one in found if one["position"] % 2 == 0]),
-        "by_gold_tables": {
-            str(count): {"questions": len(group), **by_size(group)} for count, group in sorted(by_count.items())
-        },
-        "status": {str(size): shares for size in sizes if (shares := solved(found, size))},
+        "all": {str(size): scores(found, size) for size in sizes},
+        "even": {str(size): scores([one for one in found if one["position"] % 2 == 0], size) for size in sizes},
         "ms": milliseconds([one["seconds"]["prepare"] + one["seconds"][f"choose@{largest}"] for one in found]),
-        "ms_by_phase": {phase: milliseconds([one["seconds"][phase] for one in found]) for phase in found[0]["seconds"]},
     }
 
 
@@ -249,7 +227,6 @@ def weighted(method: Method, weights: str | None) -> Method:
     help="Numbers of tables, such as 2 3 5 10.",
 )
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
-@click.option("--declared-keys", is_flag=True, help="Keys that the source declares are known, as for JAR's variant G.")
 @click.option("--lm", help="The model, or replay:STORE, of a method that asks one; rules by default.")
 @click.option("--own-names", is_flag=True, help="Search the names in the data, not the benchmark's readable names.")
 @click.option("--own-database", is_flag=True, help="Search only the question's own database.")
@@ -261,27 +238,17 @@ def weighted(method: Method, weights: str | None) -> Method:
 @click.option("--every-question", is_flag=True, help="Also count questions that need one table, as MURRE does.")
 @click.option("--embedder", help="A provider's model, minilm-int8, or a sentence-transformers model.")
 @CACHE
-@click.option("--coarse", type=click.Path(exists=True, path_type=Path), help="Relevance of your own: see read_coarse.")
 @number("--limit", None, "The number of questions, from the first.")
 @number("--questions", None, "The number of questions, drawn at random.", called="drawn_questions")
-@click.option(
-    "--describe",
-    "descriptions",
-    type=click.Path(exists=True, path_type=Path),
-    help="Descriptions of tables and columns: a CSV file, BIRD's dev_databases, ….",
-)
-@click.option("--annotate", "annotator", help="A model, or replay:STORE, that first describes tables and columns.")
 @number("--learn", None, "Learn this many other questions with their SQL (5 draws).")
 @click.option("--shuffled", is_flag=True, help="With --learn: give each of these questions the SQL of another one.")
 @RECORDS
 @SEEDED
-@click.option("--compare", is_flag=True, help="Print our figures and the published ones to standard error.")
 def command(
     data: Path,
     method: str,
     sizes: tuple[int, ...],
     decompositions: str,
-    declared_keys: bool,
     lm: str | None,
     own_names: bool,
     own_database: bool,
@@ -291,16 +258,12 @@ def command(
     every_question: bool,
     embedder: str | None,
     cache: Path | None,
-    coarse: Path | None,
     limit: int | None,
     drawn_questions: int | None,
-    descriptions: Path | None,
-    annotator: str | None,
     learn: int | None,
     shuffled: bool,
     records: Path | None,
     seed: int,
-    compare: bool,
 ) -> dict[str, Any]:
     """Recall of tables, for questions that need more than one.
 
@@ -311,18 +274,9 @@ def command(
     chosen = method_named(method)
     if learn is not None and not isinstance(chosen, Auto):
         raise click.ClickException(f"--learn needs --method auto; got {method}")
-    declared = declared_keys or (isinstance(chosen, JoinAware) and chosen.variant == "G")
+    declared = isinstance(chosen, JoinAware) and chosen.variant == "G"
     dataset = read_dataset(data, declared_keys=declared, synonyms=synonyms)
     chosen = weighted(with_weights_of(chosen, dataset.name), weights)
-    if descriptions is not None:
-        click.echo(repr(dataset.corpus.describe(descriptions)), err=True)
-    if annotator is not None:
-        try:
-            click.echo(repr(annotated(dataset.corpus, LM(annotator))), err=True)
-        except ReplayMiss as miss:
-            raise click.ClickException(str(miss)) from miss
-    if descriptions is not None or annotator is not None:
-        dataset = dataset.with_descriptions()
     given = read_decompositions(decompositions, dataset.questions)
     counted = dataset.questions if half is None else of_half(data, half, dataset.questions)
     if drawn_questions is not None:
@@ -333,8 +287,6 @@ def command(
     encoder = own_encoder = get_embedder(config.current(embedder=embedder))
     if encoder is not None and cache is not None:
         encoder = CachedEmbedder(encoder, Cache(cache))
-    if own_database and coarse is not None:
-        raise click.ClickException("--own-database cannot be used with --coarse")
 
     @functools.cache
     def index_in(database: str | None) -> RetrievalIndex:
@@ -357,7 +309,7 @@ def command(
             index, lessons = index_in(database), lessons_in(database)
             try:
                 own = with_parts(chosen, None if given is None else given[question.position])
-                return record_of(run(index, own, sizes, question, coarse=scores_given, lm=model, lessons=lessons))
+                return record_of(run(index, own, sizes, question, lm=model, lessons=lessons))
             except ReplayMiss as miss:
                 misses.append(str(miss))
                 return None
@@ -375,9 +327,6 @@ def command(
         embedder=None if encoder is None else encoder.name,
     )
     stored = Records(records, settings)
-    scores_given = None if coarse is None else read_coarse(coarse, index_in(None).tables, len(dataset.questions))
-    if scores_given is not None and not isinstance(chosen, ByScores):
-        raise click.ClickException(f"--method {method} cannot be used with --coarse")
     model = None if lm is None else LM(lm)
     if chosen.chooses_k:  # how many tables: asked of all questions, those of one table too
         both = {one.position: one for one in sorted([*several, *counted[:limit]], key=lambda one: one.position)}
@@ -398,10 +347,4 @@ def command(
         result |= chosen.parameters
     if isinstance(encoder, CachedEmbedder):
         encoder.save()
-    if compare:
-        if isinstance(chosen, JoinAware):
-            click.echo(chosen.in_words, err=True)
-        would_ask = with_parts(chosen, None if given is None else ()).asks_model
-        rules = ", rules in place of a model" if would_ask and model is None else ""
-        click.echo(beside(dataset.name, f"{method}{rules}", result["all"], result["questions"]), err=True)
     return result

@@ -28,9 +28,8 @@ import tagframe as tf
 from pipelines.sembench import ANT_MAN, QUERIES, TAKEN
 from tag_bench import DATA, Incomplete, benchmark
 from tag_bench.answers.judgements import read_judgements
-from tag_bench.published import PUBLISHED, figure_text, text_table
-from tag_bench.records import RECORDS, SEEDED, Records, settings_of, with_progress
-from tag_bench.sembench_models import WRONG, Reviewer, Wrong
+from tag_bench.records import RECORDS, Records, settings_of, with_progress
+from tag_bench.sembench_models import Reviewer
 from tag_bench.server import Server
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
@@ -40,8 +39,15 @@ from tagframe.lm.store import PACKED, open_store
 
 HIDDEN = ["scoreSentiment", "originalScore", "reviewState"]
 """The columns of the reviews with the ground truth."""
-SCRIPTED = ("scripted", "judgements")
-"""Models without a network: one that knows the truth but for some reviews, and one by recorded judgements."""
+JUDGEMENTS = "judgements"
+"""Value of ``--lm``: recorded judgements of the texts, whatever the prompts are."""
+PUBLISHED = {
+    "LOTUS": {"mean_quality": 0.681, "dollars": 6.25},
+    "Palimpzest": {"mean_quality": 0.734, "dollars": 8.22},
+    "BigQuery": {"mean_quality": 0.752, "dollars": 3.94},
+    "ThalamusDB, eight queries": {"mean_quality": 0.824, "dollars": 0.165},
+}
+"""SemBench's own figures: Gemini 2.5 Flash, means of five runs over the ten queries."""
 _GRADES = {letter: 4 - position for position, letter in enumerate("ABCDF")}
 
 
@@ -69,11 +75,11 @@ class Truth:
 
     Attributes:
         reviews: all columns, and ``share`` of the critic's score.
-        audience: the audience's score by film; None if the folder has no ``q10_truth.csv``.
+        audience: the audience's score by film.
     """
 
     reviews: pd.DataFrame
-    audience: pd.Series | None = None
+    audience: pd.Series
 
     def quality(self, name: str, found: Any) -> float:
         """The quality of a query's answer, 0 to 1."""
@@ -93,13 +99,11 @@ class Truth:
             return max(0.0, float(scored.corr(found.astype(float), method="spearman")))
         return _in_order(found, self.reviews.groupby("id")["share"].mean().dropna())
 
-    def as_published(self, name: str, found: Any) -> float | None:
-        """The quality by SemBench's own measure, where it is another one; None if its truth is missing."""
+    def as_published(self, name: str, found: Any) -> float:
+        """The quality by SemBench's own measure, which is another one for Q8 and Q10."""
         if name == "Q8":
             return float(1 / (1 + np.mean(self._count_errors(found))))
-        if name == "Q10":
-            return None if self.audience is None else _in_order(found, self.audience)
-        return self.quality(name, found)
+        return _in_order(found, self.audience) if name == "Q10" else self.quality(name, found)
 
     def _of_film(self, name: str) -> tuple[pd.DataFrame, int]:
         """The reviews of a query's film, and how many of them are positive."""
@@ -133,10 +137,11 @@ def _in_order(found: pd.Series, true: pd.Series) -> float:
 
 def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Truth]:
     """The films, the reviews without the truth, and the truth."""
+    files = ("Movies.csv", "Reviews.csv", "q10_truth.csv")
+    if missing := [name for name in files if not (folder / name).is_file()]:
+        raise click.ClickException(f"no {', '.join(missing)} in {folder}; give a folder with SemBench's films")
     movies, reviews = pd.read_csv(folder / "Movies.csv"), pd.read_csv(folder / "Reviews.csv")
-    audience = None
-    if (file := folder / "q10_truth.csv").is_file():
-        audience = pd.read_csv(file).drop_duplicates("movieId").set_index("movieId")["movieScore"]
+    audience = pd.read_csv(folder / "q10_truth.csv").drop_duplicates("movieId").set_index("movieId")["movieScore"]
     truth = Truth(reviews.assign(share=reviews["originalScore"].map(share_of)), audience)
     return movies, reviews.drop(columns=HIDDEN), truth
 
@@ -187,28 +192,21 @@ class CountingLM(LM):
         return stream
 
 
-def scripted_model(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Reviewer:
-    """The model of ``--lm scripted``, which knows the truth, or of ``--lm judgements``, which knows the texts alone."""
-    known = truth.reviews.drop_duplicates("reviewText")
-    texts = known["reviewText"].astype(str).tolist()
-    if lm == "judgements":
-        judged = read_judgements(folder / "judgements.json")
-        return Reviewer({text: judged[str(of)] for text, of in zip(texts, known["reviewId"], strict=True)}, wrong=wrong)
-    feeling = known["scoreSentiment"]
-    favour = known["share"].fillna(feeling.map({"POSITIVE": 0.75, "NEGATIVE": 0.35}))
-    positive = dict(zip(texts, feeling == "POSITIVE", strict=True))
-    return Reviewer(dict(zip(texts, favour, strict=True)), positive, wrong)
+def by_judgements(folder: Path, truth: Truth) -> Reviewer:
+    """The model of ``--lm judgements``, which knows the texts alone."""
+    known, judged = truth.reviews.drop_duplicates("reviewText"), read_judgements(folder / "judgements.json")
+    pairs = zip(known["reviewText"], known["reviewId"], strict=True)
+    return Reviewer({str(text): judged[str(review)] for text, review in pairs})
 
 
 @contextlib.contextmanager
 def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     """A copy of a replayed store as it was before a run read it: a second run then costs what the first one did.
 
-    What a run derived from packs (the answers of their rows, the results of audits) is left out; imported answers, and
-    which rows an exported pack holds, are not. Prompts that are missing in the copy are noted in the store itself.
+    What a run derived from packs (the answers of their rows, the results of audits) is left out; imported answers are
+    not. Prompts that are missing in the copy are noted in the store itself.
     """
     original, copied = Path(store).expanduser(), Path(folder) / "copy.db"
-    open_store(original).flush()
     with contextlib.closing(sqlite3.connect(original)) as here, contextlib.closing(sqlite3.connect(copied)) as there:
         here.backup(there)
         there.execute("DELETE FROM answers WHERE source IN (SELECT id FROM sources WHERE recorded_by = ?)", (PACKED,))
@@ -217,50 +215,43 @@ def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     try:
         yield copied
     finally:
-        source = open_store(original)
-        source.note_missing(copy.missing())
-        source.note_formed(copy.all_formed())
+        open_store(original).note_missing(copy.missing())
         copy.close()
 
 
 @contextlib.contextmanager
-def _model(lm: str, folder: Path, truth: Truth, wrong: Wrong) -> Iterator[CountingLM]:
+def _model(lm: str, folder: Path, truth: Truth) -> Iterator[CountingLM]:
     if lm.startswith(REPLAY) and not lm.endswith(".jsonl"):
         with tempfile.TemporaryDirectory() as temporary, fresh_copy(lm.removeprefix(REPLAY), temporary) as copied:
             yield CountingLM(f"{REPLAY}{copied}")
         return
-    if lm not in SCRIPTED:
+    if lm != JUDGEMENTS:
         yield CountingLM(lm)
         return
-    with Server(scripted_model(lm, folder, truth, wrong), history=False) as server:
+    with Server(by_judgements(folder, truth), history=False) as server:
         yield CountingLM(f"openai/{lm}", api_base=server.url, api_key="none")
 
 
 def measure(
     folder: Path,
     lm: str,
-    noise: float,
     prices: tuple[float, float],
-    seed: int = 0,
     records: Records | None = None,
 ) -> dict[str, Any]:
     """The output of ``--json``.
 
     Args:
         folder: with the benchmark's tables.
-        lm: ``scripted``, ``judgements``, ``replay:STORE``, or a model.
-        noise: of the packs of the first two.
+        lm: ``judgements``, ``replay:STORE``, or a model.
         prices: dollars per million tokens, in and out.
-        seed: of the scripted model's errors.
         records: where each query is noted. A run that was ended starts again, with the answers from the store, since
             the cost of a query depends on those before it.
     """
     movies, reviews, truth = read(folder)
     queries: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
-        wrong = Wrong(WRONG if lm == "scripted" else 0.0, noise, seed)
-        model = stack.enter_context(_model(lm, folder, truth, wrong))
-        store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm in SCRIPTED else None
+        model = stack.enter_context(_model(lm, folder, truth))
+        store = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "answers.db" if lm == JUDGEMENTS else None
         stack.enter_context(tf.context(progress=False))
         if store is not None:
             stack.enter_context(tf.context(store=str(store)))
@@ -301,7 +292,7 @@ def measure(
         "mean_as_published": _mean_of(queries, "as_published"),
         "dollars": round(sum(query["dollars"] for query in queries), 5),
         "prompts": sum(query["prompts"] for query in queries),
-        "published": PUBLISHED["sembench"],
+        "published": PUBLISHED,
     }
 
 
@@ -311,60 +302,20 @@ def _mean_of(queries: Sequence[Mapping[str, Any]], measure: str) -> float | None
     return None if None in scored else round(float(np.mean(scored)), 4)
 
 
-def table(result: Mapping[str, Any]) -> str:
-    """The figures as a text table, followed by the published ones."""
-    columns = ["quality", "published", "prompts", "quoted", "worst", "tokens in", "out", "dollars"]
-    rows = {}
-    for one in result["queries"]:
-        rows[one["name"]] = _row(one, one["quality"], one["as_published"], [str(n) for n in one["quoted"].values()])
-    tokens = {name: sum(one[name] for one in result["queries"]) for name in ("tokens_in", "tokens_out")}
-    rows["all"] = _row({**result, **tokens}, result["mean_quality"], result["mean_as_published"], ["", ""])
-    lines = [text_table("", columns, rows)]
-    for name, figures in PUBLISHED["sembench"].items():
-        lines.append(f"published, {name}: {figures['mean_quality']}, ${figures['dollars']}")
-    return "\n".join(lines)
-
-
-def _row(one: Mapping[str, Any], quality: float | None, published: float | None, quoted: list[str]) -> list[str]:
-    cost = [f"{one['tokens_in']:,}", f"{one['tokens_out']:,}", f"{one['dollars']:.4f}"]
-    return [figure_text(quality, ".3f"), figure_text(published, ".3f"), str(one["prompts"]), *quoted, *cost]
-
-
-@benchmark("sembench", table)
+@benchmark("sembench")
 @DATA
 @click.option(
     "--lm",
-    default="scripted",
+    default=JUDGEMENTS,
     show_default=True,
-    help="'scripted', 'judgements' (of judgements.json), replay:STORE, or a model's name.",
+    help=f"'{JUDGEMENTS}' (of judgements.json), replay:STORE, or a model's name.",
 )
-@click.option(
-    "--pack-noise",
-    default=0.0,
-    show_default=True,
-    help="The share of reviews that are wrong only in packs, for 'scripted' and 'judgements'.",
-)
-@click.option(
-    "--prices",
-    nargs=2,
-    type=float,
-    default=(0.30, 2.50),
-    show_default=True,
-    help="Dollars per million tokens: in, out.",
-)
+@click.option("--prices", nargs=2, type=float, default=(0.30, 2.50), help="Dollars per million tokens: in, out.")
 @RECORDS
-@SEEDED
-def command(
-    data: Path,
-    lm: str,
-    pack_noise: float,
-    prices: tuple[float, float],
-    records: Path | None,
-    seed: int,
-) -> dict[str, Any]:
-    """Run the ten queries and print their figures."""
+def command(data: Path, lm: str, prices: tuple[float, float], records: Path | None) -> dict[str, Any]:
+    """Quality and cost of the ten queries, beside the published ones."""
     settings = settings_of()
-    result = settings | measure(data, lm, pack_noise, prices, seed, Records(records, settings))
+    result = settings | measure(data, lm, prices, Records(records, settings))
     if result["missing"]:
         raise Incomplete(f"{result['missing']} of {len(result['queries'])} queries lack answers of the model", result)
     return result

@@ -1,4 +1,4 @@
-"""Scripted models for SemBench's films: they know how favourable each review is, and answer any form of prompt.
+"""A model for SemBench's films that knows how favourable each review is, and answers any form of prompt.
 
 A prompt is read loosely: the reviews in it are found by their texts, whatever stands around them, and the form of the
 answer by a few words, so that other wordings and packs of other rows get the same judgements. What cannot be told is
@@ -8,16 +8,11 @@ refused, so that nothing is answered by chance.
 from __future__ import annotations
 
 import json
-import random
 import re
-import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from tag_bench.server import Reply, Request, error
-
-WRONG = 0.08
-"""The share of reviews for which a model with errors is wrong."""
 
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _CUT = " … (cut)"
@@ -33,25 +28,6 @@ _COUNTED = re.compile(r"(\d+) of (\d+) reviews are positive")
 _FIELD = re.compile(r'^- "((?:[^"\\]|\\.)*)": (.*)$', re.MULTILINE)
 
 
-class Wrong(NamedTuple):
-    """The errors of a model: about the same reviews in every pack.
-
-    Attributes:
-        share: of all reviews; 0 for a model that is never wrong.
-        packed: the share of further reviews for which it is wrong, only in packs.
-        seed: for the choice of reviews.
-    """
-
-    share: float = 0.0
-    packed: float = 0.0
-    seed: int = 0
-
-    def about(self, text: str, in_pack: bool) -> bool:
-        """Whether the model is wrong about a review."""
-        drawn = random.Random(f"{self.seed} {zlib.crc32(text.encode())}")
-        return drawn.random() < self.share or (drawn.random() < self.packed and in_pack)
-
-
 class _Row(NamedTuple):
     label: str
     texts: list[str]
@@ -61,17 +37,11 @@ class Reviewer:
     """A model for :class:`tag_bench.server.Server` that knows the reviews.
 
     Args:
-        favour: how favourable each text is, 0 to 1.
-        positive: whether it is positive; by default, whether its favour is above 0.5.
-        wrong: its errors; None for none.
+        favour: how favourable each text is, 0 to 1; it is positive above 0.5.
     """
 
-    def __init__(
-        self, favour: Mapping[str, float], positive: Mapping[str, bool] | None = None, wrong: Wrong | None = None
-    ) -> None:
+    def __init__(self, favour: Mapping[str, float]) -> None:
         self._favour = favour
-        self._positive = positive or {text: value > 0.5 for text, value in favour.items()}
-        self._wrong = wrong or Wrong()
 
     def __call__(self, request: Request) -> str | Reply:
         """The answer; status 422 if the reviews, or the form of the answer, cannot be told."""
@@ -81,7 +51,7 @@ class Reviewer:
         for answer in (self._plan, self._pairs, self._order, self._summary):
             if (given := answer(text, user, rows)) is not None:
                 return given
-        answers = [self._of_row(text, row.texts, len(rows) > 1 or "<rows>" in user) for row in rows]
+        answers = [self._of_row(text, row.texts) for row in rows]
         if not answers or any(one is None for one in answers):
             return error(422, f"no judgement covers {text[-200:]!r}")
         if "<rows>" not in user:
@@ -120,30 +90,27 @@ class Reviewer:
 
     # --- judgements -------------------------------------------------------------------------------------------
 
-    def _feels(self, text: str, packed: bool) -> bool:
-        return self._positive[text] != self._wrong.about(text, packed)
+    def _feels(self, text: str) -> bool:
+        return self._favour[text] > 0.5
 
-    def _scores(self, text: str, packed: bool) -> float:
-        return 1 - self._favour[text] if self._wrong.about(text, packed) else self._favour[text]
-
-    def _of_row(self, prompt: str, texts: list[str], packed: bool) -> str | None:
+    def _of_row(self, prompt: str, texts: list[str]) -> str | None:
         """The answer about one row: a truth, a score, a label, or fields."""
         if not texts:
             return None
         against = bool(_AGAINST.search(_request_in(prompt))) and not _FOR.search(_request_in(prompt))
-        truth = self._feels(texts[0], packed) != against
+        truth = self._feels(texts[0]) != against
         if len(texts) > 1:
-            truth = (truth == self._feels(texts[1], packed)) != _is_opposite(prompt)
+            truth = (truth == self._feels(texts[1])) != _is_opposite(prompt)
         if fields := _FIELD.findall(prompt):
             return json.dumps({name: "positive" if truth else "negative" for name, _ in fields})
         if scale := _SCALE.search(prompt):
             low, high = int(scale[1]), int(scale[2])
-            score = self._scores(texts[0], packed)
+            score = self._favour[texts[0]]
             score = low + (1 - score if against else score) * (high - low)
             return f"{score:.2f}" if high - low <= 1 else f"{score:.0f}"
         if options := _OPTIONS.search(prompt):
             named = re.findall(r"'([^']*)'", options[1])
-            sign = _FOR if self._feels(texts[0], packed) else _AGAINST
+            sign = _FOR if self._feels(texts[0]) else _AGAINST
             return next((option for option in named if sign.search(option)), None)
         return str(truth) if "True or False" in prompt or "'Answer: True'" in prompt else None
 
@@ -162,9 +129,9 @@ class Reviewer:
         opposite = _is_opposite(prompt)
         sides = [[row for row in rows if row.label.startswith(letter)] for letter in "LR"]
         if not sides[0]:
-            one, other = (self._feels(row.texts[0], False) for row in rows)
+            one, other = (self._feels(row.texts[0]) for row in rows)
             return _reasoned(prompt, str((one != other) == opposite), "\n")
-        feel = [[(row.label, self._feels(row.texts[0], True)) for row in side] for side in sides]
+        feel = [[(row.label, self._feels(row.texts[0])) for row in side] for side in sides]
         why = ["by what they say"] * ('"R2", "' in prompt)
         return json.dumps([[a, b, *why] for a, one in feel[0] for b, other in feel[1] if (one != other) == opposite])
 
@@ -173,14 +140,14 @@ class Reviewer:
         if "rank rows" not in prompt.lower() or not rows or not all(row.texts for row in rows):
             return None
         sign = 1 if _AGAINST.search(_request_in(prompt)) else -1
-        order = sorted(rows, key=lambda row: sign * self._scores(row.texts[0], True))
+        order = sorted(rows, key=lambda row: sign * self._favour[row.texts[0]])
         return " > ".join(row.label for row in order)
 
     def _summary(self, prompt: str, user: str, rows: list[_Row]) -> str | None:
         """How many reviews are positive, of rows or of partial answers."""
         if "Sources:" not in prompt:
             return None
-        feels = [self._feels(row.texts[0], True) for row in rows if row.texts]
+        feels = [self._feels(row.texts[0]) for row in rows if row.texts]
         parts = [(int(positive), int(count)) for positive, count in _COUNTED.findall(user)] or [
             (sum(feels), len(feels))
         ]

@@ -11,7 +11,7 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,15 +20,15 @@ import numpy as np
 
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
+from tag_bench.baselines import text2sql
 from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
-from tag_bench.published import PUBLISHED
 from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
 from tag_bench.retrieval import with_parts
 from tagframe.config import AnySettings
 from tagframe.embed import get_embedder
 from tagframe.engines.sqlite.engine import connect_readonly
-from tagframe.errors import ReplayMiss, SQLFailed, TagframeError, UnsafeSQL
+from tagframe.errors import ReplayMiss, TagframeError
 from tagframe.evaluation.match import Rule, is_ordered, match
 from tagframe.evaluation.scores import scores_of
 from tagframe.retrieval import RetrievedTables, method_named, retrieve_tables
@@ -84,20 +84,17 @@ def with_gold_rows(
     return {question: found[question] for question in questions if question in found}, left_out
 
 
-def answer_sql(
-    question: Question, expected: Rows, tag: tf.TAG, rule: Rule, tables: Sequence[str]
-) -> tuple[Record, bool]:
+def answer_sql(question: Question, expected: Rows, tag: tf.TAG, rule: Rule, tables: Sequence[str]) -> Record:
     """Have the model write SQL over the ``tables`` tables, and compare its rows with the gold ones.
 
     Returns:
-        The record: the SQL, whether it gives the gold rows, the tables that it reads, and why there are no rows; and
-        whether the statement cannot be run.
+        The record: the SQL, whether it gives the gold rows, the tables that it reads, and why there are no rows.
 
     Raises:
         ReplayMiss: a store that is replayed lacks the SQL.
     """
     read: set[str] = set()
-    sql, right, problem, is_invalid = "", False, "", False
+    sql, right, problem = "", False, ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,8 +105,8 @@ def answer_sql(
     except ReplayMiss:
         raise
     except TagframeError as error:
-        problem, is_invalid = f"{type(error).__name__}: {error}", isinstance(error, (SQLFailed, UnsafeSQL))
-    record = {
+        problem = f"{type(error).__name__}: {error}"
+    return {
         "sql": sql,
         "right": right,
         "gold_tables": sorted(question.gold),
@@ -118,7 +115,6 @@ def answer_sql(
         "scores": dict(zip(_MEASURES, scores_of(read, question.gold), strict=False)),
         "error": problem,
     }
-    return record, is_invalid
 
 
 def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
@@ -156,7 +152,7 @@ def command(
     records: Path | None,
     seed: int,
 ) -> dict[str, Any]:
-    """Execution accuracy of SQL that a model writes over retrieved tables, beside the published figures.
+    """Execution accuracy of SQL that a model writes over retrieved tables.
 
     Example: python -m tag_bench sql --data ../shared/bench/spider --method auto -k 5 --lm replay:sql.sqlite --json -
     """
@@ -191,28 +187,19 @@ def command(
                 tables = retrieve_tables(question.text, corpus, k=size, method=chosen, evidence=knowledge)
             table_ids = [hit.id for hit in tables.tables]
 
-        def answered(repair: bool) -> tuple[Record, bool]:
-            tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge, repair=repair)
+        tag = text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
+        try:
             with tf.context(**model):
                 return answer_sql(question, expected[question], tag, rule, table_ids)
-
-        try:
-            record, is_invalid = answered(repair=False)
         except ReplayMiss:
             return None
-        if is_invalid:
-            record["repaired"] = None
-            with suppress(ReplayMiss):
-                record["repaired"], _ = answered(repair=True)
-        return record
 
     used = [*([] if method == "gold" else [method_named(method)]), get_embedder()]
     settings = settings_of(used=used, lm=model_name(lm), embedder=embedder_name())
     outcomes = Records(records, settings).each(
         questions, ask, lambda one: (one.position, one.text), f"{dataset.name} {method}"
     )
-    repaired = [again for record in outcomes if (again := record.get("repaired", record)) is not None]
-    missing, missing_repairs = len(questions) - len(outcomes), len(outcomes) - len(repaired)
+    missing = len(questions) - len(outcomes)
     result = {
         **settings,
         "dataset": dataset.name,
@@ -222,16 +209,11 @@ def command(
         "left_out": left_out,
         **shares(outcomes),
         "errors": sum(bool(outcome["error"]) for outcome in outcomes),
-        "repaired": {"questions": len(repaired), "not_run": missing_repairs, **shares(repaired)},
     }
-    lines = (
-        (f"{dataset.name}, {method}, K={size}", result, f"tables {result['tables']}; {missing} questions"),
-        ("with one repair of a statement that cannot be run, which the papers do not have", result["repaired"],
-         f"{missing_repairs} repairs"),
-    )  # fmt: skip
-    for about, of, rest in lines:
-        accuracy = "not run" if of["execution_accuracy"] is None else of["execution_accuracy"]
-        click.echo(f"{about}: execution accuracy {accuracy}; {rest} lack answers", err=True)
-    for name, figures in PUBLISHED["sql"].get(dataset.name, {}).items():
-        click.echo(f"published, {name}: {figures}", err=True)
+    accuracy = "not run" if result["execution_accuracy"] is None else result["execution_accuracy"]
+    click.echo(
+        f"{dataset.name}, {method}, K={size}: execution accuracy {accuracy}; tables {result['tables']}; "
+        f"{missing} questions lack answers",
+        err=True,
+    )
     return result

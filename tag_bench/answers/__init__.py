@@ -14,12 +14,11 @@ import click
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tag_bench import DATA, FILE, Incomplete, benchmark, number
+from tag_bench import DATA, FILE, Incomplete, benchmark
 from tag_bench.answers.databases import Databases, Question, read_questions
 from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judgements
-from tag_bench.answers.methods import METHODS, OF_ROWS, REPAIRED, record_of
-from tag_bench.answers.published import table
-from tag_bench.answers.records import Record, summary, with_repairs
+from tag_bench.answers.methods import METHODS, OF_ROWS, record_of
+from tag_bench.answers.records import MARKS, Record, summary
 from tag_bench.measured import timed
 from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
 from tag_bench.server import Server
@@ -69,17 +68,12 @@ def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
     for name in names:
         corpus = databases.corpus(name)
         stored = sum(profile.rows or 0 for profile in corpus)
-        click.echo(f"{name}: reading the vectors of {stored:,} rows, or making missing ones", err=True)
+        click.echo(f"{name}: making the vectors of {stored:,} rows", err=True)
         with tf.context(progress=None):
             seconds, indexed = timed(databases.nearest_rows(name).index)
-        taken[name] = {
-            "rows": indexed.rows,
-            "vectors": len(indexed.texts),
-            "left_out": indexed.left_out,
-            "seconds": round(seconds, 1),
-        }
-        left_out = f", {indexed.left_out:,} left out by --rows" if indexed.left_out else ""
-        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,.1f} s{left_out}", err=True)
+        rows = len(indexed.rows)
+        taken[name] = {"rows": rows, "vectors": len(indexed.vectors), "seconds": round(seconds, 1)}
+        click.echo(f"{name}: {rows:,} rows in {seconds:,.1f} s", err=True)
     return taken
 
 
@@ -114,10 +108,6 @@ def _key(question: Question) -> tuple[int, str]:
     "--questions", "wanted", default="runnable", show_default=True, help="Ids such as 0,1,…; 'runnable'; or 'all'."
 )
 @click.option("--embedder", help=f"For vectors of rows; {WORDS}: hashed words. By default the configured one.")
-@number("--rows", None, "The most rows of a table to embed; by default all.")
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
-)
 @RECORDS
 @click.option(
     "--recorded",
@@ -133,18 +123,16 @@ def command(
     lm: str | None,
     wanted: str,
     embedder: str | None,
-    rows: int | None,
-    cache: Path | None,
     records: Path | None,
     recorded: tuple[Path, str] | None,
     lists: bool,
 ) -> dict[str, Any] | None:
-    """TAG-Bench's questions, scored strictly (as published) and tolerantly, with the published figures.
+    """TAG-Bench's questions, scored strictly (as published) and tolerantly; paper tag-1 has the published figures.
 
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
     databases = databases or data.parent / "bird" / "database"
-    sources = Databases(databases, rows, cache or "default")
+    sources = Databases(databases)
     questions = read_questions(data)
     if lists:
         click.echo(listing(questions, sources))
@@ -167,9 +155,8 @@ def command(
         left = stored.left(selected, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
         embedded = embed_rows(sources, dict.fromkeys(searched))
-        repair = REPAIRED.get(method)
         answered = stored.each(
-            selected, lambda question: record_of(METHODS[method], question, sources, repair).to_record(), _key, method
+            selected, lambda question: record_of(METHODS[method], question, sources).to_record(), _key, method
         )
     listed = [Record.of_record(record) for record in answered]
     result: dict[str, Any] = {
@@ -177,9 +164,10 @@ def command(
         **({"rows": embedded} if method in OF_ROWS else {}),
         "missing": sum(record.missing for record in listed),
         **outcomes(listed),
-        **({"summary_repaired": summary(with_repairs(listed))} if method in REPAIRED else {}),
     }
-    click.echo(table(method, result["summary"], result.get("summary_repaired")), err=True)
+    overall = result["summary"]["overall"]
+    counts = ", ".join(f"{overall[f'{mark}_count']} {mark.replace('_', ' ')}" for mark in MARKS)
+    click.echo(f"{method}: of {overall['with_key']} with a key {counts}; {overall['errors']} errors", err=True)
     if result["missing"]:
         store = str(answering).removeprefix("replay:")
         raise Incomplete(

@@ -5,39 +5,28 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import tagframe as tf
 from pipelines import PIPELINES, Tables
+from tag_bench import baselines
 from tag_bench.answers.databases import Databases, Question
 from tag_bench.answers.records import Record
 from tag_bench.records import model_name
 from tagframe.answer import Generated
-from tagframe.errors import ReplayMiss, SQLFailed, UnsafeSQL
+from tagframe.errors import ReplayMiss
 from tagframe.lm import about, total_usage
 
 
-def record_of(method: Method, question: Question, databases: Databases, repaired: Method | None = None) -> Record:
+def record_of(method: Method, question: Question, databases: Databases) -> Record:
     """The record of a question; that of a failed one has its error, so that all others are asked.
 
-    If a statement cannot be run, the record also has that of ``repaired``, another method for the same question.
     Warnings are in the record.
     """
     if missing := databases.missing(question):
         return Record.of(question, "not_run", missing)
     databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
-    record, is_invalid = _recorded(method, question, databases)
-    if is_invalid and repaired is not None:
-        again, _ = _recorded(repaired, question, databases)
-        record = replace(record, repaired=asdict(again))
-    return record
-
-
-def _recorded(method: Method, question: Question, databases: Databases) -> tuple[Record, bool]:
-    """A question's record, and whether a statement could not be run."""
-    is_invalid = False
     before, began = total_usage(), time.perf_counter()
     try:
         with warnings.catch_warnings(record=True) as warned, about(question.text):
@@ -47,13 +36,12 @@ def _recorded(method: Method, question: Question, databases: Databases) -> tuple
     except ReplayMiss as error:
         record = Record.of(question, "error", f"ReplayMiss: {error}", missing=True)
     except Exception as error:
-        is_invalid = isinstance(error, (SQLFailed, UnsafeSQL))
         record = Record.of(question, "error", f"{type(error).__name__}: {error}")
     seconds, after = time.perf_counter() - began, total_usage()
     prompts = after.prompts - before.prompts
     is_live = after.stored == before.stored and not (model_name(None) or "").startswith("replay:")
     tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
-    made = replace(
+    return replace(
         record,
         seconds=round(seconds, 4) if is_live else None,
         calls=prompts - (after.deduplicated - before.deduplicated),
@@ -61,7 +49,6 @@ def _recorded(method: Method, question: Question, databases: Databases) -> tuple
         rows_asked=prompts,
         warnings=list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
     )
-    return made, is_invalid
 
 
 Method: TypeAlias = Callable[[Question, Databases], tf.Answer | Generated]
@@ -80,17 +67,17 @@ def ask(question: Question, databases: Databases) -> tf.Answer:
     return tf.ask(question.text, databases.corpus(question.database))
 
 
-def text2sql(question: Question, databases: Databases, *, repair: bool = False) -> tf.Answer:
+def text2sql(question: Question, databases: Databases) -> tf.Answer:
     """SQL over all tables, with BIRD's prompt; its rows are the answer."""
-    return tf.text2sql(databases.corpus(question.database), repair=repair)(question.text)
+    return baselines.text2sql(databases.corpus(question.database))(question.text)
 
 
-def text2sql_lm(question: Question, databases: Databases, *, repair: bool = False) -> tf.Answer:
+def text2sql_lm(question: Question, databases: Databases) -> tf.Answer:
     """SQL for the relevant rows, from which the model answers (with appendix B.2's prompts, as RAG does)."""
     corpus = databases.corpus(question.database)
-    sql = tf.text2sql(corpus, repair=repair)
+    sql = baselines.text2sql(corpus)
     syn = _Instead(sql.syn, question.retrieval)
-    gen = tf.rag(corpus, aggregate=question.type == "aggregation").gen
+    gen = baselines.rag(corpus, aggregate=question.type == "aggregation").gen
     return tf.TAG(syn, sql.exec, gen)(question.text)
 
 
@@ -106,7 +93,7 @@ def rerank(question: Question, databases: Databases) -> tf.Answer:
 
 def _nearest(question: Question, databases: Databases, *, rerank: bool) -> tf.TAG:
     """RAG over a database, whose rows are embedded once."""
-    tag = tf.rag(databases.corpus(question.database), aggregate=question.type == "aggregation")
+    tag = baselines.rag(databases.corpus(question.database), aggregate=question.type == "aggregation")
     searched = databases.nearest_rows(question.database)
     return replace(tag, exec=replace(searched, rerank=rerank))
 
@@ -134,12 +121,6 @@ METHODS: Mapping[str, Method] = {
     "handwritten": handwritten,
     "ask": ask,
 }
-
-REPAIRED: Mapping[str, Method] = {
-    "text2sql": partial(text2sql, repair=True),
-    "text2sql_lm": partial(text2sql_lm, repair=True),
-}
-"""The methods again, for statements that do not compile: repaired once. The paper does not repair."""
 
 OF_ROWS = ("rag", "rerank")
 """The methods that search rows by their vectors."""

@@ -18,6 +18,8 @@ from tag_bench.answers.databases import Question
 from tag_bench.measured import percent
 from tagframe.answer import Generated
 
+MARKS = ("strict", "strict_here", "tolerant", "tolerant_here")
+"""The ways in which an answer is scored."""
 _ASKS_FOR_ORDER = re.compile(r"\b(?:in order|in alphabetical order|rank(?:ed)?\b(?! [12]\b)|order of)", re.IGNORECASE)
 _TRUTH = {"true": "yes", "false": "no"}
 
@@ -99,7 +101,6 @@ class Record:
         warnings: the warnings during the question, for example that a merge lost rows.
         missing: whether the store that is replayed lacks answers.
         error: why there is no answer, or why it was not run.
-        repaired: of the Text2SQL baselines, the record with a repair of a statement that cannot be run, as a dict.
     """
 
     id: int
@@ -122,7 +123,6 @@ class Record:
     warnings: list[str] = field(default_factory=list)
     missing: bool = False
     error: str = ""
-    repaired: dict[str, Any] | None = None
 
     @property
     def tokens_by_row(self) -> float | None:
@@ -145,7 +145,7 @@ class Record:
         """The record of a question without an answer."""
         key = None if question.key is None else list(question.key)
         wrong = None if key is None or status == "not_run" or missing else False
-        marks = dict.fromkeys(("strict", "tolerant", "strict_here", "tolerant_here"), wrong)
+        marks = dict.fromkeys(MARKS, wrong)
         return cls(question.id, question.type, question.kind, status, answer=key, error=error, missing=missing, **marks)
 
     def answered(self, question: Question, answer: tf.Answer | Generated) -> Record:
@@ -190,11 +190,6 @@ def summary(records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def with_repairs(records: Sequence[Record]) -> list[Record]:
-    """The same records, with one repair of each statement that cannot be run, which the paper does not have."""
-    return [record if record.repaired is None else Record(**record.repaired) for record in records]
-
-
 def _grouped(records: Sequence[Record], by: Callable[[Record], str]) -> Mapping[str, Any]:
     return {
         name: _scores([record for record in records if by(record) == name]) for name in dict.fromkeys(map(by, records))
@@ -212,10 +207,9 @@ def _scores(records: Iterable[Record]) -> dict[str, Any]:
     seconds = _all_known(record.seconds for record in run)
     tokens = _all_known(record.tokens for record in run)
     by_row = _all_known(record.tokens_by_row for record in run)
-    marks = ("strict", "tolerant", "strict_here", "tolerant_here")
     return {
-        **{mark: percent((bool(getattr(record, mark)) for record in keyed), 1) for mark in marks},
-        **{f"{mark}_count": sum(bool(getattr(record, mark)) for record in keyed) for mark in marks},
+        **{mark: percent((bool(getattr(record, mark)) for record in keyed), 1) for mark in MARKS},
+        **{f"{mark}_count": sum(bool(getattr(record, mark)) for record in keyed) for mark in MARKS},
         "questions": len(run),
         "with_key": len(keyed),
         "errors": sum(record.status == "error" and not record.missing for record in run),

@@ -120,7 +120,7 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
-        part: a digest of what is left out; each list has a catalogue of its own, so that none has hidden cells.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has their cells.
     """
     import platformdirs
 
@@ -134,12 +134,6 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     # A file for each version, so that two versions of tagframe can run on one machine.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
     return Catalogue(file)
-
-
-def cache_of(path: Path, part: str = "") -> Catalogue | None:
-    """:func:`cached`, for a file or a folder."""
-    source = path.resolve()
-    return cached(source.stem, os.fsencode(source), part)
 
 
 class ComputedStore:

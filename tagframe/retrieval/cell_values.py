@@ -237,7 +237,7 @@ def is_name(text: str, *, at_start: bool) -> bool:
 
 
 def _span_of(text: str, words: list[str]) -> tuple[int, int]:
-    """The position of quoted text among the words; an empty span if punctuation hides it."""
+    """The position of quoted text among the words; an empty span if it is inside of punctuation."""
     wanted = [word.text for word in words_in(text)]
     for start in range(len(words) - len(wanted) + 1):
         if words[start : start + len(wanted)] == wanted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, takewhile
 
@@ -13,12 +13,13 @@ from tagframe.retrieval.words import FUNCTION_WORDS, forms, stem, words_in
 
 _LACKS = frozenset(
     """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
-    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno sem nenhum nenhuma geen zonder""".split()
+    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno sem nenhum nenhuma geen zonder utan ingen inga inget
+    uden uten bez żaden żadna żadnych""".split()
 )
-"""Words that deny the thing that follows, in English, German, French, Spanish, Italian, Portuguese and Dutch."""
+"""Words that deny the thing that follows, in English, German, the Romance and Nordic languages, Dutch and Polish."""
 _DENIALS = _LACKS | frozenset(
     """never not nobody isnt arent wasnt werent doesnt dont didnt hasnt havent nicht nie niemals noch jamais pas nunca
-    jamás mai non não niet nooit""".split()
+    jamás mai non não niet nooit aldrig inte ikke aldri nie nigdy""".split()
 )
 """The same with words that deny what is done."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
@@ -33,7 +34,7 @@ _REACH = 8
 _FUNCTION_WORDS = frozenset("of the in on to per and by".split()).union(*FUNCTION_WORDS)
 
 
-def tables_denied(question: str, tables: Mapping[str, Iterable[str]], *, only_named: bool = False) -> list[str]:
+def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
     """The tables that are named right after a denial, and not before it.
 
     A table is named by a word of its name that no other table's name has. A column of a table that is named before the
@@ -42,7 +43,6 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]], *, only_na
     Args:
         question: in plain language.
         tables: id → names of columns; at least one of them is not denied.
-        only_named: whether a table must be named: a fax that the data do not have is no order.
 
     >>> tables_denied("How many players never took a penalty?", {"cup.players": ["id"], "cup.penalties": ["player_id"]})
     ['cup.penalties']
@@ -50,17 +50,31 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]], *, only_na
     ['shop.bestellungen']
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
-
-    Of two tables, a denied thing that is no column's name is the one that the question does not name otherwise.
-
-    >>> tables_denied("Stations zonder voorzieningen", {"rail.stations": ["id"], "rail.facilities": ["station"]})
-    ['rail.facilities']
     """
+    found = [*dict.fromkeys(table for _, named in _denials(question, tables) for table in named or ())]
+    return found if len(found) < len(tables) else []
+
+
+def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
+    """The tables that the question does not name, if it denies a thing that is no table's and no column's name.
+
+    >>> tables = {"rail.stations": ["id"], "rail.facilities": ["station"]}
+    >>> tables_maybe_denied("Stations zonder voorzieningen", tables)
+    ['rail.facilities']
+    >>> tables_maybe_denied("Stations without facilities", tables)
+    []
+    """
+    own, words = own_words(tables), [spelt_forms(word.text) for word in words_in(question)]
+    unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
+    is_open = any(word in _LACKS and named is None for word, named in _denials(question, tables))
+    return unnamed if is_open and len(unnamed) < len(tables) else []
+
+
+def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, list[str] | None]]:
+    """Each denial with the tables that are named right after it: [] if a column is named, None if nothing is."""
     own = own_words(tables)
     parts = words_in(question)
     words = [spelt_forms(word.text) for word in parts]
-    found: list[str] = []
-    unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
     for place, spelt in enumerate(words):
         if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
             continue
@@ -69,17 +83,10 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]], *, only_na
         before = {table for one in words[:place] for table in named_by(one, own)}
         columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
         columns -= {word for named in own.values() for word in named}
-        for one in words[place + 1 : place + 1 + _REACH]:
-            if named := [table for table in named_by(one, own) if table not in before]:
-                found += named
-                break
-            if not columns.isdisjoint(one):
-                break
-        else:
-            if spelt[0] in _LACKS and before and len(tables) == 2 and not only_named and place + 1 < len(words):
-                found += unnamed
-    found = [*dict.fromkeys(found)]
-    return found if len(found) < len(tables) else []
+        after = words[place + 1 : place + 1 + _REACH]
+        things = ([table for table in named_by(one, own) if table not in before] for one in after)
+        ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
+        yield spelt[0], next(ends, None)
 
 
 def denies(question: str) -> bool:

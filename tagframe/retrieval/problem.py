@@ -17,9 +17,6 @@ from tagframe.keys.components import spanning_tree
 DEVIATIONS = {
     "JAR: sections 3.1 to 3.3": "pieces of one table are one candidate",
     "JAR: equation 7": "no weights are printed: they are those of the authors' code; FIBEN has BIRD's",
-    "iterative JAR: equation 3, section 4, appendix A": (
-        "λ of one's own has 20 candidates, on FIBEN, too: give `candidates=30` (`tag_bench` does)"
-    ),
 }
 """What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
 

@@ -68,8 +68,7 @@ def plan_for(
     given = [] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
-    wanted = may_deny and question
-    named = (tables_denied(question, sure) or tables_denied(question, columns, only_named=True)) if wanted else []
+    named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
     denied = [id for id in named if id != anchor]
     doubtful = {*doubtful}.difference(denied, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()

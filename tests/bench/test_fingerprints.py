@@ -137,11 +137,22 @@ def test_folders_behind_links_count_and_end(tmp_path):
     assert data_md5(folder) != first
 
 
-@pytest.mark.parametrize("name", ["pack/sub.py", "pack/table.bin", "alone.json", "beside.py"])
+@pytest.mark.parametrize("name", ["pack/sub.py", "pack/table.bin", "alone.json", "beside.py", "bare/deep.py"])
 def test_what_a_plug_in_is_made_of_counts(tmp_path, monkeypatch, name):
-    (tmp_path / "pack").mkdir()
-    files = {"pack/__init__.py": "from . import sub\n", "pack/sub.py": "import beside\n", "pack/table.bin": "1"}
-    files |= {"alone.py": "import pack\n", "alone.json": "[1]", "beside.py": "X = 1\n", "other.py": "Y = 1\n"}
+    for folder in ("pack", "bare"):
+        (tmp_path / folder).mkdir()
+    files = {
+        "bare/deep.py": "Z = 1\n",
+        "pack/__init__.py": "from . import sub\n",
+        "pack/sub.py": "import beside\n",
+        "pack/table.bin": "1",
+    }
+    files |= {
+        "alone.py": "import pack\nimport bare.deep\n",
+        "alone.json": "[1]",
+        "beside.py": "X = 1\n",
+        "other.py": "Y = 1\n",
+    }
     for path, text in files.items():
         (tmp_path / path).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)

@@ -55,18 +55,7 @@ def test_a_warehouse_with_and_without_rows(warehouse):
     told = found["statements"]
     assert (told["count"], told["joins"], told["among_keys"], told["tables_twice"]) == (3, 4, 3, 1)
     bare = measured("--data", warehouse, "--own-names")
-    assert (bare["keys"], bare["plans"], bare["merge"]) == (None, None, None)
-
-
-def test_plans_and_merges_of_a_warehouse(warehouse):
-    found = measured("--data", warehouse)
-    plans, twice, merge = found["plans"], found["plans"]["table_twice"], found["merge"]
-    assert (plans["questions"], plans["equal_percent"], plans["held_in_roles_percent"]) == (3, 33.333, 66.667)
-    assert (twice["questions"], twice["equal_percent"], twice["held_in_roles_percent"]) == (1, 0, 100)
-    assert (merge["questions"], merge["contained_percent"]) == (3, 66.667)
-    assert {name: merge[name] for name in ("refused", "not_connected", "lost_unseen", "repeated_unseen")} == {
-        "refused": 0, "not_connected": 0, "lost_unseen": 0, "repeated_unseen": 0
-    }  # fmt: skip
+    assert bare["keys"] is None
 
 
 def test_a_schema_alone(tmp_path):

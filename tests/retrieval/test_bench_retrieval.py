@@ -6,10 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from tag_bench.data import drawn, read_dataset
-from tag_bench.refine import command as refine
 from tag_bench.retrieval import MEASURES, command, scores
 from tagframe.evaluation.scores import scores_of
-from tagframe.lm import export_requests, import_answers
 
 
 def found(gold, tables, connected=True):
@@ -68,18 +66,6 @@ def test_vectors_are_kept_for_a_second_run(folder, tmp_path, monkeypatch):
     assert run(folder, *cache)[0]["all"] == first["all"]
 
 
-def test_ours_stands_beside_the_published_figures(folder):
-    spider = folder / "spider"
-    spider.mkdir()
-    for name in ("dev.json", "dev_tables.json"):
-        (spider / name).write_text((folder / name).read_text())
-    _, outcome = run(spider, "--method", "lexical", "-k", "2", "--compare")
-    lines = outcome.stderr.splitlines()
-    assert any("tagframe lexical" in line and "100.0/100.0" in line for line in lines)
-    assert any("JAR (MIP)" in line and "459" in line and "85.4/67.1" in line for line in lines)
-    assert any("JAR-G (DTR)" in line and "443" in line and "92.2/87.9/89.6" in line for line in lines)
-
-
 def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path, monkeypatch):
     records = ["--records", str(tmp_path / "records.jsonl")]
     options = ["--method", "jar:variant=D", "-k", "2", "3", "--every-question"]
@@ -109,15 +95,6 @@ def test_the_figures_name_their_settings_and_come_from_records(folder, tmp_path,
     assert "method 'jar:variant=D', here 'jar'" in refused.output
 
 
-def test_relevance_from_elsewhere_decides(folder):
-    (folder / "coarse.json").write_text(json.dumps([{"d#sep#owner": 1.0}, {}]))
-    report, _ = run(folder, "--method", "dense", "--coarse", str(folder / "coarse.json"), "-k", "1")
-    assert report["all"]["1"]["R"] == 0.0
-    (folder / "coarse.json").write_text(json.dumps([{"d.bird": 1.0}, {}]))
-    outcome = CliRunner().invoke(command, ["--data", str(folder), "--coarse", str(folder / "coarse.json")])
-    assert "names 'd.bird', which is not a table" in outcome.output
-
-
 def test_hallucinated_schemas_are_what_crush_covers(folder):
     schemas = [{"hallucinated_schema": ["cat(id)", "dog(id, name)"]}, {"hallucinated_schema": ["owner(name)"]}]
     (folder / "schemas.json").write_text(json.dumps(schemas))
@@ -138,7 +115,7 @@ def test_every_variant_of_jar_runs(folder, variant):
 
 
 def test_the_form_of_a_method_is_named(folder):
-    report, outcome = run(folder, "--method", "jar:as_printed,variant=D", "-k", "2", "--compare")
+    report, _ = run(folder, "--method", "jar:as_printed,variant=D", "-k", "2")
     assert {name: report[name] for name in ("as_printed", "variant", "omega", "candidates")} == {
         "as_printed": True,
         "variant": "D",
@@ -146,11 +123,10 @@ def test_the_form_of_a_method_is_named(folder):
         "candidates": 20,
     }
     assert report["weights"]["name"] == "bird"
-    assert "as printed: variant D, ω 'text'" in outcome.stderr
     report, _ = run(folder, "--method", "iterative-jar:omega=code,weights=spider,covered_at=0.9")
     assert (report["as_printed"], report["variant"], report["omega"]) == (False, "G", "code")
     assert (report["weights"]["name"], report["covered_at"]) == ("spider", 0.9)
-    assert "variant" not in run(folder, "--method", "dense", "--declared-keys")[0]
+    assert "variant" not in run(folder, "--method", "dense")[0]
 
 
 def test_a_benchmark_of_the_papers_has_its_weights(folder):
@@ -215,7 +191,7 @@ def test_other_questions_are_learned_with_their_sql(folder):
     assert "--learn needs --method auto" in outcome.output
     records = ["--records", str(folder / "records.jsonl")]
     kept, _ = run(folder, "-k", "2", "--learn", "4", *records)
-    assert {**kept, "ms": 0, "ms_by_phase": 0} == {**result, "ms": 0, "ms_by_phase": 0}
+    assert {**kept, "ms": 0} == {**result, "ms": 0}
     assert kept == run(folder, "-k", "2", "--learn", "4", *records)[0]
     draws = json.loads((folder / "records.jsonl").read_text().splitlines()[0])["draws"]
     assert len(draws) == 5
@@ -224,86 +200,18 @@ def test_other_questions_are_learned_with_their_sql(folder):
     assert "--shuffled needs --learn" in CliRunner().invoke(command, ["--data", str(folder), "--shuffled"]).output
 
 
-@pytest.fixture
-def cryptic(tmp_path):
-    """A question whose words no name has, and who answers prompts for its tables."""
-    table = {"db_id": "d", "column_names_original": ["C 1", "NM"], "column_names": ["c", "nm"]}
-    tables = {f"d#sep#{name}": {**table, "table_name_original": name} for name in ("A1", "B2", "B3", "Z4")}
-    (tmp_path / "dev.json").write_text(
-        json.dumps([{"question": "herons and otters", "db_id": "d", "gold_tables": ["B2", "Z4"]}])
-    )
-    (tmp_path / "dev_tables.json").write_text(json.dumps(tables))
-    return tmp_path
-
-
-@pytest.mark.parametrize("names", [[], ["--own-names"]])
-def test_descriptions_are_searched(cryptic, names):
-    told = cryptic / "dev_databases" / "d" / "database_description"
-    told.mkdir(parents=True)
-    for table, animal in (("b2", "heron"), ("Z4 ", "otter")):
-        head = "original_column_name,column_name,column_description,data_format,value_description\n"
-        (told / f"{table}.csv").write_text(f"{head}c_1 ,number of the {animal},,,\n", encoding="utf-8-sig")
-    options = ["--method", "lexical", "-k", "2", *names]
-    assert run(cryptic, *options)[0]["all"]["2"]["R"] < 100
-    report, outcome = run(cryptic, *options, "--describe", str(cryptic / "dev_databases"))
-    assert report["all"]["2"]["R"] == 100
-    assert "0 tables and 2 columns" in outcome.output
-
-
-def test_prompts_that_annotate_are_exported_and_answered(cryptic, tmp_path):
-    store, answers = tmp_path / "answers.db", tmp_path / "answers.jsonl"
-    options = ["--method", "lexical", "-k", "2", "--annotate", f"replay:{store}"]
-    outcome = CliRunner().invoke(command, ["--data", str(cryptic), *options])
-    assert "Error: 4 of 4 prompts have no answer" in outcome.output
-    assert export_requests(store, answers) == 4
-    lines = []
-    for request in map(json.loads, answers.read_text().splitlines()):
-        asked = request["body"]["messages"][-1]["content"]
-        said = "Otters." if '{"table": "d.Z4"' in asked else "Herons." if '{"table": "d.B2"' in asked else "Others."
-        lines.append(json.dumps({"custom_id": request["custom_id"], "answer": json.dumps({"table": said})}))
-    answers.write_text("\n".join(lines))
-    import_answers(store, answers)
-    report, outcome = run(cryptic, *options)
-    assert report["all"]["2"]["R"] == 100
-    assert "4 tables and 0 columns" in outcome.output
-
-
-@pytest.mark.slow
-def test_recorded_choices_are_evidence_and_what_they_leave_open_is_doubted(folder):
-    data = folder / "small"
-    data.mkdir()
-    for name in ("dev.json", "dev_tables.json"):
-        (folder / name).rename(data / name)
-    candidates = ["d.cat", "d.dog", "d.owner"]
-    records = [
-        {"dataset": "small", "position": 0, "candidates": candidates, "needed": ["d.cat", "d.dog"], "maybe": []},
-        {"dataset": "small", "position": 1, "candidates": candidates[:2], "needed": ["d.cat"], "maybe": []},
-    ]
-    report = {}
-    for missing in ([], ["people who own dogs"]):
-        lines = [records[0], {**records[1], "missing": missing}]
-        (folder / "refine_choices.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        outcome = CliRunner().invoke(refine, ["--data", str(folder), "--json", str(folder / "out.json")])
-        assert outcome.exit_code == 0, outcome.output
-        report[len(missing)] = json.loads((folder / "out.json").read_text())["small"]["8"]
-    assert report[0]["exact"] == report[1]["exact"] == 50.0
-    assert report[1]["confidence"] < report[0]["confidence"] - 30
-    assert report[1]["reliability"] != report[0]["reliability"]
-
-
 def test_a_record_says_how_the_method_worked(folder, tmp_path):
     def recorded(name, *options):
         file = tmp_path / f"{name[:3]}.jsonl"
         report, _ = run(folder, "--method", name, "-k", "2", *options, "--records", str(file))
         return report, json.loads(file.read_text().splitlines()[0])
 
-    report, record = recorded("jar:as_printed,weights=2/8/1/10")
+    _, record = recorded("jar:as_printed,weights=2/8/1/10")
     assert record["notes"]["2"].startswith("as printed: variant F")
-    assert report["status"]["2"][record["facts"]["2"]["status"]] == 100.0
-    report, record = recorded("murre:hops=2")
+    assert record["facts"]["2"]["status"] == "optimal"
+    _, record = recorded("murre:hops=2")
     assert record["facts"]["2"]["hops"] in (1, 2)
     assert len(record["gold_ranks"]) == 2
-    assert report["status"] == {}
     assert all(record["seconds"][phase] > 0 for phase in ("prepare", "choose@2"))
 
 
@@ -314,5 +222,4 @@ def test_a_program_that_ran_out_of_time_has_no_answer(folder, tmp_path):
     record = json.loads(file.read_text().splitlines()[0])
     assert record["facts"]["2"]["status"] == "no solution"
     assert "chosen by exact" in record["notes"]["2"]
-    assert report["status"]["2"]["no solution"] == 100.0
     assert report["all"]["2"]["R"] == 0.0

@@ -4,11 +4,11 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Server
-from tagframe.corpus import ColumnProfile, TableProfile
+from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.errors import NotConfigured
 from tagframe.lm import LM
 from tagframe.retrieval import retrieve_tables
-from tagframe.retrieval.index import index_of
+from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.methods.murre import (
     MURRE,
     linearised,
@@ -132,6 +132,36 @@ def test_without_rewriting_the_tables_are_spliced_to_the_question():
         "Who sang? m.concert(year)",
         "Who sang? m.concert(year) m.singer(singer_id)",
     ]
+
+
+def test_as_printed_the_question_is_compared_with_linearised_tables():
+    class Words:
+        """Counts letters, and notes what it encodes."""
+
+        name, dimension = "letters", 26
+
+        def __init__(self):
+            self.passages = []
+
+        def encode(self, texts, kind="passage"):
+            self.passages += texts if kind == "passage" else []
+            letters = "abcdefghijklmnopqrstuvwxyz"
+            counts = np.array([[text.lower().count(one) for one in letters] for text in texts], dtype=np.float32)
+            return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1)
+
+    embedder = Words()
+    index = RetrievalIndex(Corpus([table("m.zoo", "quiz"), table("m.bar", "beer")]), embedder, declared_keys=False)
+    question = Question.of("zoo quiz")
+    scores = MURRE(as_printed=True, hops=1).relevance(index, question, None).scores
+    texts = ["m.zoo(quiz)", "m.bar(beer)"]
+    assert set(texts) <= set(embedder.passages)
+    wanted = dict(zip(texts, embedder.encode(texts) @ embedder.encode(["zoo quiz"], "query")[0], strict=True))
+    order = [linearised(one) for one in index.named.whole()]
+    assert [order[at] for at in np.argsort(-scores)] == sorted(texts, key=wanted.get, reverse=True)
+    before = len(embedder.passages)
+    MURRE(as_printed=True, hops=1).relevance(index, question, None)
+    assert len(embedder.passages) == before, "an index is encoded once"
+    assert not MURRE(hops=1).asks_model
 
 
 def test_without_early_stop_nobody_is_told_of_the_mark_and_no_list_stops():

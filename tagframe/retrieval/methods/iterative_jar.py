@@ -27,10 +27,6 @@ from tagframe.retrieval.problem import (
 )
 
 DEVIATIONS = {
-    "iterative JAR: section 2, stop": "without it, nothing stops early",
-    "iterative JAR: section 3, equation 2": (
-        "the authors' code counts a negative F as 0 in equation 4, too; as printed it counts"
-    ),
     "iterative JAR: equations 3 and 4": (
         "the paper does not say how ties are broken: as printed as in the authors' code, where the first "
         "choice is the best of the dense ranking and every later one the last; otherwise the table of the "

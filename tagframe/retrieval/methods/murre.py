@@ -16,11 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.embed import encoded
 from tagframe.errors import NotConfigured, warn
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.index import RetrievalIndex
@@ -39,9 +41,6 @@ DEVIATIONS = {
         "tables of no list are ranked, too, after all others; tables of one list, which have one product, by "
         "their similarity to the question; without a model (`lm=`), rules remove words instead of rewriting, "
         "in 2 hops"
-    ),
-    "MURRE: section 2.2": (
-        "the text of prompts and splices; tables are encoded as for all methods, as a sentence of names in words"
     ),
     "MURRE: appendix A": (
         "four examples of our own in place of those of tables 7 and 8, which are of Spider and BIRD; the "
@@ -258,6 +257,18 @@ def linearised(table: TableProfile) -> str:
     return f"{table.database}.{table.name}({', '.join(column.name for column in table.columns)})"
 
 
+_VECTORS: WeakKeyDictionary[RetrievalIndex, Floats] = WeakKeyDictionary()
+
+
+def linearised_vectors(index: RetrievalIndex) -> Floats:
+    """The unit vectors of the linearised tables (section 2.2), made once for an index: shape (n, d)."""
+    if index not in _VECTORS:
+        assert index.embedder is not None
+        texts = [linearised(table) for table in index.named.whole()]
+        _VECTORS[index] = encoded(index.embedder, texts, "passage").astype(np.float64)
+    return _VECTORS[index]
+
+
 def parse_completion(answer: str) -> str:
     """The tables in a model's answer to :func:`prompt_of`; "" for the mark that none is missing.
 
@@ -288,6 +299,8 @@ class MURRE(Method):
     Without a model, the names of retrieved tables are removed from the question instead.
 
     Attributes:
+        as_printed: tables are encoded as the paper linearises them (:func:`linearised`), instead of as the sentences of
+            names that all methods search.
         beam: how many lists of tables are kept at each hop.
         hops: the largest number of hops; None for 3, as in the paper, or 2 without a model.
         ablate: the part that is left out, as in the paper's ablations (section 3.3, table 4): "rewrite", "tabulation"
@@ -300,6 +313,7 @@ class MURRE(Method):
     name: ClassVar[str] = "murre"
     summary: ClassVar[str] = "retrieves and rewrites the question in hops"
 
+    as_printed: bool = False
     beam: int = BEAM
     hops: int | None = None
     ablate: Ablation | None = None
@@ -312,7 +326,7 @@ class MURRE(Method):
     @property
     def asks_model(self) -> bool:
         """Whether a model rewrites the question."""
-        return self.ablate != "rewrite"
+        return self.ablate != "rewrite" and self.hops != 1
 
     def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Hopped:
         """The scores of :func:`murre`, and its hops. The model, if there is one, rewrites.
@@ -322,11 +336,12 @@ class MURRE(Method):
         """
         hops = self.hops or (REMOVAL_HOPS if lm is None and self.asks_model else HOPS)
         made = 0
+        vectors = linearised_vectors(index) if self.as_printed and index.embedder is not None else None
 
         def retrieve(texts: Sequence[str]) -> Floats:
             nonlocal made
             made += 1
-            return index.similarities(texts)
+            return index.similarities(texts) if vectors is None else index.encode(texts) @ vectors.T
 
         scores = murre(question.text, retrieve, self._rewriter(index, lm), beam=self.beam, hops=hops)
         return Hopped(scores, made)
