@@ -25,6 +25,8 @@ _DENIALS = _LACKS | frozenset(
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
+_BOUNDS = frozenset("more less fewer later earlier longer shorter older higher lower only just matter".split())
+"""After a denial these bound a number: "no more than 5"."""
 _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
@@ -74,6 +76,8 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
     parts = words_in(question)
     words = [spelt_forms(word.text) for word in parts]
     for place, spelt in enumerate(words):
+        if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
+            continue
         if spelt[0] not in _DENIALS or question[parts[place].end : parts[place].end + 1] == "-":  # "non-smokers"
             continue
         before = {table for one in words[:place] for table in named_by(one, own)}
@@ -85,27 +89,43 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
         yield spelt[0], next(ends, None)
 
 
-def denies(question: str, table: str = "", columns: Iterable[str] = ()) -> bool:
+def denies(question: str) -> bool:
     """Whether a question wants what has no partner, whatever that is: "people without a boss".
-
-    Args:
-        question: in plain language.
-        table: name of a table.
-        columns: of the table. If a denial is about one of them, it wants cells of the table.
 
     >>> denies("People without a boss"), denies("People and their boss"), denies("People whose boss is not Ann")
     (True, False, False)
-    >>> denies("People without a phone", "people", ["name", "phone"])
+    """
+    words = [spelt_forms(word.text) for word in words_in(question)]
+    return any(_denies_rows(words, place) for place in range(len(words)))
+
+
+def denies_a_table(question: str, names: Iterable[str], best: str, columns: Iterable[str]) -> bool:
+    """Whether a question wants rows without a partner in a table that a word after the denial names.
+
+    Args:
+        question: in plain language.
+        names: of all tables.
+        best: the name of the likeliest one.
+        columns: of that one. If a denial is about one of them, it wants cells of the table.
+
+    >>> denies_a_table("People without a pet", ["people", "pets"], "people", ["name", "phone"])
+    True
+    >>> denies_a_table("People without a fax", ["people", "pets"], "people", ["name", "phone"])
     False
     """
     words = [spelt_forms(word.text) for word in words_in(question)]
-    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(table))}
-    return any(
-        word[0] in _DENIALS - _OF_VALUES
-        and not (place and words[place - 1][0] in _COPULAS)
-        and own.isdisjoint(chain.from_iterable(words[place + 1 : place + 1 + _REACH]))
-        for place, word in enumerate(words)
-    )
+    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(best))}
+    known = {"": {stem(word) for name in names for word in table_entity(name)} - _FUNCTION_WORDS}
+    after = [words[place + 1 : place + 1 + _REACH] for place in range(len(words)) if _denies_rows(words, place)]
+    return any(own.isdisjoint(chain(*some)) and any(named_by(word, known) for word in some) for some in after)
+
+
+def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a word denies rows that follow: no value, and no bound ("no later than May", "order no. 12")."""
+    before = words[place - 1][0] if place else ""
+    after = words[place + 1][0] if place + 1 < len(words) else ""
+    is_bound = after in _BOUNDS or after[:1].isdigit()
+    return words[place][0] in _DENIALS - _OF_VALUES and before not in _COPULAS and not is_bound
 
 
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:

@@ -152,11 +152,14 @@ def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfil
 def of_other_years(families: Sequence[Family], question: str) -> npt.NDArray[np.bool_]:
     """Which tables have years in their names, but none that a question means: shape (n,).
 
-    If no table has a year of the question in its name, none is of another year.
+    A table is of another year only if one with the same name, but for its numbers, is of a year of the question.
     """
-    years = [frozenset[int]().union(*map(years_in, family.parts or (family.table.id,))) for family in families]
+    ids = [family.parts or (family.table.id,) for family in families]
+    years = [frozenset[int]().union(*map(years_in, of_one)) for of_one in ids]
     chosen = years_meant(question, frozenset[int]().union(*years))
-    return np.array([bool(chosen and own) and chosen.isdisjoint(own) for own in years], dtype=np.bool_)
+    kinds = [{_NUMBER.sub("*", id.casefold()) for id in of_one} for of_one in ids]
+    there = {kind for own, of_one in zip(years, kinds, strict=True) if own & chosen for kind in of_one}
+    return np.array([not own & chosen and of_one <= there for own, of_one in zip(years, kinds, strict=True)], np.bool_)
 
 
 def are_copies(one: TableProfile, other: TableProfile) -> bool:

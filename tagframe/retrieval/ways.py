@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
+
 from tagframe.corpus import Corpus
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.references import NamedTable
@@ -110,8 +112,9 @@ def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[
     embedder = get_embedder()
     if not isinstance(embedder, LocalEmbedder):
         return [[0.0] * len(others)] * len(words)
-    vectors = embedder.encode([*words, *others])
-    cosines: list[list[float]] = (vectors[: len(words)] @ vectors[len(words) :].T).tolist()
+    # One by one, the embedder remembers them: a question's words are compared with the roles of every two tables.
+    mine, theirs = (np.stack([embedder.encode([word])[0] for word in some]) for some in (words, others))
+    cosines: list[list[float]] = (mine @ theirs.T).tolist()
     return cosines
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.retrieval.families import Family, of_other_years
 from tagframe.retrieval.years import years_in_range
 
 ALL = range(2005, 2024)
@@ -82,3 +83,10 @@ def test_tables_of_other_years_are_no_candidates(question, years):
     found = {int(id[2:6]) for id in ids}
     assert found <= years
     assert len(years) > 2 or found
+
+
+def test_a_table_of_another_year_without_a_namesake_of_the_right_one_stays():
+    ids = ["c.sales_2023", "c.sales_2024", "c.budget_2024", "c.shops"]
+    corpus = tf.open_corpus({id: pd.DataFrame({"shop": [1, 2], id[2:6]: [3, 4]}) for id in ids})
+    apart = of_other_years([Family(table, table.name) for table in corpus.profiles], "Sales of 2023 against the budget")
+    assert dict(zip(corpus.ids, apart.tolist(), strict=True)) == {id: id == "c.sales_2024" for id in ids}

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.calibration import unfitted
-from tagframe.retrieval.denied import denies
+from tagframe.retrieval.denied import denies_a_table
 from tagframe.retrieval.families import mixed_copies, of_other_years
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
@@ -410,6 +410,8 @@ def among_promising(
     chosen = order[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions, best = list(tables), index.tables[order[0]]
+    names = [index.tables[table].name for table in tables]
+    is_denied = denies_a_table(question.text, names, best.name, [column.name for column in best.columns])
     alike = near_duplicates(index, tables)
     problem = SelectionProblem(
         r=prior[positions],
@@ -424,7 +426,7 @@ def among_promising(
         opinion=opinion[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
-        facts={**evidence.facts, "denies": float(denies(question.text, best.name, [one.name for one in best.columns]))},
+        facts={**evidence.facts, "denies": float(is_denied)},
         confidence=confidence,
     )
     return Prepared(tables, problem, question.added_subqueries, evidence)
