@@ -84,7 +84,9 @@ class CSVEngine(FileEngine):
         for frame in self.frames(CHUNK_ROWS):
             yield frame_chunk(frame[list(shape.columns)])
             late |= {
-                name: _word(frame[name]) for name in self._unsaid(late, shape.columns) if frame[name].dtype == "string"
+                name: _word(frame[name])
+                for name in self._still_text(late, shape.columns)
+                if frame[name].dtype == "string"
             }
         for name, word in ((name, word) for name, word in late.items() if word):
             way = option(self.path, na_values={name: [word]})
@@ -93,11 +95,11 @@ class CSVEngine(FileEngine):
         for what, category in self.notes(shape.columns):
             warn(f"{self.path}: {what}", category)
 
-    def _unsaid(self, said: Collection[str], columns: Sequence[str]) -> list[str]:
+    def _still_text(self, known: Collection[str], columns: Sequence[str]) -> list[str]:
         """Columns that begin as numbers and of which nothing else tells that they stay text."""
         formats = self.formats
-        known = {*said, *formats.as_text, *formats.mixed, *formats.orders, *formats.codes}
-        return [name for name in self.layout.numeric if name in columns and name not in known]
+        others = {*known, *formats.as_text, *formats.mixed, *formats.orders, *formats.codes}
+        return [name for name in self.layout.numeric if name in columns and name not in others]
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.

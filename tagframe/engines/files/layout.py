@@ -153,8 +153,8 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if left_out:
         options = {**options, "usecols": kept_names}
     if not {"header", "names"} & {*given}:
-        said = replace(head, above=0) if head.above == blank else head
-        notes = [*_notes(path, rows, said, kept_names, given), *notes]
+        titled = replace(head, above=0) if head.above == blank else head
+        notes = [*_notes(path, rows, titled, kept_names, given), *notes]
     if is_sniffed and len(columns) == 1 and (mark := other_delimiter(text)):
         notes.append(f"it has one column, and {mark!r} splits its rows evenly; {option(path, sep=mark)} reads several")
     below = [row for row in rows[head.rows :] if row]
@@ -221,9 +221,9 @@ def _end(
         skipped = notes_below(tail, rows, width)
         if not skipped:
             return None
-        said = title_text([text] for text in texts[-skipped:])
+        lines_below = title_text([text] for text in texts[-skipped:])
         notes.append(
-            f"the notes below the rows are left out ({said!r}); {option(path, skipfooter=0)} reads them as rows"
+            f"the notes below the rows are left out ({lines_below!r}); {option(path, skipfooter=0)} reads them as rows"
         )
     return size - sum(map(len, lines[len(lines) - skipped :])) if skipped else None
 
