@@ -123,7 +123,7 @@ class TestBadSources:
             tf.open_corpus(tmp_path)
 
     def test_folder_without_tables(self, tmp_path, sqlite_file):
-        sqlite_file("CREATE VIEW v AS SELECT 1;")
+        sqlite_file("CREATE VIEW v AS SELECT 1 FROM gone;")
         with pytest.raises(UnreadableTable, match="the view 'v' of"):
             tf.open_corpus(tmp_path)
 

@@ -273,6 +273,11 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("a,b\n+41791234567,1\n+41791234568,2\n", [["+41791234567", 1], ["+41791234568", 2]], ""),
         ("a,b\nx,12345678901234567890.12\ny,5.5\n", [["x", 12345678901234567890.12], ["y", 5.5]], "and are rounded"),
         ("a,b\nx,01/02/2024\ny,03/04/2024\n", [["x", "01/02/2024"], ["y", "03/04/2024"]], "nothing tells whether the"),
+        ("a,b\n" + "1,2\n" * 300 + "x,3\n", [["1", 2]] * 300 + [["x", 3]], "because a later cell is 'x'"),
+        ("a,b\n" + "1,2\n" * 300 + "2.5,3\n", [[1.0, 2]] * 300 + [[2.5, 3]], ""),
+        ("A;B;C\n1,1,10\n2,0,16\n", [["1,1,10", None, None], ["2,0,16", None, None]], "splits the names and not"),
+        ("2019,2020\n5,7\n", [[5, 7]], ""),
+        ("\n\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
         ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),
     ],
@@ -339,3 +344,22 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
     assert ([*corpus["s"].columns], len(corpus["s"])) == (names, rows)
     assert word in said
     assert bool(word) == bool(said), said
+
+
+@pytest.mark.parametrize(
+    ("text", "csv", "rows"),
+    [
+        ('a,b\n"a","b"\n"c","d\n', {"quoting": 3}, [['"a"', '"b"'], ['"c"', '"d']]),
+        ("\n\none,two\n1,2,4\n1,2\n\n1,3\n", {"on_bad_lines": "skip"}, [[1, 2], [1, 3]]),
+        ("A;B;C\n1,1,10\n2,0,16\n", {"sep": ",", "header": None, "skiprows": 1}, [[1, 1, 10], [2, 0, 16]]),
+        ("a:b\n1:2\n3:4\n", {"sep": ":"}, [[1, 2], [3, 4]]),
+        ("a b\n1 2\n3 4\n", {"sep": r"\s+"}, [[1, 2], [3, 4]]),
+        ("id,v\n1,2\n3,4\n(2 rows)\n", {"skipfooter": 0}, [["1", 2], ["3", 4], ["(2 rows)", None]]),
+        ("id,v\n1,2\n3,4\n9,9\n", {"skipfooter": 1}, [[1, 2], [3, 4]]),
+        ("a,b\n1,2\n?,4\n3,5\n", {"na_values": {"a": ["?"]}}, [[1, 2], [None, 4], [3, 5]]),
+    ],
+)
+def test_the_options_that_messages_name_read_the_file(tmp_path, text, csv, rows):
+    (tmp_path / "t.csv").write_text(text)
+    frame = opened(tmp_path, csv={"t.csv": csv})[0]["t"]
+    assert [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()] == rows

@@ -18,7 +18,7 @@ from tagframe.engines.base import CHUNK_ROWS
 from tagframe.engines.duckdb.tables import LakeTable, literal
 from tagframe.engines.files.csv import CSVEngine, CSVRows
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
-from tagframe.errors import warn
+from tagframe.errors import NumbersAsTextWarning, warn
 
 if TYPE_CHECKING:
     from tagframe.engines.duckdb.connection import Lake
@@ -50,6 +50,10 @@ def csv_source(lake: Lake, table: LakeTable) -> tuple[str, list[str]]:
         )
         try:
             lake.fetch(f"SELECT count(COLUMNS(*)) FROM {source}")
+            texts = {column.name for column in lake.columns(source) if column.type == "VARCHAR"}
+            for name in texts.intersection(*(engine.layout.numeric for engine in engines)):
+                why = "because a later cell is a word"
+                warn(f"{table.called}: the numbers of column {name!r} stay text, {why}", NumbersAsTextWarning)
             return source, []
         except duckdb.Error:  # rows have fewer cells than there are names, say
             pass

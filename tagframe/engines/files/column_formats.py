@@ -393,6 +393,12 @@ def is_mixed(cells: Iterable[str]) -> bool:
     return 0 < words <= min(_MOST_WORDS, len(texts) - words)
 
 
+def is_all_numbers(cells: Iterable[str]) -> bool:
+    """Whether all cells are plain numbers, or empty."""
+    texts = {text.strip() for text in cells} - {""}
+    return bool(texts) and all(map(_PLAIN.fullmatch, texts))
+
+
 def is_known(options: Mapping[str, Any]) -> bool:
     """Whether the separators that the user gave are those of a format here."""
     decimal, thousands = options.get("decimal", "."), options.get("thousands") or ""

@@ -25,6 +25,7 @@ from tagframe.errors import (
     ColumnFormatWarning,
     InvalidArgument,
     NumbersAsTextWarning,
+    UnreadableTable,
     did_you_mean,
     warn,
 )
@@ -79,10 +80,26 @@ class CSVEngine(FileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
+        late: dict[str, str] = {}
         for frame in self.frames(CHUNK_ROWS):
             yield frame_chunk(frame[list(shape.columns)])
+            late |= {
+                name: _word(frame[name])
+                for name in self._still_text(late, shape.columns)
+                if frame[name].dtype == "string"
+            }
+        for name, word in ((name, word) for name, word in late.items() if word):
+            way = option(self.path, na_values={name: [word]})
+            why = f"because a later cell is {word!r}. {way} reads it as missing"
+            warn(f"{self.path}: the numbers of column {name!r} stay text, {why}", NumbersAsTextWarning)
         for what, category in self.notes(shape.columns):
             warn(f"{self.path}: {what}", category)
+
+    def _still_text(self, known: Collection[str], columns: Sequence[str]) -> list[str]:
+        """Columns that begin as numbers and of which nothing else tells that they stay text."""
+        formats = self.formats
+        others = {*known, *formats.as_text, *formats.mixed, *formats.orders, *formats.codes}
+        return [name for name in self.layout.numeric if name in columns and name not in others]
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
@@ -282,6 +299,11 @@ def _layout_of(engine: CSVEngine, size: int, mtime_ns: int) -> Layout:
     return engine.find_layout()
 
 
+def _word(cells: pd.Series) -> str:
+    """The first cell that is no number; "" for none, as of integers beyond 64 bits."""
+    return str(next(iter(cells[pd.to_numeric(cells, errors="coerce").isna() & cells.notna()]), ""))
+
+
 def either(words: Sequence[str]) -> str:
     """Words, as a sentence names them."""
     return " or ".join(map(repr, words))
@@ -352,9 +374,20 @@ def options_before(stamp: Stamp | None) -> str:
 
 
 @contextmanager
+def _way_out(path: Path) -> Iterator[None]:
+    """A block whose error on quotes that are not closed says how to read the file."""
+    try:
+        yield
+    except UnreadableTable as error:
+        if "EOF inside string" not in str(error):
+            raise
+        raise UnreadableTable(f"{error}. {option(path, quoting=3)} reads quotes as letters") from error
+
+
+@contextmanager
 def csv_errors(path: Path) -> Iterator[None]:
     """A block that reads the file: its errors become :class:`UnreadableTable`."""
-    with reading_as("CSV", path), warnings.catch_warnings():
+    with _way_out(path), reading_as("CSV", path), warnings.catch_warnings():
         # pandas only warns where rows are longer than the header, and drops the rest of them.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         yield

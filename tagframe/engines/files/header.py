@@ -269,9 +269,9 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
             if _skeleton(cell) != only and only not in (_skeleton(cell.upper()), _skeleton(cell.lower())):
                 return False
             is_like |= _skeleton(cell) == only
-        elif re.search("[0-9]", cell):
+        elif re.search("[0-9]", cell) and form not in _VALUES:
             is_like |= forms == {form} and len(form) > _FEW and len(cell) < _LONGEST_CODE
-        else:
+        elif form not in _VALUES:
             is_like |= cell in others and len(others) > _FEW
     counts = Counter(tuple(map(_text, row)) for row in below)
     own = counts.pop(tuple(cells), 0)  # names may be repeated where files were put together

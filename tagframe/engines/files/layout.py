@@ -12,7 +12,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import pandas as pd
 
 from tagframe.engines.cells import NULL_WORDS
 from tagframe.engines.files import limits
-from tagframe.engines.files.column_formats import is_mixed
+from tagframe.engines.files.column_formats import is_all_numbers, is_mixed
 from tagframe.engines.files.header import (
     Head,
     are_names,
@@ -72,6 +72,7 @@ class Layout:
         notes: sentences on what is not read as pandas would read it.
         is_written: whether numbers or dates may have formats of their own.
         has_words: whether cells may be words for missing values.
+        numeric: columns whose first cells are all numbers.
         end: where notes below the rows begin, in bytes; None for the end of the file.
     """
 
@@ -82,6 +83,7 @@ class Layout:
     notes: tuple[str, ...] = ()
     is_written: bool = True
     has_words: bool = True
+    numeric: tuple[str, ...] = ()
     end: int | None = None
 
     @property
@@ -114,6 +116,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     head = _given_head(rows, given) or (
         head_of(rows, may_have_titles="skiprows" not in given) if is_free and rows else Head()
     )
+    blank = next((at for at, row in enumerate(rows) if row), 0)
+    if blank and not head.above and head.depth:
+        head = replace(head, above=blank)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
     width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
     scan = _Scan(path, delimiter, encoding, width)
@@ -148,9 +153,17 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if left_out:
         options = {**options, "usecols": kept_names}
     if not {"header", "names"} & {*given}:
-        notes = [*_notes(path, rows, head, kept_names, given), *notes]
+        titled = replace(head, above=0) if head.above == blank else head
+        notes = [*_notes(path, rows, titled, kept_names, given), *notes]
     if is_sniffed and len(columns) == 1 and (mark := other_delimiter(text)):
         notes.append(f"it has one column, and {mark!r} splits its rows evenly; {option(path, sep=mark)} reads several")
+    below = [row for row in rows[head.rows :] if row]
+    if len(columns) > 1 and below and {*map(len, below)} == {1}:
+        other = sniff_delimiter("\n".join(row[0] for row in below))
+        way = option(path, sep=other, header=None, skiprows=above + 1)
+        notes.append(
+            f"{delimiter!r} splits the names and not the rows; {way} reads the rows by {other!r}, without names"
+        )
     if encoding is None and scan.foreign:
         notes.append(
             f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
@@ -160,9 +173,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
     title = title_text(rows[: head.above]) if head.above else ""
-    is_written = scan.is_written or any(map(is_mixed, zip_longest(*rows[head.rows :], fillvalue="")))
+    texts = [*zip_longest(*below, fillvalue="")]
+    is_written = scan.is_written or any(map(is_mixed, texts))
+    numeric = tuple(name for name, some in zip(columns, texts, strict=False) if is_all_numbers(some))
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
-    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), is_written, has_words, end)
+    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), is_written, has_words, numeric, end)
 
 
 def _written_so(path: Path, text: str, delimiter: str, given: dict[str, Any]) -> list[str]:
@@ -198,14 +213,17 @@ def _end(
         lines = file.read().splitlines(keepends=True)[1 if start else 0 :]
     texts = [line.decode(encoding, "replace").strip() for line in lines]
     if skipped is None:
+        last = next(filter(None, reversed(texts)), "")
+        if len([*filter(str.strip, next(iter(first_rows(last, delimiter, written)), []))]) > 1:
+            return None  # by far the most frequent
         # A line with one quote is a part of a cell of several lines.
         tail = ["12" if text.count('"') % 2 else next(iter(first_rows(text, delimiter, written)), []) for text in texts]
         skipped = notes_below(tail, rows, width)
         if not skipped:
             return None
-        titles = title_text([text] for text in texts[-skipped:])
+        lines_below = title_text([text] for text in texts[-skipped:])
         notes.append(
-            f"the notes below the rows are left out ({titles!r}); {option(path, skipfooter=0)} reads them as rows"
+            f"the notes below the rows are left out ({lines_below!r}); {option(path, skipfooter=0)} reads them as rows"
         )
     return size - sum(map(len, lines[len(lines) - skipped :])) if skipped else None
 
