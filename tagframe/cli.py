@@ -301,6 +301,7 @@ def merge(
     min_chance: float | None,
     columns: tuple[str, ...],
     stack: bool,
+    first: tuple[str, ...],
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -323,7 +324,8 @@ def merge(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = opened.merge(
-            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None, **options,
+            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None,
+            aggregate=dict.fromkeys(first, "first"), **options,
             **_given({"min_chance": min_chance}),
         )  # fmt: skip
     report = results.recall(frame, "merge_report")

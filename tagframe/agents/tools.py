@@ -69,7 +69,7 @@ from tagframe.errors import (
     UnsafeSQL,
     did_you_mean,
 )
-from tagframe.joins import How, JoinPlan, keys_on, plan_tables
+from tagframe.joins import How, JoinPlan
 from tagframe.joins.key_text import text_of
 from tagframe.joins.steps import PlanTable
 from tagframe.learning import learn as learn_queries
@@ -81,7 +81,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.retrieved import role_readers
+from tagframe.retrieval.ways import plan_for
 from tagframe.stopping import Stopped, stopped_by
 
 Tool = Callable[..., Any]
@@ -458,11 +458,7 @@ class Tools:
 
     def _plan(self, tables: Sequence[str], on: Sequence[str] | None, question: str | None = None) -> JoinPlan:
         profiles = list({profile.id: profile for profile in map(self.corpus.profile, tables)}.values())
-        ids = [profile.id for profile in profiles]
-        given = keys_on(on, list(map(NamedTable.of, profiles))) if on else []
-        hints, roles = role_readers(question, self.corpus) if question else (None, None)
-        around = tables_around(self.corpus, ids)
-        return plan_tables(self.corpus, ids, given=given, bridges=around, hints=hints, roles=roles)
+        return plan_for(self.corpus, [profile.id for profile in profiles], question or "", on=on or None)
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None

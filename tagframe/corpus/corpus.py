@@ -411,9 +411,9 @@ class Corpus(Displayable):
            customer_id name
         0            8   Bo
         """
-        from tagframe import merging
+        from tagframe.retrieval.retrieved import merge_tables
 
-        return merging.merge_tables(self, tables, on=on, **arguments)
+        return merge_tables(self, tables, on=on, **arguments)
 
     def learn(
         self,

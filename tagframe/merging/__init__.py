@@ -5,7 +5,6 @@ from tagframe.merging.advice import Reaction
 from tagframe.merging.frames import infer_keys, join_plan, merge, stack
 from tagframe.merging.report import MergeReport, StepReport
 from tagframe.merging.run import MergeArguments, MergeBatches, Validate, Where, merge_batches, run_plan
-from tagframe.merging.tables import merge_tables
 
 __all__ = [
     "MergeArguments",
@@ -19,7 +18,6 @@ __all__ = [
     "join_plan",
     "merge",
     "merge_batches",
-    "merge_tables",
     "plan_tables",
     "run_plan",
     "stack",

@@ -124,7 +124,7 @@ def say_left_out(plan: JoinPlan) -> None:
     repeating = [table for table in plan.left_out if table not in plan.unconnected]
     for tables, why, way in (
         (repeating, f"would only repeat or lose rows of {plan.start}", ""),
-        (plan.unconnected, "no key connects {them}", ', with a key in on="a.x = b.y"'),
+        (plan.unconnected, "no sure key connects {them}", ', with a key in on="a.x = b.y"'),
     ):
         if tables:
             many = len(tables) > 1

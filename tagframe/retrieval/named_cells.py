@@ -16,7 +16,8 @@ from tagframe.keys.column_names import column_name
 from tagframe.keys.terms import CALENDAR
 from tagframe.merging.where import Filter, Implied
 from tagframe.retrieval.read_cells import folded
-from tagframe.retrieval.words import STOP_WORDS, stem, words_in
+from tagframe.retrieval.words import BETWEEN, STOP_WORDS, stem, words_in
+from tagframe.retrieval.years import year_of
 
 _MOST_CELLS = 5_000_000
 """A table with more cells of text and integers is not searched."""
@@ -108,13 +109,19 @@ def _is_within(run: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def tables_measured(question: str, plan: JoinPlan) -> frozenset[str]:
-    """The ids of the tables of which a question names a column of numbers that is no key, year or day."""
-    known = {stem(word.text.casefold()) for word in words_in(question)}
+    """The ids of the tables of which a question names a column of numbers that is no key, year or day.
+
+    A number that it only compares ("a capacity of more than 400", "at least 10 seats") chooses rows and is not counted.
+    """
+    spoken = [word.text.casefold() for word in words_in(question)]
+    stems = [stem(word) for word in spoken]
     keys = {(table, column) for group in plan.classes() for table, column in group}
 
     def is_named(column: str) -> bool:
         words = {stem(word) for word in identifier_words(column)}
-        return known >= words and not words <= CALENDAR and not column_name(column).key_word
+        if not words <= {*stems} or words <= CALENDAR or column_name(column).key_word:
+            return False
+        return not all(_is_compared(place, spoken, words) for place, word in enumerate(stems) if word in words)
 
     return frozenset(
         source.id
@@ -123,8 +130,18 @@ def tables_measured(question: str, plan: JoinPlan) -> frozenset[str]:
     )
 
 
-def filter_of(question: str) -> Implied:
+def _is_compared(place: int, spoken: Sequence[str], own: Container[str]) -> bool:
+    """Whether a number that is no year precedes a word of a column, or follows it with only function words between."""
+    before = (word for word in spoken[:place][::-1] if stem(word) not in own)
+    after = (word for word in spoken[place + 1 :] if stem(word) not in own and word not in BETWEEN)
+    bounds = (next(before, ""), next(after, ""))
+    return any(word.isdecimal() and year_of(word) is None for word in bounds)
+
+
+def filter_of(question: str) -> Implied | None:
     """The conditions and measures of a question, for ``implied`` of :func:`tagframe.merging.run_plan`."""
+    if not question:
+        return None
 
     def implied(plan: JoinPlan, corpus: Corpus) -> Filter:
         return Filter(cells_named(question, plan, corpus), tables_measured(question, plan))

@@ -12,13 +12,10 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus import Corpus
 from tagframe.corpus.once import once
-from tagframe.corpus.references import NamedTable
 from tagframe.corpus.statements import Statement
 from tagframe.display import Public
-from tagframe.embed import get_embedder
-from tagframe.embed.local import LocalEmbedder
 from tagframe.engines.files.batches import BATCH_ROWS
-from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
+from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsMultipliedWarning, TableNotFound, did_you_mean
 from tagframe.joins import (
     MIN_CHANCE,
     Aggregate,
@@ -27,53 +24,17 @@ from tagframe.joins import (
     MergeHow,
     On,
     accepted_keys,
-    keys_on,
-    plan_tables,
 )
-from tagframe.joins.infer import Hints
-from tagframe.joins.roles import Roles
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
-from tagframe.merging.advice import say_stacked
+from tagframe.merging.advice import heard, say_stacked, warn
 from tagframe.merging.frames import check_roles
-from tagframe.retrieval.denied import denies, tables_denied
 from tagframe.retrieval.families import shared_name
-from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.named_cells import filter_of
-from tagframe.retrieval.role_hints import role_hints, roles_named
-from tagframe.retrieval.ways import way_hints
-from tagframe.retrieval.words import words_in
+from tagframe.retrieval.ways import plan_for
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
-
-
-def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[float]]:
-    """Cosines of words; zeros if the embedder does not run in this process, because a plan costs nothing."""
-    embedder = get_embedder()
-    if not isinstance(embedder, LocalEmbedder):
-        return [[0.0] * len(others)] * len(words)
-    vectors = embedder.encode([*words, *others])
-    cosines: list[list[float]] = (vectors[: len(words)] @ vectors[len(words) :].T).tolist()
-    return cosines
-
-
-def role_readers(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
-    """What the words of a question say of the keys between tables, for :func:`tagframe.joins.plan_tables`: evidence for
-    some of them, and the roles that are named."""
-    words = [word.text for word in words_in(question)]
-
-    def hints(keys: Sequence[KeyPair]) -> dict[KeyPair, float]:
-        roles = role_hints(keys, words, _likeness)
-        ids = sorted({table for key in keys for table in key.tables if table in corpus})
-        ways = way_hints(keys, question, {id: [column.name for column in corpus.profile(id).columns] for id in ids})
-        return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
-
-    def roles(keys: Sequence[KeyPair]) -> set[KeyPair]:
-        named = roles_named(keys, words)
-        return {key for key in named if len(key.tables) == 2} if denies(question) else named
-
-    return hints, roles
 
 
 @dataclass(frozen=True)
@@ -175,68 +136,40 @@ class RetrievedTables(Public):
         roles: Literal["all"] | None = None,
         may_deny: bool = True,
     ) -> JoinPlan:
-        hints, by_words = role_readers(self.question, self.corpus)
-        members = self._members()
-        columns = {id: [column.name for column in self.corpus.profile(id).columns] for id in members}
-        absent = [id for id in tables_denied(self.question, columns) if id != self.anchor] if may_deny else []
-        named = {table.casefold() for table in (*needed, *absent)}
-        plan = plan_tables(
-            self.corpus,
-            members,
-            anchor=self.anchor,
-            given=[] if on is None else keys_on(on, [NamedTable.of(self.corpus.profile(id)) for id in members]),
-            hints=hints,
-            bridges=tables_around(self.corpus, members),
-            stack_unions=stack,
-            doubtful=[
-                id
-                for hit in self.tables
-                if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
-                for id in hit.parts or (hit.id,)
-            ],
-            min_chance=min_chance,
-            roles=roles or by_words,
-        )
-        absent = [table for table in absent if table in plan.tables]
-        with suppress(InvalidArgument):  # only the absent tables connect the others
-            return plan.lacking(*absent) if absent else plan
-        return plan
+        named = {table.casefold() for table in needed}
+        doubtful = [
+            id
+            for hit in self.tables
+            if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
+            for id in hit.parts or (hit.id,)
+        ]
+        return plan_for(
+            self.corpus, self._members(), self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
+            min_chance=min_chance, doubtful=doubtful, may_deny=may_deny,
+        )  # fmt: skip
 
     @property
     def plans(self) -> list[JoinPlan]:
-        """The join plan, as a list of one. If there is none, one plan for each group of tables that connects.
-
-        If one database has all tables that are likely needed, tables of different databases are not joined. Databases
-        of a folder that belong together count as one.
-        """
-        likely = {self._database(hit.id) for hit in self.tables if not hit.doubtful}
-        if len(likely) != 1 or likely == {self._database(id) for id in self.ids}:
-            with suppress(NotConnected):
-                return [self.join_plan]
-        return [part.join_plan for part in self._connected(apart=len(likely) == 1)]
+        """The join plan, as a list of one. If there is none, one plan for each group of tables that connects."""
+        with suppress(NotConnected):
+            return [self.join_plan]
+        return [part.join_plan for part in self._connected()]
 
     @property
     def joins(self) -> list[KeyPair]:
         """The key pairs of :attr:`plans`, in their order."""
         return [step.key for plan in self.plans for step in plan.steps]
 
-    def _database(self, id: str) -> str:
-        return schema_of(self.corpus, id)
-
-    def _connected(self, *, apart: bool) -> Iterator[RetrievedTables]:
-        """The groups of two tables or more that keys connect; with ``apart``, each within one database."""
-        schemas: dict[str, list[str]] = {}
-        for id in self.ids:
-            schemas.setdefault(self._database(id) if apart else "", []).append(id)
-        for schema in schemas.values():
-            parts = Components(schema)
-            for key in accepted_keys(self.corpus, schema):
-                parts.join(key.left_table, key.right_table)
-            for part in parts.groups():
-                anchor = self.anchor if self.anchor in part else None
-                hits = tuple(hit for hit in self.tables if hit.id in part and hit.id != anchor)
-                if len(part) > 1:
-                    yield replace(self, tables=hits, anchor=anchor)
+    def _connected(self) -> Iterator[RetrievedTables]:
+        """The groups of two tables or more that keys connect."""
+        parts = Components(self.ids)
+        for key in accepted_keys(self.corpus, self.ids):
+            parts.join(key.left_table, key.right_table)
+        for part in parts.groups():
+            anchor = self.anchor if self.anchor in part else None
+            hits = tuple(hit for hit in self.tables if hit.id in part and hit.id != anchor)
+            if len(part) > 1:
+                yield replace(self, tables=hits, anchor=anchor)
 
     def merge(
         self,
@@ -495,3 +428,31 @@ class RetrievedTables(Public):
             return self.join_plan, ""
         except NotConnected as error:
             return None, str(error)
+
+
+def merge_tables(corpus: Corpus, tables: Sequence[str], **arguments: Any) -> pd.DataFrame:
+    """The result of :meth:`tagframe.corpus.Corpus.merge`."""
+    if not tables:
+        raise InvalidArgument('merge("orders", "customers") joins tables of the corpus; none is named')
+    ids = [*dict.fromkeys(corpus.profile(table).id for table in tables)]
+    refused: FanOut | None = None
+    for anchor in ids:
+        hits = tuple(TableHit(id, 0.0) for id in ids if id != anchor)
+        with heard() as remarks:
+            try:
+                frame = RetrievedTables("", hits, corpus, anchor).merge(**arguments)
+            except FanOut as error:
+                if arguments.get("how") in ("left", "right", "anti"):  # it keeps the rows of the first table
+                    raise
+                refused = refused or error
+                continue
+        if anchor != ids[0]:
+            warn(
+                f"the result has the rows of {anchor}, because rows of {ids[0]} would be repeated",
+                RowsMultipliedWarning,
+            )
+        for remark in remarks:
+            warn(*remark)
+        return frame
+    assert refused is not None  # there is a table to start from
+    raise refused

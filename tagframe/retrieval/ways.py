@@ -1,23 +1,114 @@
-"""Which of two ways to a table a question means: the address of the depot, or that of the worker in it."""
+"""How the tables of a question are joined: the one decision, for displays, merges and agents alike.
+
+Of two ways to a table the question may mean one: the address of the depot, or that of the worker in it.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
 
+from tagframe.corpus import Corpus
 from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.references import NamedTable
+from tagframe.embed import get_embedder
+from tagframe.embed.local import LocalEmbedder
+from tagframe.errors import InvalidArgument
+from tagframe.joins import MIN_CHANCE, JoinPlan, On, keys_on, plan_tables
+from tagframe.joins.infer import Hints
+from tagframe.joins.roles import Roles
 from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
-from tagframe.retrieval.denied import named_by, own_words, spelt_forms
-from tagframe.retrieval.words import FUNCTION_WORDS, STOP_WORDS, stem, words_in
+from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_denied
+from tagframe.retrieval.links import schema_of, tables_around
+from tagframe.retrieval.role_hints import role_hints, roles_named
+from tagframe.retrieval.words import BETWEEN, stem, words_in
 
 WAY_LOG_ODDS = -12.0
 """The way that the question does not name loses this: more than a way through another table costs."""
-_BETWEEN = STOP_WORDS.union(*FUNCTION_WORDS) - frozenset("and or und oder et ou y o e".split())
-"""Words that may stand between a thing and its owner: "the street of each depot"."""
 _REACH = 4
 """The owner is among so many words after the thing."""
+
+
+def plan_for(
+    corpus: Corpus,
+    tables: Sequence[str],
+    question: str = "",
+    *,
+    anchor: str | None = None,
+    on: On | None = None,
+    stack: bool = True,
+    roles: Literal["all"] | None = None,
+    min_chance: float = MIN_CHANCE,
+    doubtful: Collection[str] = (),
+    may_deny: bool = False,
+) -> JoinPlan:
+    """The plan that joins tables of a corpus as a question means it.
+
+    Args:
+        corpus: of the tables; others of their databases connect them where no key does.
+        tables: their ids.
+        question: in plain language, or "".
+        anchor, on, stack, roles, min_chance: as for :func:`tagframe.joins.plan_tables` and :func:`tagframe.merge`.
+        doubtful: ids of tables that are probably not needed. They are left out where they only repeat or lose rows, and
+            where all needed tables are in another database.
+        may_deny: whether tables that the question denies ("customers without orders") shall have no rows.
+
+    Raises:
+        NotConnected: no key pairs connect the tables.
+        InvalidArgument, TableNotFound, ColumnNotFound: as :func:`tagframe.joins.keys_on`.
+    """
+    profiles = {id: corpus.profile(id) for id in tables}
+    given = [] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
+    columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
+    denied = [id for id in tables_denied(question, columns) if id != anchor] if may_deny and question else []
+    doubtful = {*doubtful}.difference(denied, *(key.tables for key in given))
+    schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
+    apart = sorted(id for id in doubtful if len(schemas) == 1 and schema_of(corpus, id) not in schemas)
+    members = [id for id in tables if id not in apart]
+    hints, by_words = _read(question, corpus) if question else (None, None)
+    plan = plan_tables(
+        corpus, members, anchor=anchor, given=given, hints=hints, bridges=tables_around(corpus, members),
+        stack_unions=stack, doubtful=doubtful.intersection(members), min_chance=min_chance, roles=roles or by_words,
+    )  # fmt: skip
+    if apart:
+        left_out, lone = ({*own, *apart} for own in (plan.left_out, plan.unconnected))
+        plan = replace(plan, left_out=tuple(sorted(left_out)), unconnected=tuple(sorted(lone)))
+    denied = [table for table in denied if table in plan.tables]
+    with suppress(InvalidArgument):  # only the denied tables connect the others
+        return plan.lacking(*denied) if denied else plan
+    return plan
+
+
+def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
+    """What the words of a question say of the keys between tables: evidence for some, and the roles that are named."""
+    words = [word.text for word in words_in(question)]
+
+    def hints(keys: Sequence[KeyPair]) -> dict[KeyPair, float]:
+        roles = role_hints(keys, words, _likeness)
+        ids = sorted({table for key in keys for table in key.tables if table in corpus})
+        ways = way_hints(keys, question, {id: [column.name for column in corpus.profile(id).columns] for id in ids})
+        return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
+
+    def roles(keys: Sequence[KeyPair]) -> set[KeyPair]:
+        named = roles_named(keys, words)
+        return {key for key in named if len(key.tables) == 2} if denies(question) else named
+
+    return hints, roles
+
+
+def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Cosines of words; zeros if the embedder does not run in this process, because a plan costs nothing."""
+    embedder = get_embedder()
+    if not isinstance(embedder, LocalEmbedder):
+        return [[0.0] * len(others)] * len(words)
+    vectors = embedder.encode([*words, *others])
+    cosines: list[list[float]] = (vectors[: len(words)] @ vectors[len(words) :].T).tolist()
+    return cosines
 
 
 def way_hints(keys: Sequence[KeyPair], question: str, columns: Mapping[str, Sequence[str]]) -> dict[KeyPair, float]:
@@ -70,7 +161,7 @@ def _owners(question: str, target: str, columns: Mapping[str, Sequence[str]]) ->
                 if question[parts[after - 1].end : parts[after].start].strip():
                     break
                 yield from named[after]
-                if named[after] or words[after][0] not in _BETWEEN:
+                if named[after] or words[after][0] not in BETWEEN:
                     break
 
 

@@ -50,6 +50,8 @@ FUNCTION_WORDS = tuple(
     )
 )
 """Function words of German, French, Spanish and Italian."""
+BETWEEN = STOP_WORDS.union(*FUNCTION_WORDS) - frozenset("and or und oder et ou y o e".split())
+"""Words that may stand between a thing and its owner ("the street of each depot"), or a number and its bound."""
 _MIN_FUNCTION_WORDS = 3
 """From so many different ones on, a sentence is in that language: "Who did die in Los Angeles?" is in English."""
 

@@ -24,8 +24,8 @@ def test_a_doubtful_table_that_nothing_connects_does_not_end_the_plan():
     plan = plan_tables(corpus, ids, doubtful=["frames.weather"])
     assert plan.left_out == plan.unconnected == ("frames.weather",)
     assert JoinPlan.from_json(plan.to_json()).unconnected == ("frames.weather",)
-    assert "no key connects it" in repr(plan)
-    with pytest.warns(TableLeftOutWarning, match=r"frames\.weather is left out: .*no key connects it"):
+    assert "no sure key connects it" in repr(plan)
+    with pytest.warns(TableLeftOutWarning, match=r"frames\.weather is left out: .*no sure key connects it"):
         merged = tf.merge({f"frames.{name}": frame for name, frame in TABLES.items()}, plan=plan)
     assert len(merged) == 3
     with pytest.raises(NotConnected):

@@ -46,6 +46,10 @@ SEATED = {"ratings": RATINGS, "kitchens": KITCHENS.assign(seats=[40, 40, 20, 10]
         ("How many ratings have Mexican kitchens?", False),
         ("Total stars of ratings of Mexican kitchens", False),
         ("Total seats of the Mexican kitchens with ratings", True),
+        ("How many ratings have Mexican kitchens with seats above 15?", False),
+        ("Combien de ratings ont Mexican kitchens avec au moins 15 seats ?", False),
+        ("Total seats of the Mexican kitchens with more than 15 seats and ratings", True),
+        ("Total seats of the Mexican kitchens with ratings in 2019", True),
     ],
 )
 def test_a_filter_that_still_repeats_the_number_that_is_wanted_is_no_way_out(question, is_refused):
