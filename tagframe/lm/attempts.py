@@ -444,7 +444,7 @@ class Attempts:
                     self._record(prompt, reply, error, cost, tokens_out, seconds)
         finally:
             if route.budget is not None and reserved is not None:
-                route.budget.settle(reserved, spent or NOTHING)
+                route.budget.settle(reserved, spent or NOTHING, route.state.lengths)
 
     def _learn_from(self, reply: Reply, size: int) -> None:
         self.answers, self._failures = self.answers + 1, 0
@@ -541,7 +541,7 @@ class Attempts:
         try:
             long = LONG_ANSWER_TOKENS if not self._route.transport.in_batches else allowed
             dollars = dollars_of(self._dearest, most_tokens(prompt), long)
-            return await budget.reserve(most, lambda: lengths.seen, Cost(1, most_tokens(prompt) + long, dollars or 0.0))
+            return await budget.reserve(most, lengths, Cost(1, most_tokens(prompt) + long, dollars or 0.0))
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise

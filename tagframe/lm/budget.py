@@ -6,13 +6,17 @@ import asyncio
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tagframe.config import Dollars
 from tagframe.display import Displayable, rows_html
 from tagframe.errors import BudgetExceeded, InvalidArgument
 from tagframe.lm.pricing import Price
+
+if TYPE_CHECKING:
+    from tagframe.lm.pacing import Lengths
 
 
 class Cost(NamedTuple):
@@ -66,7 +70,7 @@ class Budget(Displayable):
         """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
-        self._under_way = 0
+        self._under_way: Counter[Lengths] = Counter()
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __str__(self) -> str:
@@ -116,12 +120,12 @@ class Budget(Displayable):
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def reserve(self, most: Callable[[], Cost], seen: Callable[[], int], long: Cost) -> Cost:
+    async def reserve(self, most: Callable[[], Cost], lengths: Lengths, long: Cost) -> Cost:
         """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
             most: gives the highest cost of the request, as far as is known by now.
-            seen: how many requests to its server have ended well.
+            lengths: of the answers of its server.
             long: its cost if the answer is as long as one without a limit.
 
         Returns:
@@ -135,9 +139,9 @@ class Budget(Displayable):
                 cost = most()
                 together = _plus(_plus(self._spent, self._reserved), cost)
                 short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
-                if not short and (self._under_way <= seen() or self._pays(self._under_way + 1, long)):
+                if not short and self._is_open(lengths, long):
                     self._reserved = _plus(self._reserved, cost)
-                    self._under_way += 1
+                    self._under_way[lengths] += 1
                     return cost
                 if short and not self._reserved.calls:
                     needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
@@ -149,18 +153,19 @@ class Budget(Displayable):
                 self._waiting.add(turn)
             await turn
 
-    def _pays(self, count: int, long: Cost) -> bool:
-        """Whether the budget could pay for so many long answers; its calls are not the matter."""
-        return all(
+    def _is_open(self, lengths: Lengths, long: Cost) -> bool:
+        """Whether one more request to a server may be in flight: fewer are than have ended well, or all can be long."""
+        count = self._under_way.total() + 1
+        return self._under_way[lengths] <= lengths.seen or all(
             getattr(self._spent, name) + count * getattr(long, name) <= limit
             for name, limit in self._limits.items()
             if name != "calls"
         )
 
-    def settle(self, reserved: Cost, spent: Cost) -> None:
+    def settle(self, reserved: Cost, spent: Cost, lengths: Lengths) -> None:
         """Replace the reservation of a call that has ended by its cost."""
         with self._lock:
-            self._under_way -= 1
+            self._under_way[lengths] -= 1
             self._reserved = _plus(self._reserved, reserved, -1)
             if not self._reserved.calls:
                 self._reserved = NOTHING  # no rounding is left over

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "null": (type(None),),
     "integer": (int,), "number": (int, float),
 }  # fmt: skip
+
+
+_FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
 
 
 def as_json(value: Any) -> str:
@@ -58,7 +62,7 @@ class Form:
     def read(self, text: str, wraps: bool) -> str | None:
         """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""
         try:
-            value = json.loads(text)
+            value = json.loads(_FENCED.sub(r"\1", text.strip()))
             value = value["answer"] if self._wrapped(wraps) else value
             return self.write(value) if _fits(self.schema, value) else None
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

@@ -118,7 +118,8 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)
         with given.embedding():
             lm = given.lm()
-            return await arun(given.step(lm), lm, operator.name)
+            step = await asyncio.to_thread(given.step, lm)  # which may ask the server for its context window
+            return await arun(step, lm, operator.name)
 
     dressed = _dressed(call, operator, f"a{operator.name}", "tagframe", _function_signature(operator))
     sentence = (

@@ -492,3 +492,20 @@ def test_a_query_of_the_url_is_a_part_of_the_endpoint_and_secrets_are_not(tmp_pa
     assert asked("api-version=2024-02-01&deployment=b") == 1
     assert asked("api-version=2024-02-01&deployment=a&api-key=sk-1") == 0
     assert "sk-1" not in lm_at(f"{server.url}?api-key=sk-1").transport.endpoint
+
+
+@pytest.mark.parametrize(
+    ("says", "window"),
+    [
+        ({"id": "test", "meta": {"n_ctx": 4096}}, 4096),  # llama.cpp
+        ({"id": "test", "max_model_len": 8192}, 8192),  # vLLM
+        ({"id": "another", "loaded_context_length": 2048}, 2048),  # the one that answers to any name
+        ({"id": "test"}, None),
+        ({"id": "test", "meta": None, "n_ctx": 0, "max_model_len": "many"}, None),
+    ],
+)
+def test_the_window_is_the_servers_own(monkeypatch: pytest.MonkeyPatch, says: dict[str, Any], window: int | None):
+    monkeypatch.setattr("tag_bench.server.MODEL", says)
+    with Server() as server:
+        assert lm_at(server.url).context_window == window
+        assert lm_at(server.url, context_window=100).context_window == 100

@@ -85,6 +85,15 @@ def test_a_refusal_at_full_concurrency_costs_one_request_a_row(server: Server):
     assert server.count <= 24
 
 
+@pytest.mark.parametrize("text", ["```json\ntrue\n```", "```\ntrue\n```", " true\n"])
+def test_a_form_in_a_code_fence_is_read(server: Server, text: str):
+    server.answers = text
+    frame, lm = filtered(server)
+    assert frame["filter_label"].all()
+    assert lm.takes_forms()
+    assert server.count == 12
+
+
 def test_an_error_that_is_not_about_the_form_leaves_it_unknown(server: Server):
     server.answers = lambda request: error(400, "bad row")
     _, lm = filtered(server, concurrency=1)

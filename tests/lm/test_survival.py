@@ -155,6 +155,13 @@ def test_a_server_that_is_down_stops_the_run():
     assert 16 <= kinds[errors.ConnectionFailed] <= 84
 
 
+def test_a_server_that_fails_stops_the_run_after_few_requests(server: Server):
+    server.answers = lambda request: error(500)
+    lm = LM("openai/test", api_base=server.url, retry=RetryPolicy(first_wait=0.01, longest_wait=0.05), store=None)
+    assert isinstance(lm.complete(prompts(600))[599].error, RunStopped)
+    assert server.count <= 448  # 64 rows with all their retries, and what was in flight then
+
+
 def test_a_server_that_never_answers_stops_the_run(server: Server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tagframe.lm.attempts.SILENT_SECONDS", 0.0)
     server.answers = lambda request: scripted.HANG

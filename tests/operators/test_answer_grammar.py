@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
+import tagframe  # noqa: F401  # df.tag
 from tagframe.errors import AnswerRejected
 from tagframe.operators.answer_grammar import (
     UNSURE,
     is_unsure,
+    lines_of,
     parse_block,
     parse_text,
     parse_word,
@@ -13,6 +16,8 @@ from tagframe.operators.answer_grammar import (
     without_reasoning,
 )
 from tagframe.operators.row_question import parse_explained_truth, parse_truth
+from tagframe.operators.values import split_answer
+from tests.operators.scripted import Scripted
 
 REASONED = [
     "<think>The sea is wet.</think>\n\n{}",
@@ -160,3 +165,17 @@ def test_doubts_on_the_way_to_an_answer_do_not_count():
     assert parse_truth("The row does not mention a coast.\nFalse") is False
     assert parse_word_or_unsure("It is hard to tell.\nAnswer: B", {"b": 2}, "A or B") == 2
     assert parse_explained_truth("Nothing is said.\nAnswer: Unsure") == (UNSURE, "Nothing is said.")
+
+
+ODD = ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_answers_have_lines_where_a_line_ends_and_nowhere_else(odd: str, end: str):
+    assert lines_of(f"1: a{odd}b{end}2: c{end}") == [f"1: a{odd}b", "2: c"]
+    assert split_answer(f"So{odd}it is.{end}Answer: a{odd}b") == (f"a{odd}b", f"So{odd}it is.")
+    frame = pd.DataFrame({"n": range(4)})
+    packed = Scripted(lambda message: end.join(f"{at}: note{odd}{at}" for at in range(1, 5)))
+    with_notes = frame.tag.sem_map("a note on {n}", rows_per_call=4, lm=packed)
+    assert with_notes["_map"].tolist() == [f"note{odd}{at}" for at in range(1, 5)]
