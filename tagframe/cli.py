@@ -301,7 +301,6 @@ def merge(
     min_chance: float | None,
     columns: tuple[str, ...],
     stack: bool,
-    first: tuple[str, ...],
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -324,8 +323,7 @@ def merge(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = opened.merge(
-            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None,
-            aggregate=dict.fromkeys(first, "first"), **options,
+            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None, **options,
             **_given({"min_chance": min_chance}),
         )  # fmt: skip
     report = results.recall(frame, "merge_report")

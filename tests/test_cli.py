@@ -205,8 +205,8 @@ def test_merge_counts_copies_once(tmp_path):
     users = pd.DataFrame({"user_id": [70, 80, 90], "name": ["Ana", "Rui", "Eva"]})
     pd.concat([users, users[:1]]).to_csv(tmp_path / "users.csv", index=False)
     call = ("merge", tmp_path, "orders", "users", "--how", "left", "--json")
-    assert "or --first 'users' to take each once" in run(*call, status=1)
-    assert json.loads(run(*call, "--first", "users"))["rows"] == 2
+    assert "or --distinct to count exact copies once" in run(*call, status=1)
+    assert json.loads(run(*call, "--distinct"))["rows"] == 2
 
 
 def test_merge_joins_no_key_below_the_least_chance(tmp_path):
