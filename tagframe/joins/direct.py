@@ -120,8 +120,8 @@ def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
     more = [
         (column.name, same.name)
         for column, same in _shared(one, other)
-        # As many values as the key has: a name of the same thing, which may be spelt in two ways.
-        if column not in columns and same not in columns and not _HALF * most <= (column.distinct or 0) <= most
+        # A column of fewer values than the key may describe the thing: a school's town, an order's channel.
+        if column not in columns and same not in columns and (_is_period(column.name) or (column.distinct or 0) > most)
     ]
     if not more:
         return key
@@ -136,8 +136,8 @@ def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProf
         same = theirs.get(column.name.casefold())
         if same is None or column.family != same.family or column.family not in ("integer", "text", "date"):
             continue
-        name = names.column_name(column.name)
-        may_count = column.family == "integer" and not name.key_word and not {*name.words} <= PERIODS
+        has_key_word = names.column_name(column.name).key_word
+        may_count = column.family == "integer" and not has_key_word and not _is_period(column.name)
         if not may_count and _says_which(column.name) and max(_shares(column, same)) >= _HALF:
             yield column, same
 
@@ -150,6 +150,10 @@ def is_kind(column: str) -> bool:
     """
     words = {*names.column_name(column).words}
     return not (names.is_attribute(column) and not words <= PERIODS) and not words & _MOMENTS
+
+
+def _is_period(column: str) -> bool:
+    return {*names.column_name(column).words} <= PERIODS
 
 
 def _says_which(column: str) -> bool:

@@ -514,15 +514,8 @@ def plan_joins(
 
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
-        known = usable[:count]  # natural keys may be added to them later
-        sure = [key for key in known if key.score >= ACCEPTED]
-        # Two children of a table of the plan belong together by more than its key: the school, and the year.
-        both = [
-            one
-            for key in siblings(sure, wanted, order, inside=True)
-            if len((one := widened(key, available)).left_columns) > 1
-        ]
-        return [*(widened(key, available) for key in siblings(known, wanted, order)), *both]
+        found = siblings(usable[:count], wanted, order)  # natural keys may be added to them later
+        return [widened(key, available) for key in found]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]

@@ -100,3 +100,27 @@ def test_a_table_that_nobody_chose_is_joined_by_sure_keys_only():
     found = corpus.retrieve_tables("athletes medals", k=1).add("medals", "athletes").only("medals", "athletes")
     assert sorted(found.join_plan.tables) == ["frames.athletes", "frames.medals"]
     assert len(found.merge()) == athletes["NOC"].isin(medals["Team/NOC"]).sum()
+
+
+ORDERS = pd.DataFrame({"order": range(200), "customer_id": [1 + i * 7 % 40 for i in range(200)]})
+ORDERS = ORDERS.assign(
+    channel=[["web", "shop", "phone"][i % 3] for i in range(200)], amount=[i % 90 for i in range(200)]
+)
+TICKETS = pd.DataFrame({"ticket": range(90), "customer_id": [1 + i * 3 % 30 for i in range(90)]})
+TICKETS = TICKETS.assign(
+    channel=[["web", "mail", "phone"][i % 3] for i in range(90)], minutes=[i % 50 for i in range(90)]
+)
+SHOP = {"customers": pd.DataFrame({"customer_id": range(1, 51)}), "orders": ORDERS, "tickets": TICKETS}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_column_that_describes_a_row_is_no_part_of_the_key():
+    sums = {"orders": {"amount": "sum"}, "tickets": {"minutes": "sum"}}
+    frame = joined(SHOP, "Amount of the orders and minutes of the tickets per customer", aggregate=sums)
+    both = (
+        ORDERS.groupby("customer_id")["amount"].sum().to_frame().join(TICKETS.groupby("customer_id")["minutes"].sum())
+    )
+    right = both.dropna().reset_index()
+    assert frame[["customer_id", "amount", "minutes"]].astype(float).equals(right.astype(float))
+    alone = joined(SHOP, "customers with orders but without tickets", on_fanout="allow")
+    assert sorted(alone["order"]) == sorted(ORDERS[~ORDERS["customer_id"].isin(TICKETS["customer_id"])]["order"])
