@@ -42,7 +42,8 @@ Read = Callable[[str, Sequence[str]], pd.DataFrame]
 
 _DEPENDS = 0.8
 """The least share of the tables with a number that also have the key of what it is counted in."""
-_MOST_COLUMNS = 3
+_MOST_COLUMNS, _MOST_OF_FEW = 3, 5
+"""So many columns are a key together; of tables that share at most so many, all."""
 _MOST_PARTS = 8
 """So many columns of two tables are combined, the likeliest parts of a key."""
 _MOST_TABLES = 40
@@ -345,7 +346,8 @@ def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
 def _combinations(parts: Sequence[_Part]) -> Iterator[tuple[_Part, ...]]:
     """The combinations of parts that may identify the rows of the referenced table, by names and counts."""
     rows = parts[0].right.profile.rows or 0
-    for size in range(2, min(_MOST_COLUMNS, len(parts)) + 1):
+    most = len(parts) if len(parts) <= _MOST_OF_FEW else _MOST_COLUMNS
+    for size in range(2, most + 1):
         for chosen in sorted(combinations(parts, size), key=lambda chosen: -sum(part.is_named for part in chosen)):
             is_named = any(_is_named_key(part.right) for part in chosen)
             measured = any(_is_measured(part.right) for part in chosen)

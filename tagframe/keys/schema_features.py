@@ -467,7 +467,7 @@ class SchemaReading:
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
-            float(column.words[-1] not in ("id", key.words[-1]) and column.key_word > 0),
+            float(column.words[-1:] not in (("id",), key.words[-1:]) and column.key_word > 0),
             float(column.spelt[-1:].isdigit()),
             unmarked * float(level >= 2),
             unmarked * (1 - self._unmarked) * float(level < 2),
