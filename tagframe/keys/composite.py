@@ -300,7 +300,7 @@ def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], part
     taken = {side.key for part in parts for side in part}
     lefts = [column for column in mine if column.key not in taken and _may_be_renamed(column)]
     rights = [column for column in theirs if column.key not in taken and _may_be_renamed(column)]
-    pairs = [_Part(left, right) for right in rights for left in lefts if _are_alike(left, right)]
+    pairs = [_Part(left, right) for right in rights for left in lefts if left.profile.family == right.profile.family]
     pairs = [part for part in pairs if _may_take_part(part)]
     if not pairs:
         return []
@@ -309,7 +309,8 @@ def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], part
     contained = overlaps(sketches, at, at + 1)[0]
     shares = np.where(contained.known & (contained.seen >= _FEWEST_VALUES), contained.share, 0.0)
     best: dict[tuple[str, str], _Part] = {}
-    for place in sorted(range(len(pairs)), key=lambda place: (-_names_fit(pairs[place]), -shares[place], place)):
+    shared = [len({*part.left.name.words} & {*part.right.name.words}) for part in pairs]
+    for place in sorted(range(len(pairs)), key=lambda place: (-shared[place], -shares[place], place)):
         part = pairs[place]
         if shares[place] >= CONTAINED and not {part.left.key, part.right.key} & taken:
             best[part.right.key] = part
@@ -321,14 +322,6 @@ def _may_be_renamed(column: Column) -> bool:
     if column.profile.sketch is None or is_rank(column.spelt):
         return False
     return column.profile.family in ("text", "date") or _has_years(column)
-
-
-def _are_alike(left: Column, right: Column) -> bool:
-    return left.profile.family == right.profile.family
-
-
-def _names_fit(part: _Part) -> int:
-    return len({*part.left.name.words} & {*part.right.name.words})
 
 
 def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
