@@ -37,13 +37,12 @@ _OF_EACH, _MOST_OF_ONE = 400, 3.0
 """The keys that a culture counts for, and the most that one of its pairs counts."""
 
 FOR = frozenset(
-    """key_word level sole exact role glued begins partial short own_module key_declared same_type same_family
-    type_length about margin child_of types_alike unmarked_habit actor_people by self_role referenced unmarked_exact
+    """key_word level sole role short same_family type_length about margin child_of unmarked_habit by referenced
     by_rules""".split()
 )
 AGAINST = frozenset(
-    """higher_elsewhere same_elsewhere plural generic measure rank_word flag dated long_text bridge self
-    rank self_role_elsewhere key_shared ends_digit own_key is_code better_beside""".split()
+    """higher_elsewhere same_elsewhere plural measure rank_word flag bridge self rank self_role_elsewhere key_shared
+    ends_digit is_code better_beside""".split()
 )
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 

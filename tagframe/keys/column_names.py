@@ -176,8 +176,10 @@ def common_prefix(columns: Sequence[str], least: int = 3) -> str:
 
 @lru_cache(maxsize=65536)
 def is_plural(name: str) -> bool:
-    """Whether the last word of the name is a plural."""
-    return any(singular(word) != word for word in identifier_words(name)[-1:])
+    """Whether the last word of the name, before a preposition, is a plural."""
+    return any(
+        singular(word) != word for word in [word for word in identifier_words(name) if word not in _PREPOSITIONS][-1:]
+    )
 
 
 @dataclass(frozen=True)

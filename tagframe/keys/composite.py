@@ -34,7 +34,7 @@ from tagframe.keys.unions import infer_unions
 
 VERIFIED, RENAMED, NAMED = 0.95, 0.85, 0.75
 """The scores of composite keys that the rows confirm, under equal names and under others, and of those that names show
-(of 77 in a schema of 405 tables, 59 are declared)."""
+(of 76 in a schema of 405 tables, 57 are declared)."""
 
 Words = tuple[str, ...]
 Read = Callable[[str, Sequence[str]], pd.DataFrame]
@@ -42,7 +42,8 @@ Read = Callable[[str, Sequence[str]], pd.DataFrame]
 
 _DEPENDS = 0.8
 """The least share of the tables with a number that also have the key of what it is counted in."""
-_MOST_COLUMNS = 3
+_MOST_COLUMNS, _MOST_OF_FEW = 3, 5
+"""So many columns are a key together; of tables that share at most so many, all."""
 _MOST_PARTS = 8
 """So many columns of two tables are combined, the likeliest parts of a key."""
 _MOST_TABLES = 40
@@ -299,7 +300,7 @@ def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], part
     taken = {side.key for part in parts for side in part}
     lefts = [column for column in mine if column.key not in taken and _may_be_renamed(column)]
     rights = [column for column in theirs if column.key not in taken and _may_be_renamed(column)]
-    pairs = [_Part(left, right) for right in rights for left in lefts if _are_alike(left, right)]
+    pairs = [_Part(left, right) for right in rights for left in lefts if left.profile.family == right.profile.family]
     pairs = [part for part in pairs if _may_take_part(part)]
     if not pairs:
         return []
@@ -308,7 +309,8 @@ def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], part
     contained = overlaps(sketches, at, at + 1)[0]
     shares = np.where(contained.known & (contained.seen >= _FEWEST_VALUES), contained.share, 0.0)
     best: dict[tuple[str, str], _Part] = {}
-    for place in sorted(range(len(pairs)), key=lambda place: (-_names_fit(pairs[place]), -shares[place], place)):
+    shared = [len({*part.left.name.words} & {*part.right.name.words}) for part in pairs]
+    for place in sorted(range(len(pairs)), key=lambda place: (-shared[place], -shares[place], place)):
         part = pairs[place]
         if shares[place] >= CONTAINED and not {part.left.key, part.right.key} & taken:
             best[part.right.key] = part
@@ -320,14 +322,6 @@ def _may_be_renamed(column: Column) -> bool:
     if column.profile.sketch is None or is_rank(column.spelt):
         return False
     return column.profile.family in ("text", "date") or _has_years(column)
-
-
-def _are_alike(left: Column, right: Column) -> bool:
-    return left.profile.family == right.profile.family
-
-
-def _names_fit(part: _Part) -> int:
-    return len({*part.left.name.words} & {*part.right.name.words})
 
 
 def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
@@ -345,7 +339,8 @@ def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
 def _combinations(parts: Sequence[_Part]) -> Iterator[tuple[_Part, ...]]:
     """The combinations of parts that may identify the rows of the referenced table, by names and counts."""
     rows = parts[0].right.profile.rows or 0
-    for size in range(2, min(_MOST_COLUMNS, len(parts)) + 1):
+    most = len(parts) if len(parts) <= _MOST_OF_FEW else _MOST_COLUMNS
+    for size in range(2, most + 1):
         for chosen in sorted(combinations(parts, size), key=lambda chosen: -sum(part.is_named for part in chosen)):
             is_named = any(_is_named_key(part.right) for part in chosen)
             measured = any(_is_measured(part.right) for part in chosen)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -128,17 +128,14 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
 
 def _declared(tables: Sequence[TableProfile], *, given: bool) -> list[KeyPair]:
     """The keys that the sources declare, or with ``given`` those that the user gave."""
-    by_name = {(table.database, table.name.casefold()): table for table in tables}
-    pairs = []
-    for table in tables:
-        for key in table.foreign_keys:
-            sides = _sides(table, key, by_name) if key.given == given else None
-            if sides is not None:
-                pairs.append(KeyPair(*sides, 1.0, _GIVEN[key.given + key.ran]) if not key.by else _modelled(sides, key))
-    return pairs
+    return [
+        _modelled(sides, key) if key.by else KeyPair(*sides, 1.0, _GIVEN[key.given + key.ran])
+        for sides, key in _located(tables, "foreign_keys")
+        if key.given == given
+    ]
 
 
-def _modelled(sides: tuple[str, tuple[str, ...], str, tuple[str, ...]], key: ForeignKey) -> KeyPair:
+def _modelled(sides: _Sides, key: ForeignKey) -> KeyPair:
     """A key that a semantic model declares. If it holds for fewer than half of the rows, this share is its chance."""
     score = 1.0 if key.holds is None or key.holds >= _HOLDS else key.holds
     rows = "" if key.holds is None else f", holds for {share_of_rows(key.holds)} of the rows"
@@ -177,12 +174,10 @@ def _never_run(pair: KeyPair) -> KeyPair:
 
 def _checked(pairs: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The pairs with what a model said of them as evidence."""
-    by_name = {(table.database, table.name.casefold()): table for table in tables}
     answered = {
         pair: key
-        for table in tables
-        for key in table.checked_keys
-        if key.answer in _SIGNS and (sides := _sides(table, key, by_name)) is not None
+        for sides, key in _located(tables, "checked_keys")
+        if key.answer in _SIGNS
         for pair in (KeyPair(*sides), KeyPair(*sides).reversed())
     }
     return (
@@ -202,23 +197,28 @@ def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
 
 
 def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The pairs without those that the user forbade."""
-    forbidden = _forbidden(tables)
+    """The pairs without those that the user forbade, in either direction."""
+    given = [KeyPair(*sides) for sides, _ in _located(tables, "forbidden_keys")]
+    forbidden = {*given, *(pair.reversed() for pair in given)}
     return [pair for pair in pairs if pair not in forbidden]
 
 
-def _forbidden(tables: Sequence[TableProfile]) -> set[KeyPair]:
-    """The pairs that the user declared not to be keys, in both directions."""
+_Sides = tuple[str, tuple[str, ...], str, tuple[str, ...]]
+"""Table id and columns of both sides of a key."""
+
+
+def _located(tables: Sequence[TableProfile], kind: str) -> Iterator[tuple[_Sides, ForeignKey]]:
+    """The keys of one kind that tables have, with those sides that the profiles have."""
     by_name = {(table.database, table.name.casefold()): table for table in tables}
-    sides = [_sides(table, key, by_name) for table in tables for key in table.forbidden_keys]
-    pairs = [KeyPair(*ends) for ends in sides if ends is not None]
-    return {*pairs, *(pair.reversed() for pair in pairs)}
+    for table in tables:
+        for key in getattr(table, kind):
+            sides = _sides(table, key, by_name)
+            if sides is not None:
+                yield sides, key
 
 
-def _sides(
-    table: TableProfile, key: ForeignKey, by_name: Mapping[tuple[str, str], TableProfile]
-) -> tuple[str, tuple[str, ...], str, tuple[str, ...]] | None:
-    """Table id and columns of both sides in the profiles' spelling; None if one of them is missing."""
+def _sides(table: TableProfile, key: ForeignKey, by_name: Mapping[tuple[str, str], TableProfile]) -> _Sides | None:
+    """Both sides in the profiles' spelling; None if one of them is missing."""
     other = by_name.get((key.other_database or table.database, key.other_table.casefold()))
     if other is None or len(key.columns) != len(key.other_columns):
         return None

@@ -26,11 +26,10 @@ from tagframe.keys.key_pair import KeyPair
 Words = tuple[str, ...]
 
 FEATURES = tuple(
-    """key_word words level higher_elsewhere same_elsewhere sole exact role glued begins partial short own_module
-    key_first key_shared key_declared same_type same_family type_length about rank margin self child_of
-    parent_of repeats types_alike unmarked unmarked_habit exact_habit plural generic measure flag dated
-    long_text rank_word first own_key actor_people by self_role self_role_elsewhere bridge target_width
-    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare by_rules by_rules_sure""".split()
+    """key_word words level higher_elsewhere same_elsewhere sole role short key_first key_shared same_family
+    type_length about rank margin self child_of parent_of repeats unmarked unmarked_habit plural measure flag
+    rank_word first by self_role_elsewhere bridge target_width referenced better_beside is_code ends_digit
+    unmarked_rare by_rules by_rules_sure""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -45,11 +44,11 @@ _PLAIN = 2.0
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
 _FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
-_LONG = re.compile(r"text|json|blob|bytea|xml|\[\]|array", re.IGNORECASE)
 _REAL = re.compile(r"float|double|real|money|\(\d+,\s*[1-9]", re.IGNORECASE)
 _TYPE = re.compile(r"\W.*")
 _BY = re.compile(
-    r"(ed|en)_?by(_?(id|user|uid))*\Z|(user|by)_?(modified|created|updated|changed|deleted|from|to)\Z", re.IGNORECASE
+    r"((ed|en)_?by|assigned_?to)(_?(id|user|uid))*\Z|(user|by)_?(modified|created|updated|changed|deleted|from|to)\Z",
+    re.IGNORECASE,
 )
 
 
@@ -100,19 +99,6 @@ class _Read:
     @cached_property
     def is_by(self) -> bool:
         return bool(_BY.search(self.spelt))
-
-    @cached_property
-    def kinds(self) -> tuple[float, ...]:
-        """The features from "plural" to "long_text", which are of the column alone."""
-        profile = self.profile
-        return (
-            float(names.is_plural(self.spelt) and not self.key_word),
-            float(bool(self.entity) and all(word in names.GENERIC for word in self.entity)),
-            float(names.is_measure(self.spelt)),
-            float(profile.family == "boolean" or bool(_FLAG.search(profile.declared_type))),
-            float(profile.family in ("date", "real")),
-            float(bool(_LONG.search(profile.declared_type))),
-        )
 
     @cached_property
     def is_actor(self) -> bool:
@@ -248,7 +234,6 @@ class SchemaReading:
 
     def _count(self) -> None:
         self._repeats = Counter(column.words for columns in self.columns for column in columns)
-        self._types = Counter((column.words, column.type) for columns in self.columns for column in columns)
         whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
         hits = [
             column.key_word > 0
@@ -258,8 +243,6 @@ class SchemaReading:
             and not names.is_plural(column.spelt) and column.profile.family not in ("boolean", "date", "blob")
         ]  # fmt: skip
         self._unmarked = 1 - sum(hits) / len(hits) if hits else 0.0
-        keyed = [column for columns in self.columns for column in columns if column.key_word == 1.0 and column.entity]
-        self._exact = sum("".join(column.entity) in whole for column in keyed) / len(keyed) if keyed else 0.0
         self._bridge = []
         for position, thing in enumerate(self.things):
             parts = sum("".join(thing[:cut]) in whole and "".join(thing[cut:]) in whole for cut in range(1, len(thing)))
@@ -418,10 +401,8 @@ class SchemaReading:
         table, at, (score, target, level), rank, highest, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
-        ends, begins = self._glued(column, target)
-        matched, rest, share = self._match(table, column, target)
-        joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
-        unmarked = column.key_word == 0
+        rest, joined, whole = self._match(table, column, target)[1], self._joined[table], self._joined[target]
+        self_role, unmarked = column.has_self_role, column.key_word == 0
         names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
         ruled = self._by_rules.get(names_of, 0.0)
         values = (
@@ -431,17 +412,10 @@ class SchemaReading:
             max(0.0, highest - level),
             float(level > 0 and highest == level),
             float(level > 0 and highest == 0),
-            float(level >= 2),
             float(1 <= level < 2),
-            ends * (level == 0),
-            begins * (level == 0),
-            share * matched / max(1, len(entity)) * (level == 0),
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
-            float(mine[:1] == thing[:1]),
             float(strength <= 1),
             math.log1p(self._repeats[key.words]) * (strength == 0),
-            float(len(self._tables[target].primary_key) == 1),
-            float(column.type == key.type),
             float(column.profile.family == key.profile.family),
             float(column.profile.declared_type.casefold() == key.profile.declared_type.casefold()),
             names.about(column.spelt, self._tables[target].name) * (level == 0),
@@ -451,25 +425,21 @@ class SchemaReading:
             float(len(mine) > len(thing) and joined.startswith(whole)),
             float(len(thing) > len(mine) and whole.startswith(joined)),
             math.log1p(self._repeats[column.words]),
-            self._types[column.words, column.type] / self._repeats[column.words],
             float(unmarked),
             unmarked * self._unmarked,
-            self._exact,
-            *column.kinds,
+            float(names.is_plural(column.spelt) and not column.key_word),
+            float(names.is_measure(column.spelt)),
+            float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
             float(level < 2 and names.is_rank(column.spelt)),
             float(at == 0),
-            float(self.keys[table][0] == at and level < 2),
-            float(column.is_actor and target in self._people),
             float(column.is_by and target in self._people),
-            float(self_role and table == target),
             float(self_role and table != target and level < 1),
             self._bridge[target],
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
-            float(column.words[-1] not in ("id", key.words[-1]) and column.key_word > 0),
+            float(column.words[-1:] not in (("id",), key.words[-1:]) and column.key_word > 0),
             float(column.spelt[-1:].isdigit()),
-            unmarked * float(level >= 2),
             unmarked * (1 - self._unmarked) * float(level < 2),
             ruled,
             float(ruled > 0.5),

@@ -121,6 +121,8 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
         match = match.scored(max(match.score, _PLACE), "the same place, unique there")
     elif _is_shared_attribute(left, right, match):
         match = match.scored(min(match.score, _ATTRIBUTE), f"both have a {' '.join(right.name.words)}")
+    if _counts_things(left) and match.score:
+        match = match.scored(min(match.score, _ATTRIBUTE), f"{' '.join(left.name.words)} may be a number of them")
     if match.kind in ("same", "role") and _is_no_key(right) and not names.is_identifier(right.spelt):
         # A key's own table is another one: both refer to it, or both have the attribute.
         match = match.scored(min(match.score, _BESIDE if right.name.key_word else _ATTRIBUTE))
@@ -146,6 +148,12 @@ def _may_number_what_has_no_name(left: Column, right: Column) -> bool:
         and bool(left.name.entity)
         and not left.is_surrogate
     )
+
+
+def _counts_things(column: Column) -> bool:
+    """Whether the name of a number is that of many things: ``clubs``, ``num_clubs``, ``total_clubs``."""
+    is_number = column.profile.family == "integer" and not column.name.key_word
+    return is_number and names.is_plural(column.spelt) and "by" not in column.name.words
 
 
 def _is_no_key(column: Column) -> bool:

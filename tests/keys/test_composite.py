@@ -36,6 +36,7 @@ BUDGETS = grid(year=range(2000, 2020), team=["Reds", "Blues", "Greens", "Golds"]
 CROPS = grid(year=range(1990, 2010), country="DE FR IT ES".split())
 STOPS = grid(line=["U1", "U2", "S3"], stop=["Mill", "Dock", "Oval", "Gate"])
 SHIFTS = grid(plant=["Ulm", "Bonn", "Kiel"], shift=["early", "late", "night"])
+RATES = grid(carrier="AX BY CZ".split(), start="P1 P2 P3".split(), end="Q1 Q2 Q3 Q4".split(), service="x y z".split())
 EPISODES = grid(series_id=range(1, 9), season=range(1, 5), episode=range(1, 11))
 
 
@@ -47,6 +48,12 @@ EPISODES = grid(series_id=range(1, 9), season=range(1, 5), episode=range(1, 11))
         (drawn(CROPS), CROPS, {"country": "nation"}, ("(year, country)", "(year, nation)")),
         (drawn(STOPS), STOPS, {"line": "route", "stop": "halt"}, ("(line, stop)", "(route, halt)")),
         (drawn(SHIFTS), SHIFTS, {"plant": "site"}, ("(shift, plant)", "(shift, site)")),
+        (
+            drawn(RATES, 300),
+            RATES,
+            {"start": "from_port", "end": "to_port", "service": "svc"},
+            ("(carrier, start, end, service)", "(carrier, from_port, to_port, svc)"),
+        ),
         (drawn(EPISODES, 900), EPISODES, {}, ("(series_id, season, episode)",) * 2),
     ],
 )

@@ -469,3 +469,12 @@ def test_only_addresses_and_long_codes_mean_the_same_in_either_case(values, is_f
     invoices = pd.DataFrame({"invoice": range(300), "acct": [values[n % len(values)].upper() for n in range(300)]})
     keys = [str(key) for key in infer_keys({"accounts": accounts, "invoices": invoices})]
     assert any("acct" in key for key in keys) == is_found
+
+
+@pytest.mark.parametrize(
+    "count", ["total_clubs", "num_clubs", "count_clubs", "clubs_for", "clubs", "n_clubs", "ClubsPlayed", "nr_of_clubs"]
+)
+def test_a_number_of_things_refers_to_none_of_them(count):
+    clubs = pd.DataFrame({"club_id": range(1, 41), "name": [f"club {n}" for n in range(40)]})
+    players = pd.DataFrame({"player_id": range(1, 200), count: [1 + n % 11 for n in range(199)]})
+    assert infer_keys({"club": clubs, "player": players}) == []
