@@ -12,7 +12,7 @@ from tag_bench.data import Dataset, Question
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import encoded
-from tagframe.learning.texts import without_literals
+from tagframe.learning.sources import without_literals
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import Known, known_of
 from tagframe.retrieval.question import Question as RetrievalQuestion

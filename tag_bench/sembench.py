@@ -203,11 +203,10 @@ def by_judgements(folder: Path, truth: Truth) -> Reviewer:
 def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     """A copy of a replayed store as it was before a run read it: a second run then costs what the first one did.
 
-    What a run derived from packs (the answers of their rows, the results of audits) is left out; imported answers, and
-    which rows an exported pack holds, are not. Prompts that are missing in the copy are noted in the store itself.
+    What a run derived from packs (the answers of their rows, the results of audits) is left out; imported answers are
+    not. Prompts that are missing in the copy are noted in the store itself.
     """
     original, copied = Path(store).expanduser(), Path(folder) / "copy.db"
-    open_store(original).flush()
     with contextlib.closing(sqlite3.connect(original)) as here, contextlib.closing(sqlite3.connect(copied)) as there:
         here.backup(there)
         there.execute("DELETE FROM answers WHERE source IN (SELECT id FROM sources WHERE recorded_by = ?)", (PACKED,))
@@ -216,9 +215,7 @@ def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     try:
         yield copied
     finally:
-        source = open_store(original)
-        source.note_missing(copy.missing())
-        source.note_formed(copy.all_formed())
+        open_store(original).note_missing(copy.missing())
         copy.close()
 
 

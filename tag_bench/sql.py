@@ -20,6 +20,7 @@ import numpy as np
 
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
+from tag_bench.baselines import text2sql
 from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
 from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
@@ -186,7 +187,7 @@ def command(
                 tables = retrieve_tables(question.text, corpus, k=size, method=chosen, evidence=knowledge)
             table_ids = [hit.id for hit in tables.tables]
 
-        tag = tf.text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
+        tag = text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
         try:
             with tf.context(**model):
                 return answer_sql(question, expected[question], tag, rule, table_ids)

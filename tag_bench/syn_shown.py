@@ -73,14 +73,16 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     found = []
     fenced = re.search(r"<joins>\n(.*?)\n</joins>", prompt_text, re.DOTALL)
     for line in fenced[1].splitlines() if fenced else ():
-        pair = line.rpartition(" (")[0]
-        head = pair if " = " in pair else line
+        head = line.rpartition(" (")[0]
         try:
             tree = sqlglot.parse_one(f"SELECT {head}", dialect="sqlite")
         except sqlglot.errors.SqlglotError:
             continue
-        for equal in tree.find_all(exp.EQ):
-            ends = [equal.left.find(exp.Column), equal.right.find(exp.Column)]
+        last = tree.expressions[-1]
+        pairs = [(equal.left, equal.right) for equal in tree.find_all(exp.EQ)]
+        pairs += [(other, last.right) for other in tree.expressions[:-1] if isinstance(last, exp.EQ)]
+        for pair in pairs:
+            ends = [side.find(exp.Column) for side in pair]
             if all(end is not None and end.table in names for end in ends):
                 found.append(frozenset((names[end.table].lower(), end.name.lower()) for end in ends if end))
     return found

@@ -10,8 +10,6 @@ from .answer import aask as aask
 from .answer import ask as ask
 from .answer import ask_many as ask_many
 from .answer import exec_sql as exec_sql
-from .answer import rag as rag
-from .answer import text2sql as text2sql
 from .config import configure as configure
 from .config import context as context
 from .corpus import Corpus as Corpus

@@ -208,17 +208,6 @@ def describe(corpus: str, descriptions: Path, as_json: bool) -> None:
     _show(_opened(corpus).describe(descriptions), as_json)
 
 
-@main.command("to-ossie")
-@_corpus
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="The YAML file to write.")
-def to_ossie(corpus: str, output: Path) -> None:
-    """Write a draft of a semantic model of CORPUS, in the form of Apache Ossie: tables, keys, descriptions, metrics.
-
-    Example: tagframe to-ossie bank.sqlite -o model.yaml
-    """
-    click.echo(f"a semantic model of {corpus} in {_opened(corpus).to_ossie(output)}")
-
-
 @main.command()
 @_corpus
 @_model
@@ -301,7 +290,6 @@ def merge(
     min_chance: float | None,
     columns: tuple[str, ...],
     stack: bool,
-    first: tuple[str, ...],
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -324,8 +312,7 @@ def merge(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = opened.merge(
-            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None,
-            aggregate=dict.fromkeys(first, "first"), **options,
+            *tables, on=on or None, stack=stack, roles=roles, columns=columns or None, **options,
             **_given({"min_chance": min_chance}),
         )  # fmt: skip
     report = results.recall(frame, "merge_report")
@@ -445,22 +432,6 @@ def check_lm(model: str | None, as_json: bool, **settings: str | None) -> None:
     _show(checks, as_json)
     if not checks.ok:
         click.get_current_context().exit(1)
-
-
-@main.command("config")
-@_json
-def show_config(as_json: bool) -> None:
-    """Print the settings in force, and where each comes from: the environment, pyproject.toml, or the default.
-
-    Example: tagframe config
-    """
-    values, places = config.current(), config.origins()
-    printed = {name: getattr(values, name) for name in config.NAMES if name != "corpus"}
-    printed |= {"api_key": None if values.api_key is None else "(not shown)"}
-    if as_json:
-        _print_json({name: {"value": value, "from": places[name]} for name, value in printed.items()})
-    for name, value in () if as_json else printed.items():
-        click.echo(f"{name:<16}{'none' if value is None else value!s:<32} {places[name]}")
 
 
 @main.command()

@@ -2,12 +2,11 @@
 
 The value of a setting comes from the first of these places that has one: the keyword of a call, the nearest ``with
 tagframe.context(…)``, ``tagframe.configure(…)``, the environment (``TAGFRAME_LM``, ``TAGFRAME_BUDGET`` and so on: the
-name in capitals), ``[tool.tagframe]`` in the ``pyproject.toml`` of the working folder or of the nearest one above it,
-and the defaults of :class:`Settings`. ``tagframe config`` prints the values and their places.
+name in capitals), and the defaults of :class:`Settings`. No file has settings: who gives away data or code must not say
+where cells are sent.
 
 In the environment, a text is as it is, and other values are written as in TOML: ``8``, ``true``, ``{syn = "x"}``;
-``none`` is None. A corpus has no text, and a key is read from no file that others may see. A file of the name
-``tagframe.toml`` has facts about data and no settings: who gives away data must not say where it is sent.
+``none`` is None. A corpus has no text.
 
 A value means the same in all of them. None is a value: ``store=None`` is no store, ``budget=None`` no budget,
 ``lm=None`` no model. A setting that is not given is left to the next place.
@@ -184,7 +183,6 @@ STEPS = ("syn", "gen", "retrieve")
 NAMES = tuple(f.name for f in dataclasses.fields(Settings))
 """The names of all settings."""
 
-_FILE = "pyproject.toml"
 _process: dict[str, Any] = {}
 _scope: ContextVar[Mapping[str, Any]] = ContextVar("tagframe_settings")
 
@@ -330,7 +328,6 @@ def forget() -> None:
     """Forget what :func:`configure` has set and what was read, as in a new process."""
     _process.clear()
     _from_text.cache_clear()
-    _from_file.cache_clear()
 
 
 @contextmanager
@@ -387,38 +384,17 @@ def current(**overrides: Any) -> Settings:
 
 def _layered(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in force, overridden by these."""
-    values = functools.reduce(_above, [layer for _, layer in _layers()] + [given], dict[str, Any]())
+    values = functools.reduce(_above, [*_layers(), given], dict[str, Any]())
     _refuse_connection(given, values.get("lm"))
     return values
 
 
-def origins() -> dict[str, str]:
-    """Where the value of each setting comes from, by its name.
-
-    Raises:
-        InvalidArgument: as :func:`configure`, for a value in the environment or in the file.
-    """
-    places = dict.fromkeys(NAMES, "default")
-    for place, layer in _layers():
-        places |= dict.fromkeys(_above({}, layer), place)
-    return places
-
-
-def _layers() -> list[tuple[str, Mapping[str, Any]]]:
+def _layers() -> list[Mapping[str, Any]]:
     """The settings of each place, the nearest last."""
-    try:
-        layers = [_from_file(os.getcwd())]
-    except FileNotFoundError:  # the working folder was removed
-        layers = []
-    for name in _OF_TEXT:
-        variable = f"TAGFRAME_{name.upper()}"
-        if text := os.environ.get(variable):
-            layers.append((f"environment, {variable}", {name: _from_text(variable, name, text)}))
-    return [*layers, ("configure", _process), ("context", _scope.get({}))]
-
-
-_OF_TEXT = tuple(name for name in NAMES if name != "corpus")
-_IN_FILE = tuple(name for name in _OF_TEXT if name != "api_key")
+    variables = {f"TAGFRAME_{name.upper()}": name for name in NAMES if name != "corpus"}
+    texts = {variable: text for variable in variables if (text := os.environ.get(variable))}
+    of_environment = [{variables[one]: _from_text(one, variables[one], text)} for one, text in texts.items()]
+    return [*of_environment, _process, _scope.get({})]
 
 
 @functools.cache
@@ -430,40 +406,10 @@ def _from_text(variable: str, name: str, text: str) -> Any:
             value = tomllib.loads(f"value = {text if text.startswith('{') else text.lower()}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-    return _checked_from(variable, {name: value})[name]
-
-
-@functools.cache
-def _from_file(folder: str) -> tuple[str, Mapping[str, Any]]:
-    """The settings for a working folder and their file; none if there is no file, or it has none."""
-    path = next(
-        (parent / _FILE for parent in (Path(folder), *Path(folder).parents) if (parent / _FILE).is_file()), None
-    )
-    if path is None:
-        return "", {}
     try:
-        given = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("tagframe", {})
-    except (OSError, ValueError, AttributeError):
-        return "", {}  # other programs say what is wrong with it
-    place = f"{path}, [tool.tagframe]"
-    if not isinstance(given, Mapping):
-        raise InvalidArgument(f"{place} must be a table of settings; got {given!r}")
-    for name in given:
-        if name in NAMES and name not in _IN_FILE:
-            raise InvalidArgument(f"{place}: {name} is not read from a file; use tagframe.configure({name}=…)")
-    return place, _checked_from(place, given)
-
-
-def _checked_from(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a place, checked.
-
-    Raises:
-        InvalidArgument: the message names the place.
-    """
-    try:
-        return checked(given)
+        return checked({name: value})[name]
     except InvalidArgument as error:
-        raise InvalidArgument(f"{place}: {error}") from None
+        raise InvalidArgument(f"{variable}: {error}") from None
 
 
 def _above(values: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:

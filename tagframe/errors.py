@@ -297,8 +297,8 @@ class LMRequestFailed(LMError):
     Attributes:
         status: the HTTP status, or None if there was no response.
         retry_after: the seconds that the server asked to wait, or None.
-        billed: the tokens that the server counted for an unusable reply (:class:`tagframe.lm.billing.Billed`), or None.
-        away: the seconds for which the server had been away, loading or restarting; None if it was not.
+        billed: the tokens that the server counted for an unusable reply (:class:`tagframe.lm.reply.Billed`), or None.
+        away: whether the server was overloaded, loading or restarting; it was then waited for longer.
         retryable: whether the same request may succeed later; it was retried before this error was raised.
         stops_run: whether all other requests would fail in the same way; if so, no more are sent.
     """
@@ -311,7 +311,7 @@ class LMRequestFailed(LMError):
         self.status = status
         self.retry_after = retry_after
         self.billed: Any = None
-        self.away: float | None = None
+        self.away = False
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -419,11 +419,7 @@ class DamagedStore(NotAStore):
 
 
 class StoreWarning(UserWarning):
-    """The response store cannot be used and nothing is stored, or damaged answers of it are asked again."""
-
-
-class UsageWarning(UserWarning):
-    """A server reports more tokens than a request can have; its count is not used, and the tokens are estimated."""
+    """The response store cannot be used; nothing is stored."""
 
 
 class AnswerRejected(LMError, ValueError):
@@ -439,13 +435,7 @@ class NotKnown(LMError, LookupError):
 
 
 class NotStored(LMError, LookupError):
-    """A prompt was only looked up, and the response store has no answer for it; nothing was sent.
-
-    Attributes:
-        pack: the rows of the exported pack from which the answer will come, as they are shown; empty if there is none.
-    """
-
-    pack: tuple[str, ...] = ()
+    """A prompt was only looked up, and the response store has no answer for it; nothing was sent."""
 
 
 class ReplayMiss(LMError, LookupError):

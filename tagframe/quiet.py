@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def quiet(*loggers: str, **variables: str) -> Iterator[None]:
-    """Hide warnings, and what these loggers say below an error, for the block only.
+    """Silence warnings, and what these loggers say below an error, for the block only.
 
     Some libraries are silenced by environment variables, too; these are restored afterwards.
 

@@ -100,6 +100,27 @@ def replaced(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
             draft.unlink(missing_ok=True)
 
 
+def text_of(path: Path, most: int | None = None) -> str:
+    """The text of a file that people wrote: UTF-16 or UTF-8 as its first bytes say, else UTF-8 or Windows-1252.
+
+    Args:
+        path: of the file.
+        most: the most bytes that it may have.
+
+    Raises:
+        InvalidArgument: it is no regular file, or too large.
+        OSError: it cannot be read.
+    """
+    if not path.is_file():
+        raise InvalidArgument(f"{path} is no regular file but a pipe, a socket, a device or a folder")
+    if most is not None and path.stat().st_size > most:
+        raise InvalidArgument(f"{path} has more than {most / 2**20:.0f} MB, the most of such a file: split it")
+    data = path.read_bytes()
+    with suppress(UnicodeDecodeError):
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    return data.decode("cp1252", errors="replace")
+
+
 def _beside(file: Path) -> list[Path]:
     """What SQLite has beside a database."""
     return [path for end in ("-wal", "-shm", "-journal") if (path := file.with_name(file.name + end)).exists()]

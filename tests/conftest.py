@@ -122,7 +122,7 @@ def server() -> Iterator[Server]:
 def new_servers() -> Iterator[None]:
     """What a test learned about its servers ends with it: a later test's server may get the same port."""
     yield
-    for module in ("tagframe.lm.pacing", "tagframe.lm.identity"):
+    for module in ("tagframe.lm.pacing", "tagframe.lm.served"):
         if module in sys.modules:
             sys.modules[module].forget()
 

@@ -205,8 +205,8 @@ def test_merge_counts_copies_once(tmp_path):
     users = pd.DataFrame({"user_id": [70, 80, 90], "name": ["Ana", "Rui", "Eva"]})
     pd.concat([users, users[:1]]).to_csv(tmp_path / "users.csv", index=False)
     call = ("merge", tmp_path, "orders", "users", "--how", "left", "--json")
-    assert "or --first 'users' to take each once" in run(*call, status=1)
-    assert json.loads(run(*call, "--first", "users"))["rows"] == 2
+    assert "or --distinct to count exact copies once" in run(*call, status=1)
+    assert json.loads(run(*call, "--distinct"))["rows"] == 2
 
 
 def test_merge_joins_no_key_below_the_least_chance(tmp_path):
@@ -230,19 +230,6 @@ def test_ask(store):
     assert answer["rows"][0] == {"city": "Lisbon"}
     assert answer["query"]["sql"].startswith("SELECT v.city")
     assert len(answer["tables"]) == 4
-
-
-def test_config_says_what_is_in_force_and_where_from(monkeypatch):
-    monkeypatch.setenv("TAGFRAME_CONCURRENCY", "8")
-    monkeypatch.setenv("TAGFRAME_API_KEY", "sk-secret")
-    told = json.loads(run("config", "--json"))
-    assert told["concurrency"] == {"value": 8, "from": "environment, TAGFRAME_CONCURRENCY"}
-    assert told["rpm"] == {"value": None, "from": "default"}
-    text = run("config")
-    assert ["concurrency", "8", "environment, TAGFRAME_CONCURRENCY"] in [
-        line.split(maxsplit=2) for line in text.split("\n")
-    ]
-    assert "sk-secret" not in text + json.dumps(told)
 
 
 def test_ask_reads_the_environment(store, monkeypatch):

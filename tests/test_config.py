@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 from contextvars import copy_context
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,7 +200,6 @@ def test_every_setting_is_read_from_the_environment(name: str, monkeypatch: pyte
     text, value = OUTSIDE[name]
     monkeypatch.setenv(f"TAGFRAME_{name.upper()}", text)
     assert getattr(config.current(), name) == value
-    assert config.origins()[name] == f"environment, TAGFRAME_{name.upper()}"
     if name not in ("lm", "api_base", "api_key", "embedder", "store"):
         monkeypatch.setenv(f"TAGFRAME_{name.upper()}", "a lot")
         with pytest.raises(InvalidArgument, match=f"^TAGFRAME_{name.upper()}: .*; got 'a lot'"):
@@ -213,40 +211,9 @@ def test_a_budget_of_the_environment_is_one_account(monkeypatch: pytest.MonkeyPa
     assert config.current().budget is config.current().budget
 
 
-def test_a_file_stands_below_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    file = tmp_path / "pyproject.toml"
-    file.write_text(
-        '[tool.tagframe]\nlm = "openai/file"\nconcurrency = 4\nrpm = 60\nlm_for = {syn = "openai/strong"}\n'
-    )
-    (tmp_path / "below").mkdir()
-    monkeypatch.chdir(tmp_path / "below")
-    monkeypatch.setenv("TAGFRAME_CONCURRENCY", "8")
-    tf.configure(rpm=30)
-    settings, places = config.current(), config.origins()
-    assert (settings.lm, settings.concurrency, settings.rpm) == ("openai/file", 8, 30)
-    assert settings.model("syn") == "openai/strong"
-    assert [places[name] for name in ("lm", "concurrency", "rpm", "tpm")] == [
-        f"{file}, [tool.tagframe]",
-        "environment, TAGFRAME_CONCURRENCY",
-        "configure",
-        "default",
-    ]
+def test_a_model_of_the_environment_is_that_of_all_steps_but_those_with_their_own(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TAGFRAME_LM", "openai/environment")
-    assert config.current().model("syn") == "openai/environment"  # a nearer model alone is that of all steps
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("concurency = 4", "did you mean 'concurrency'"),
-        ('concurrency = "many"', "at least 1; got 'many'"),
-        ('api_key = "sk-secret"', "api_key is not read from a file"),
-        ('corpus = "data"', "corpus is not read from a file"),
-    ],
-)
-def test_a_wrong_line_of_the_file_is_named(text: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    (tmp_path / "pyproject.toml").write_text(f"[tool.tagframe]\n{text}\n")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidArgument, match=rf"pyproject\.toml, \[tool\.tagframe\]: .*{says}") as refused:
-        config.current()
-    assert "sk-secret" not in str(refused.value)
+    monkeypatch.setenv("TAGFRAME_LM_FOR", '{syn = "openai/strong"}')
+    assert [config.current().model(step) for step in ("syn", "gen")] == ["openai/strong", "openai/environment"]
+    tf.configure(lm="openai/nearer")
+    assert config.current().model("syn") == "openai/nearer"

@@ -461,14 +461,10 @@ class TestKinds:
         assert any("singer" in text for text in asked["query"])
         assert not asked["query"] & documents
 
-    def test_rows_are_passages_for_rag_and_for_search(self):
+    def test_rows_are_passages_for_search(self):
         kinds = Kinds()
         with tf.context(embedder=kinds):
-            exec = tf.rag(tf.open_corpus(FRAMES), k=1, cache=None).exec
-            assert exec("Which singer is Ann?")["table"].tolist() == ["a.singer"]
             tf.sem_search(FRAMES["a.singer"], "singer", "Who is Ann?", K=1)
-        assert "query: Which singer is Ann?" in kinds.asked
-        assert "passage: - singer: Ann" in kinds.asked
         assert {"query: Who is Ann?", "passage: Ann"} <= set(kinds.asked)
 
     def test_vectors_that_are_not_of_length_1_are_refused_by_name(self):

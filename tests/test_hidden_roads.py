@@ -109,7 +109,9 @@ FRAMES = {"people": PEOPLE, "orders": ORDERS, "payroll": PAYROLL}
 
 def listed(make: Callable[..., Any]) -> list[str]:
     """What is hidden in a source: where views and generated columns are tables and columns, they are named, too."""
-    views = {"of_postgres": VIEWS_HIDDEN, "of_sqlalchemy": VIEWS_HIDDEN[:3]}.get(make.__name__, [])
+    views = {"of_postgres": VIEWS_HIDDEN, "of_sqlalchemy": VIEWS_HIDDEN[:3], "of_sqlite": VIEWS_HIDDEN[:3]}.get(
+        make.__name__, []
+    )
     has_code = make.__name__ in ("of_sqlite", "of_postgres", "of_sqlalchemy")
     return [*HIDE[: 4 if has_code else 3], *views]
 

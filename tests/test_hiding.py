@@ -215,6 +215,22 @@ def test_facts_that_name_hidden_parts_are_left_out_and_others_are_kept(shop):
     assert tf.open_corpus(shop).profile("users").column("email").description == "where to write to"
 
 
+def test_a_statement_of_a_hidden_column_is_left_out_though_another_table_has_its_name(shop):
+    whole = tf.open_corpus(shop)
+    whole.learn("Who is there?", "SELECT id FROM users")
+    whole.learn("Who is paid?", "SELECT id FROM salaries")
+    for corpus in (whole.hide("users.id"), tf.open_corpus(shop, hide=["users.id"])):
+        assert corpus.learned["question"].tolist() == ["Who is paid?"]
+
+
+def test_sums_over_hidden_columns_are_not_named(tmp_path):
+    totals = pd.DataFrame({"region": ["N", "S", "W", "E", "Total"], "pay": [40, 50, 60, 70, 220]})
+    totals.to_csv(tmp_path / "pays.csv", index=False)
+    assert tf.open_corpus(tmp_path).profile("pays").totals[0].checked == ("pay",)
+    for column in ("region", "pay"):
+        assert tf.open_corpus(tmp_path).hide(f"pays.{column}").profile("pays").totals == ()
+
+
 @pytest.mark.parametrize("way", ["opened", "later", "frames", "catalogue"])
 def test_a_comment_that_names_what_is_hidden_in_another_file_is_left_out(tmp_path, monkeypatch, way):
     data, cache = tmp_path / "data", tmp_path / "cache"

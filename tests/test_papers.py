@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 import tagframe
+from tag_bench import baselines
 from tag_bench.paper import TABLES
 from tag_bench.retrieval import command
 
@@ -36,9 +37,15 @@ def rows(text: str) -> list[Row]:
 PARTS = rows(PAPERS.split("<!-- parts -->")[1].split("\n## ")[0])
 
 
+def module_of(name: str) -> str:
+    """The module of an object: of the library, or of the harness."""
+    module = name.strip("`").rpartition(".")[0]
+    return module if module.startswith("tag_bench.") else f"tagframe.{module}".rstrip(".")
+
+
 def function_of(name: str) -> tuple[Any, str]:
     """An object of the library, and its docstring with that of its module."""
-    module, _, attribute = f"tagframe.{name.strip('`')}".rpartition(".")
+    module, attribute = module_of(name), name.strip("`").rpartition(".")[2]
     found = getattr(importlib.import_module(module), attribute)
     return found, f"{inspect.getdoc(found)}\n{importlib.import_module(module).__doc__}"
 
@@ -67,7 +74,7 @@ def test_each_part_of_a_paper_is_where_the_page_says(row: Row):
 
 def deviations() -> dict[str, str]:
     """The code's own list: what each module says is not as printed."""
-    files = (ROOT / "tagframe").rglob("*.py")
+    files = [*(ROOT / "tagframe").rglob("*.py"), *(ROOT / "tag_bench").rglob("*.py")]
     modules = [file for file in files if re.search(r"^DEVIATIONS\b", file.read_text("utf-8"), flags=re.MULTILINE)]
     names = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in modules]
     return {key: text for name in names for key, text in importlib.import_module(name).DEVIATIONS.items()}
@@ -77,7 +84,7 @@ def test_the_page_has_the_deviations_of_the_code_and_no_others():
     listed = deviations()
     assert sorted(row[5] for row in PARTS if row[5] != "–") == sorted(listed.values())
     for paper, place, function, _, _, deviation in PARTS:
-        module = importlib.import_module(f"tagframe.{function.strip('`').rpartition('.')[0]}")
+        module = importlib.import_module(module_of(function))
         mine = [key for key, text in getattr(module, "DEVIATIONS", {}).items() if text == deviation]
         assert (deviation == "–") != bool(mine), f"{function} and the page do not agree: {deviation}"
         assert all(key.startswith(f"{paper}: {place}") for key in mine)
@@ -94,7 +101,7 @@ def test_the_page_lists_each_table_that_one_command_makes():
 
 def test_each_switch_is_an_argument():
     methods = tagframe.methods.METHODS.values()
-    called = (*methods, tagframe.text2sql, tagframe.rag, tagframe.answer.PaperGen)
+    called = (*methods, baselines.text2sql, baselines.rag, baselines.PaperGen)
     takes = {"lm"}.union(*map(parameters, called))  # "lm" is a setting, which every call takes
     switches = {name for row in PARTS for name in re.findall(r"\b(\w+)=", row[4])}
     ours = {"as_printed", "variant", "weights", "omega", "covered_at", "beam", "hops", "ablate", "subqueries", "repair"}

@@ -7,11 +7,71 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
+import tagframe as tf
 from tagframe.answer import Answer
+from tagframe.display.plot import chart_of, typed
 from tagframe.errors import NothingToPlot
 
 matplotlib = pytest.importorskip("matplotlib", reason="the plot extra is not installed")
 matplotlib.use("agg")
+
+# What a person expects of rows: the kind, and the columns of x, y, the series, and the axis on the right.
+N = [f"n{at}" for at in range(40)]
+CHARTS = [
+    ("films by genre", {"genre": ["drama", "war"], "films": [7, 3]}, ("bar", "genre", "films")),
+    ("films by year", {"year": [2019, 2020, 2021], "films": [1, 2, 3]}, ("line", "year", "films")),
+    ("years as texts", {"yr_year": ["2019", "2020"], "n": [1, 2]}, ("line", "yr_year", "n")),
+    ("sales by month", {"month": ["2021-01", "2021-02"], "sales": [5.5, 6.5]}, ("line", "month", "sales")),
+    ("by day", {"sold_on": pd.date_range("2021-01-01", periods=3), "n": [3, 1, 2]}, ("line", "sold_on", "n")),
+    ("by decade", {"decade": [1980, 1990, 2000], "hits": [4, 9, 2]}, ("line", "decade", "hits")),
+    ("two lines", {"year": [1, 1, 2, 2], "sex": [*"fmfm"], "n": [3, 4, 5, 6]}, ("line", "year", "n", "sex")),
+    (
+        "champion by year",
+        {"year": [2019, 2020, 2021], "who": ["Ann", "Bo", "Ann"], "points": [9, 8, 7]},
+        ("bar", "year who", "points"),
+    ),
+    (
+        "top films with years",
+        {"title": ["Low Tide", "Salt Road"], "year": [1998, 2015], "gross": [9, 4]},
+        ("bar", "title year", "gross"),
+    ),
+    (
+        "two measures of a scale",
+        {"school": [*"ab"], "math": [510, 520], "reading": [500, 530]},
+        ("bar", "school", "math reading"),
+    ),
+    (
+        "unlike measures",
+        {"city": [*"ab"], "people": [9_000_000, 4_000_000], "density": [40, 90]},
+        ("bar", "city", "people", "", "density"),
+    ),
+    (
+        "unlike measures over time",
+        {"year": [2019, 2020], "revenue": [1e6, 2e6], "orders": [10, 30]},
+        ("line", "year", "revenue", "", "orders"),
+    ),
+    ("two measures", {"height": [1.7, 1.8], "weight": [60, 80]}, ("scatter", "height", "weight")),
+    (
+        "many things of two measures",
+        {"name": N, "goals": range(40), "minutes": range(40, 80)},
+        ("scatter", "goals", "minutes"),
+    ),
+    ("one measure of many rows", {"age": [30, 31, 29, 40] * 5}, ("hist", "", "age")),
+    ("one number", {"count(*)": [5]}, ("bar", "", "count(*)")),
+    ("one row of numbers", {"men": [5], "women": [7]}, ("bar", "", "men women")),
+    ("two categories", {"genre": [*"aabb"], "land": [*"xyxy"], "n": [1, 2, 3, 4]}, ("bar", "genre", "n", "land")),
+    ("an id beside a name", {"player_id": [7, 9], "name": ["Ann", "Bo"], "goals": [3, 4]}, ("bar", "name", "goals")),
+    ("an id alone", {"customer_id": [7, 9], "total": [30, 40]}, ("bar", "customer_id", "total")),
+    ("a whole number by groups", {"seats": [2, 4, 5, 7], "cars": [9, 30, 3, 1]}, ("bar", "seats", "cars")),
+    ("yes and no", {"is_member": [True, False], "n": [3, 4]}, ("bar", "is_member", "n")),
+    ("months by number", {"month": [1, 2, 3], "rain": [80.5, 60, 44]}, ("line", "month", "rain")),
+    ("a place of a thing", {"school": ["a", "b"], "city": ["x", "x"], "score": [5, 6]}, ("bar", "school", "score")),
+    (
+        "a start and an end",
+        {"name": [*"ab"], "first_year": [1990, 2000], "wins": [3, 4]},
+        ("bar", "name first_year", "wins"),
+    ),
+]
 
 
 def plotted(columns, question="How many?"):
@@ -33,6 +93,48 @@ def widths(ax):
 
 def heights(ax):
     return [patch.get_height() for patch in ax.patches]
+
+
+@pytest.mark.parametrize(("columns", "expected"), [case[1:] for case in CHARTS], ids=[case[0] for case in CHARTS])
+def test_a_chart_is_chosen_by_the_roles_of_columns(columns, expected):
+    chart = chart_of(typed(pd.DataFrame(columns)))
+    found = (chart.kind, " ".join(chart.x), " ".join(chart.y), chart.series, chart.right)
+    assert found == (*expected, "", "")[:5]
+    plotted(columns)
+
+
+def test_lines_and_bars_beside_each_other_have_a_legend_with_the_name_of_the_column():
+    for columns in ({"year": [1, 1, 2, 2]}, {"genre": [*"aabb"]}):
+        ax = plotted({**columns, "sex": [*"fmfm"], "n_of_it": [3, 4, 5, 6]})
+        assert ax.get_legend().get_title().get_text() == "sex"
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["f", "m"]
+        assert ax.get_ylabel() == "n of it"
+    many = {"year": [1, 2] * 10, "who": [f"w{at // 2}" for at in range(20)], "n": range(20)}
+    assert plotted(many).get_xlabel() == "year; the 8 largest of 10 who"
+
+
+def test_years_are_whole_and_another_scale_has_an_axis_of_its_own():
+    ax = plotted({"year": [2019, 2020], "revenue": [1e6, 2e6], "orders": [10, 30]})
+    assert {label.get_text() for label in ax.get_xticklabels()} >= {"2019", "2020"}
+    assert not [label for label in ax.get_xticklabels() if "." in label.get_text()]
+    (other,) = [one for one in ax.figure.axes if one is not ax]
+    assert (ax.get_ylabel(), other.get_ylabel()) == ("revenue", "orders (points)")
+    assert list(other.get_lines()[0].get_ydata()) == [10, 30]
+
+
+def test_names_alone_are_drawn_with_what_ranks_them_or_how_often_they_are_there():
+    corpus = tf.open_corpus(
+        {"film": pd.DataFrame({"title": ["a", "b", "c"], "gross": [3, 9, 5], "kind": ["x", "y", "x"]})}
+    )
+
+    def drawn(sql):
+        ax = tf.TAG(lambda _: sql, tf.exec_sql(corpus))("Which?").plot()
+        return ax.get_ylabel(), [label.get_text() for label in ax.get_xticklabels()], heights(ax)
+
+    assert drawn("SELECT title FROM film ORDER BY gross DESC LIMIT 2") == ("gross", ["b", "c"], [9, 5])
+    assert drawn("SELECT kind FROM film") == ("count", ["x", "y"], [2, 1])
+    with pytest.raises(NothingToPlot):
+        drawn("SELECT title FROM film")
 
 
 def test_labels_and_numbers_are_bars_under_the_question():

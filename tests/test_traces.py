@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
-from tagframe import traces
+from tagframe import logs
 from tagframe.errors import FailedRowsWarning, LMError
 
 FRAME = pd.DataFrame({"name": [f"zqs-{number}" for number in range(4)]})
@@ -148,7 +148,7 @@ def test_metrics_count_requests_tokens_and_failures(server: Server, monkeypatch:
     with pytest.warns(FailedRowsWarning):
         tf.sem_map(FRAME, "Who is {name}?", on_error="drop", **models(server))
     for _ in range(6_000):  # a run counts its requests just after its answers are there
-        if not traces._MEASURED and (data := reader.get_metrics_data()) is not None:
+        if not logs._MEASURED and (data := reader.get_metrics_data()) is not None:
             break
         time.sleep(0.01)
     (resource,) = data.resource_metrics

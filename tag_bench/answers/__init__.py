@@ -68,15 +68,12 @@ def embed_rows(databases: Databases, names: Iterable[str]) -> dict[str, Any]:
     for name in names:
         corpus = databases.corpus(name)
         stored = sum(profile.rows or 0 for profile in corpus)
-        click.echo(f"{name}: reading the vectors of {stored:,} rows, or making missing ones", err=True)
+        click.echo(f"{name}: making the vectors of {stored:,} rows", err=True)
         with tf.context(progress=None):
             seconds, indexed = timed(databases.nearest_rows(name).index)
-        taken[name] = {
-            "rows": indexed.rows,
-            "vectors": len(indexed.texts),
-            "seconds": round(seconds, 1),
-        }
-        click.echo(f"{name}: {indexed.rows:,} rows in {seconds:,.1f} s", err=True)
+        rows = len(indexed.rows)
+        taken[name] = {"rows": rows, "vectors": len(indexed.vectors), "seconds": round(seconds, 1)}
+        click.echo(f"{name}: {rows:,} rows in {seconds:,.1f} s", err=True)
     return taken
 
 
@@ -111,9 +108,6 @@ def _key(question: Question) -> tuple[int, str]:
     "--questions", "wanted", default="runnable", show_default=True, help="Ids such as 0,1,…; 'runnable'; or 'all'."
 )
 @click.option("--embedder", help=f"For vectors of rows; {WORDS}: hashed words. By default the configured one.")
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="A folder for rows' vectors; by default in the user's cache."
-)
 @RECORDS
 @click.option(
     "--recorded",
@@ -129,7 +123,6 @@ def command(
     lm: str | None,
     wanted: str,
     embedder: str | None,
-    cache: Path | None,
     records: Path | None,
     recorded: tuple[Path, str] | None,
     lists: bool,
@@ -139,7 +132,7 @@ def command(
     Example: python -m tag_bench answers --data ../shared/bench/tag_bench --method handwritten --lm judgements --json -
     """
     databases = databases or data.parent / "bird" / "database"
-    sources = Databases(databases, cache or "default")
+    sources = Databases(databases)
     questions = read_questions(data)
     if lists:
         click.echo(listing(questions, sources))

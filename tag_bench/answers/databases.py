@@ -14,7 +14,7 @@ import click
 
 import tagframe as tf
 from pipelines import PIPELINES
-from tagframe.answer import NearestRows
+from tag_bench.baselines import NearestRows, rag
 
 Values: TypeAlias = tuple[Any, ...]
 """An answer as plain Python values, in order."""
@@ -98,12 +98,10 @@ class Databases:
 
     Args:
         folder: of all of them.
-        cache: as in :func:`tagframe.rag`.
     """
 
-    def __init__(self, folder: Path, cache: Path | str = "default") -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._cache = cache
         self._corpora: dict[str, tf.Corpus] = {}
         self._filled: dict[tuple[str, str], bool] = {}
         self._searched: dict[str, NearestRows] = {}
@@ -121,7 +119,7 @@ class Databases:
     def nearest_rows(self, name: str) -> NearestRows:
         """The search for the nearest rows of a database, kept because of its vectors."""
         if name not in self._searched:
-            searched = tf.rag(self.corpus(name), cache=self._cache).exec
+            searched = rag(self.corpus(name)).exec
             assert isinstance(searched, NearestRows)
             self._searched[name] = searched
         return self._searched[name]

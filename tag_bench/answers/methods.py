@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import tagframe as tf
 from pipelines import PIPELINES, Tables
+from tag_bench import baselines
 from tag_bench.answers.databases import Databases, Question
 from tag_bench.answers.records import Record
 from tag_bench.records import model_name
@@ -68,15 +69,15 @@ def ask(question: Question, databases: Databases) -> tf.Answer:
 
 def text2sql(question: Question, databases: Databases) -> tf.Answer:
     """SQL over all tables, with BIRD's prompt; its rows are the answer."""
-    return tf.text2sql(databases.corpus(question.database))(question.text)
+    return baselines.text2sql(databases.corpus(question.database))(question.text)
 
 
 def text2sql_lm(question: Question, databases: Databases) -> tf.Answer:
     """SQL for the relevant rows, from which the model answers (with appendix B.2's prompts, as RAG does)."""
     corpus = databases.corpus(question.database)
-    sql = tf.text2sql(corpus)
+    sql = baselines.text2sql(corpus)
     syn = _Instead(sql.syn, question.retrieval)
-    gen = tf.rag(corpus, aggregate=question.type == "aggregation").gen
+    gen = baselines.rag(corpus, aggregate=question.type == "aggregation").gen
     return tf.TAG(syn, sql.exec, gen)(question.text)
 
 
@@ -92,7 +93,7 @@ def rerank(question: Question, databases: Databases) -> tf.Answer:
 
 def _nearest(question: Question, databases: Databases, *, rerank: bool) -> tf.TAG:
     """RAG over a database, whose rows are embedded once."""
-    tag = tf.rag(databases.corpus(question.database), aggregate=question.type == "aggregation")
+    tag = baselines.rag(databases.corpus(question.database), aggregate=question.type == "aggregation")
     searched = databases.nearest_rows(question.database)
     return replace(tag, exec=replace(searched, rerank=rerank))
 

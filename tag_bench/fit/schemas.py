@@ -6,10 +6,13 @@ and ``fks``. A culture's figures are of weights that were fitted without it.
 
 from __future__ import annotations
 
+import random
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -22,14 +25,27 @@ from tagframe.corpus.schema_only import schema_profiles
 from tagframe.keys.inference import candidates_of, key_pair, least_score
 from tagframe.keys.key_columns import columns_of
 from tagframe.keys.schema_features import FEATURES, SchemaReading
-from tagframe.keys.schema_model import chance, ruled
+from tagframe.keys.schema_model import chance
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import default_weights
 from tagframe.retrieval.problem import Floats
 
 PENALTY = 3.0
+_SHORT, _LONG = 0.3, 6
+"""The share of the names of references that are abbreviated, and the length from which a word is."""
 _OF_EACH, _MOST_OF_ONE = 400, 3.0
 """The keys that a culture counts for, and the most that one of its pairs counts."""
+
+FOR = frozenset(
+    """key_word level sole exact role glued begins partial short own_module key_declared same_type same_family
+    type_length about margin child_of types_alike unmarked_habit actor_people by self_role referenced unmarked_exact
+    by_rules""".split()
+)
+AGAINST = frozenset(
+    """higher_elsewhere same_elsewhere plural generic measure rank_word flag dated long_text bridge self
+    rank self_role_elsewhere key_shared ends_digit own_key is_code better_beside""".split()
+)
+"""Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 
 Link = frozenset[tuple[str, str]]
 
@@ -43,6 +59,7 @@ class Schema:
         features: shape (references, features).
         links, lefts: of each reference, both columns, and the referencing one.
         keys, parts: the declared keys of single columns, and the pairs of columns in composite ones.
+        reported: whether figures may be made of it.
     """
 
     culture: str
@@ -51,6 +68,7 @@ class Schema:
     lefts: Sequence[tuple[str, str]]
     keys: frozenset[Link]
     parts: frozenset[Link]
+    reported: bool = True
 
     @property
     def true(self) -> Floats:
@@ -59,12 +77,11 @@ class Schema:
 
 
 def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], parts: set[Link]) -> Schema:
-    """A schema, read by names and types alone."""
-    tables = sorted((replace(one, primary_key=(), foreign_keys=()) for one in tables), key=lambda table: table.id)
-    weights = default_weights()
-    floor = log_odds(least_score(tables), weights.surest)
+    """A schema, read by names, types and declared primary keys."""
+    tables = sorted((replace(one, foreign_keys=()) for one in tables), key=lambda table: table.id)
+    floor, weights = log_odds(least_score(tables)), default_weights()
     found = candidates_of(tables, columns_of(tables), floor=floor, weights=weights)
-    reading = SchemaReading(tables, ruled(key_pair(one, weights.surest) for one in found if one.logit >= floor))
+    reading = SchemaReading(tables, (key_pair(one, weights.surest) for one in found if one.logit >= floor))
     references = reading.references()
 
     def end(table: int, column: int) -> tuple[str, str]:
@@ -77,28 +94,55 @@ def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], p
     return Schema(culture, features, links, lefts, frozenset(single), frozenset(parts - single))
 
 
-def read_schema(path: Path) -> Schema:
-    """The schema of an application, a JSON file."""
+def read_schema(path: Path) -> Iterator[Schema]:
+    """The schema of an application, a JSON file: by names alone, with its primary keys, and with short names."""
     data = read_json(path)
+    yield _schema(path.stem, data)
+    yield replace(_schema(path.stem, data, declared=True), reported=False)
+    yield replace(_schema(path.stem, _shortened(data, random.Random(path.stem))), reported=False)
+
+
+def _schema(culture: str, data: Mapping[str, Any], *, declared: bool = False) -> Schema:
     single: set[Link] = set()
     parts: set[Link] = set()
     for key in data["fks"]:
         ends = zip(key["columns"], key["ref"], strict=True)
         links = {frozenset(((key["table"].lower(), a.lower()), (key["to"].lower(), b.lower()))) for a, b in ends}
         (single if len(key["columns"]) == 1 else parts).update(links)
-    tables = schema_profiles({name: table["columns"] for name, table in data["tables"].items()}, path.stem)
-    return schema_of(path.stem, tables, single, parts)
+    tables = schema_profiles({name: table["columns"] for name, table in data["tables"].items()}, culture)
+    if declared:
+        tables = [replace(table, primary_key=tuple(data["tables"][table.name]["pk"])) for table in tables]
+    return schema_of(culture, tables, single, parts)
+
+
+def _shortened(data: Mapping[str, Any], chance: random.Random) -> Mapping[str, Any]:
+    """The schema with some of its references abbreviated, each word in one way everywhere."""
+    letters = {
+        name: chance.choice((3, 4)) for key in data["fks"] for name in key["columns"] if chance.random() < _SHORT
+    }
+
+    def short(name: str) -> str:
+        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)
+        cut = [word if len(word) < _LONG else word[: letters[name]] for word in words] if name in letters else words
+        return "_".join([cut[0][:1] + cut[1], *cut[2:]] if name in letters and len(cut) > 2 else cut)
+
+    tables = {
+        table: {"columns": {short(name): type for name, type in one["columns"].items()}, "pk": [*map(short, one["pk"])]}
+        for table, one in data["tables"].items()
+    }
+    keys = [{**key, "columns": [*map(short, key["columns"])], "ref": [*map(short, key["ref"])]} for key in data["fks"]]
+    return {"tables": tables, "fks": keys}
 
 
 def read(path: Path) -> list[Schema]:
     """The schemas of a folder: those to fit on, if it has halves."""
     if not (path / "schema_with_keys.json").is_file():
-        return [read_schema(file) for file in sorted(path.glob("*.json"))]
+        return [schema for file in sorted(path.glob("*.json")) for schema in read_schema(file)]
     wanted = read_halves(path).get("fit")
     found = []
     for entry in read_json(path / "schema_with_keys.json"):
         if wanted is None or entry["db_id"].lower() in wanted:
-            tables = schema_tables(entry)
+            tables = [replace(table, primary_key=()) for table in schema_tables(entry)]
             single = {
                 frozenset(((table.name.lower(), a.lower()), (key.other_table.lower(), b.lower())))
                 for table in tables
@@ -128,7 +172,8 @@ def fit(group: Sequence[Schema]) -> Floats:
         return loss, terms.T @ (weight * (sure - true)) + 2 * PENALTY * away
 
     start = np.zeros(terms.shape[1])
-    found = optimize.minimize(step, start, jac=True, method="L-BFGS-B", options={"maxiter": 120}).x
+    bounds = [(None, None), *((0.0 if name in FOR else None, 0.0 if name in AGAINST else None) for name in FEATURES)]
+    found = optimize.minimize(step, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 120}).x
     slopes = found[1:] / spread
     return np.append(found[0] - float(slopes @ mean), slopes)
 
@@ -136,7 +181,7 @@ def fit(group: Sequence[Schema]) -> Floats:
 def scores(schemas: Sequence[Schema], weights: Floats) -> dict[str, float]:
     """Precision, recall and F1 of each column's likeliest reference, in percent."""
     chosen = right = keys = 0
-    for schema in schemas:
+    for schema in (one for one in schemas if one.reported):
         best: dict[tuple[str, str], tuple[float, Link]] = {}
         for left, link, sure in zip(schema.lefts, schema.links, chance(schema.features, weights), strict=True):
             best[left] = max(best.get(left, (0.5, link)), (float(sure), link), key=lambda one: one[0])

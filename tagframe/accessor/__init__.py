@@ -50,10 +50,6 @@ class TagAccessor(OperatorMethods):
         quote: Literal[True],
         **options: Unpack[RetrieveOptions],
     ) -> Quote: ...
-    @overload
-    def retrieve_tables(
-        self, question: str, *, corpus: Corpus | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
-    ) -> RetrievedTables | Quote: ...
     def retrieve_tables(
         self,
         question: str,

@@ -98,13 +98,6 @@ class Described(OfCells):
     cursor: str | None
 
 
-class AllTables(OfCells):
-    """The result of :meth:`Tools.all_tables`: rows by table id."""
-
-    tables: dict[str, int | None]
-    note: str
-
-
 class CountedJoin(Join):
     """A join, with counts of how it changes rows."""
 
@@ -228,7 +221,6 @@ class Answered(OfCells):
     values: list[Any]
     sql: str
     assumptions: list[str]
-    metrics: NotRequired[list[str]]
     doubts: list[str]
     tables: list[str]
     rows_behind: list[RowsBehind]

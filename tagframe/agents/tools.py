@@ -20,18 +20,12 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
-from tagframe.agents.paging import (
-    MAX_RESULT_TOKENS,
-    MAX_STORED_RESULTS,
-    at_hand,
-    offset_of,
-    page_of,
-    rows_of,
-    tokens_of,
-)
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.telling import (
+    MAX_RESULT_TOKENS,
+    MAX_STORED_RESULTS,
     account_of,
+    at_hand,
     column_named,
     compared_texts,
     join_of,
@@ -40,9 +34,13 @@ from tagframe.agents.telling import (
     merged_columns,
     near_columns,
     note_of,
+    offset_of,
     one_line_of,
+    page_of,
     rounded,
     rows_behind,
+    rows_of,
+    tokens_of,
     write_new,
 )
 from tagframe.agents.tool_results import ABOUT_CELLS
@@ -51,7 +49,7 @@ from tagframe.answer.doubts import repeats_of
 from tagframe.answer.execution import Execution
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
-from tagframe.answer.metrics import defined_twice, metric_lines, metrics_named, metrics_of
+from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.answer.steps import driver
@@ -211,7 +209,7 @@ class Tools:
         plans = retrieved.plans
         near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
-        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans), *defined_twice(named)]
+        notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans)]
         likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE] or list(
             retrieved
         )[:1]
@@ -251,7 +249,7 @@ class Tools:
 
     def _listed(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
         hit, profile = retrieved[id], self.corpus.profile(id)
-        texts = column_texts(self.corpus, profile, brief=True)
+        texts = column_texts(self.corpus, profile)
         described: gives.FoundTable = {
             "id": id,
             "name": self._name(id),
@@ -324,26 +322,14 @@ class Tools:
                 described[-1]["columns"].append(line)
         return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=described, cursor=following)
 
-    def all_tables(self) -> gives.AllTables:
-        """All tables with their rows, as many as fit 8,000 tokens; not a tool, because agents use find_tables."""
-        room, listed = MAX_RESULT_TOKENS - 200.0, dict[str, int | None]()
-        for profile in self.corpus:
-            room -= tokens_of(profile.id) + 4
-            if room < 0:
-                break
-            listed[profile.id] = profile.rows
-        left = len(self.corpus) - len(listed)
-        return gives.AllTables(about=ABOUT_CELLS, tables=listed, note=f"{left:,} more: use find_tables" if left else "")
-
     def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])
         names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
-        chances = {id: float(id == profile.id) for id in names.values()}
         described: gives.DescribedTable = {
             "id": profile.id,
             "name": self._name(profile.id),
             "rows": profile.rows,
-            "keys": describe_keys(self.corpus, names, chances, self._dialect)[:_MAX_KEYS],
+            "keys": describe_keys(self.corpus, names, self._dialect, of=profile.id)[:_MAX_KEYS],
             "columns": [],
         }
         if profile.estimated:
@@ -700,7 +686,7 @@ class Tools:
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
-        result = gives.Answered(
+        return gives.Answered(
             about=ABOUT_CELLS,
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
@@ -711,7 +697,6 @@ class Tools:
             rows_behind=behind,
             cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
         )
-        return {**result, "metrics": [*map(str, answer.metrics)]} if answer.metrics else result
 
     @_of_now
     def learn(self, question: str, sql: str) -> gives.Learned:

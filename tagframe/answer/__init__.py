@@ -6,11 +6,9 @@ from tagframe.answer.ask import aask, ask, ask_many, automatic
 from tagframe.answer.execution import ExecSQL, Execution, exec_sql
 from tagframe.answer.generation import Generator, one_value
 from tagframe.answer.guard import check_sql
-from tagframe.answer.nearest_rows import NearestRows, PaperGen, rag
 from tagframe.answer.query import Query
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.answer.tag import TAG, Exec, Gen, Syn
-from tagframe.answer.text_to_sql import text2sql
 from tagframe.engines.base import SQLLimits
 
 __all__ = [
@@ -23,8 +21,6 @@ __all__ = [
     "Gen",
     "Generated",
     "Generator",
-    "NearestRows",
-    "PaperGen",
     "Query",
     "SQLLimits",
     "StepUse",
@@ -37,6 +33,4 @@ __all__ = [
     "check_sql",
     "exec_sql",
     "one_value",
-    "rag",
-    "text2sql",
 ]

@@ -19,7 +19,6 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer.generation import plain_rows, plain_value
 from tagframe.answer.guard import Reader
-from tagframe.answer.sql_tree import written
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _DIGITS = 9
 """Two numbers that are equal in so many digits are equal: sums depend on the order of their rows."""
 Reason = Literal[
     "lacking", "repeated", "key", "match", "reading", "column", "database", "join", "value", "null", "total", "limit",
-    "tie", "empty", "unsure", "metric", "text",
+    "tie", "unsure", "text",
 ]  # fmt: skip
 
 
@@ -47,9 +46,8 @@ class Doubt:
             table has the column with other values), "database" (another database has these tables), "join" (another
             key joins the tables, or they join by none), "value" (no cell has a value), "null" (values that are not
             there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows out), "tie" (these rank like
-            the last one, or almost so), "lacking" (the tables lack what the question needs), "empty" (no rows, or only
-            NULL), "unsure" (LM functions could not judge some values), "metric" (a metric has two definitions, or is
-            not computed), "text" (the model's answer has a value that no row has).
+            the last one), "lacking" (the tables lack what the question needs), "unsure" (LM
+            functions could not judge some values), "text" (the model's answer has a value that no row has).
         facts: in a sentence.
         statement: the other one; "" for a fact.
         rows: its result; None for a fact.
@@ -123,16 +121,13 @@ class Comparison:
                 if one.reason == "match" and one.reason in reasons:
                     continue  # of another table of the same join
                 other = self.run(one.sql, one.most)
+                if other is None and one.reason == "value":  # without a condition there may be too many rows
+                    yield Doubt("value", one.words.partition(";")[0])
                 if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
                     continue
                 seen.append(other)
                 reasons.add(one.reason)
                 yield Doubt(one.reason, f"{one.words}{difference(self.rows, other)}", one.sql, other)
-
-
-def sql_of(statement: ReadStatement, reader: Reader) -> str:
-    """A changed statement as SQL of its engine."""
-    return written(statement.tree, reader.engine.dialect.name)
 
 
 def blocks(statement: ReadStatement) -> list[exp.Select]:
@@ -153,8 +148,9 @@ def _rounded(row: tuple[object, ...]) -> tuple[object, ...]:
 
 def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
     """How another result differs, in a few words."""
-    if other.size == 1 and rows.size == 1:
-        return f"it would be {_excerpt(other.iat[0, 0])} instead of {_excerpt(rows.iat[0, 0])}"
+    if other.size == 1 and rows.size <= 1:
+        instead = f" instead of {_excerpt(rows.iat[0, 0])}" if rows.size else ""
+        return f"it would be {_excerpt(other.iat[0, 0])}{instead}"
     if len(rows) != len(other):
         return f"there would be {counted(len(other), 'row')} instead of {len(rows):,}"
     changed = [

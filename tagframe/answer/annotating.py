@@ -15,6 +15,7 @@ from tagframe.corpus.statements import Statement
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
+from tagframe.lm.prompt import Accept
 from tagframe.operators.answer_grammar import parse_block
 from tagframe.operators.cells import FENCE_RULE, fence, one_line
 from tagframe.retrieval.families import families
@@ -59,9 +60,8 @@ class Annotated(Displayable):
     failed: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"a model annotated {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"]
-        lines += [f"  {table} failed: {why}" for table, why in self.failed[:_LISTED]]
-        return "\n".join([*lines, *[f"  … {len(self.failed) - _LISTED:,} more failed"] * (len(self.failed) > _LISTED)])
+        first = f"a model annotated {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"
+        return "\n".join([first, *failures(self.failed)])
 
 
 def annotated(corpus: Corpus, lm: LM) -> Annotated:
@@ -125,11 +125,23 @@ def _seen(profile: TableProfile) -> list[str]:
 
 def quoted(corpus: Corpus, lm: LM) -> Quote:
     """The cost of :func:`annotated`."""
-    quoting = QuotingLM(lm, lambda prompt: '{"table": "what a row of this table is, in a sentence"}')
+    guess = '{"table": "what a row of this table is, in a sentence"}'
+    return quote_of_prompts(lm, [prompt for _, prompt in prompts(corpus)], guess, parse_annotation)
+
+
+def quote_of_prompts(lm: LM, prompts_left: Sequence[Prompt], guess: str, accept: Accept[Any]) -> Quote:
+    """The cost of prompts, with a guess of their answers."""
+    quoting = QuotingLM(lm, lambda prompt: guess)
     with contextlib.suppress(QuoteEnds):
-        prompts_left = [prompt for _, prompt in prompts(corpus)]
-        quoting.complete(prompts_left, accept=parse_annotation)
+        quoting.complete(prompts_left, accept=accept)
     return quoting.quote
+
+
+def failures(failed: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A line for each of the first failures, and one for the number of others."""
+    yield from (f"  {what} failed: {why}" for what, why in failed[:_LISTED])
+    if len(failed) > _LISTED:
+        yield f"  … {len(failed) - _LISTED:,} more failed"
 
 
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tagframe.answer.alternatives import Doubt
     from tagframe.answer.ask import AskOptions
     from tagframe.answer.execution import Execution
-    from tagframe.corpus.semantic_model import Metric
     from tagframe.joins import JoinPlan
     from tagframe.retrieval import RetrievedTables
 
@@ -74,9 +73,6 @@ class Answer(Public):
         doubts: reasons to doubt the answer: other statements with other results (``doubt.statement``, ``doubt.rows``),
             and facts. They are found by queries, without a model. Empty if the query was not run by
             :func:`tagframe.exec_sql`.
-        tables_confidence: the chance that the query reads every table that the question needs, and no other. It depends
-            only on the tables, not on what the query does with them. None if the query was not run by
-            :func:`tagframe.exec_sql`, or retrieval gives no chances.
     """
 
     question: str
@@ -87,7 +83,6 @@ class Answer(Public):
     steps: tuple[StepUse, ...] = ()
     retrieved: RetrievedTables | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()
-    tables_confidence: float | None = None
 
     @property
     def value(self) -> Any:
@@ -108,16 +103,6 @@ class Answer(Public):
     def assumptions(self) -> tuple[str, ...]:
         """How ``syn`` read an ambiguous question, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of semantic models that the question names and the statement computes."""
-        from tagframe.answer.metrics import uses
-
-        named = getattr(self.query, "metrics", ())
-        reader = None if self.execution is None else self.execution.reader
-        dialect = "" if reader is None else reader.engine.dialect.name
-        return tuple(one for one in named if uses(str(self.query), one, dialect))
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -208,11 +193,13 @@ class Answer(Public):
         self.correct(str(self.query))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the rows, with the question as the title: a line over times or years, a scatter plot of two columns of
-        numbers, else bars with the first column of labels.
+        """Draw the rows, with the question as the title: lines over times, for each label where labels repeat; points
+        of two columns of numbers; how often one number has which values; else bars, with times in their labels.
 
-        At most 30 bars and three columns of numbers are drawn. Rows without a value are left out. The axis says how
-        many rows are not drawn. Change what you like on the axes, or draw ``answer.rows`` yourself.
+        At most 30 bars, eight series and three columns of numbers are drawn; numbers of another scale are points with
+        an axis on the right. A ranking without numbers is drawn with what it is ordered by. Rows without a value are
+        left out; the axis says how many rows are not drawn. Change what you like on the axes, or draw ``answer.rows``
+        yourself.
 
         Args:
             ax: matplotlib's axes to draw on; None for a new figure.
@@ -224,9 +211,10 @@ class Answer(Public):
             MissingExtra: matplotlib is not installed.
             NothingToPlot: there are no rows, or no column of numbers.
         """
+        from tagframe.answer.doubts import with_measure
         from tagframe.display import plot_rows
 
-        return plot_rows(self.rows, self.question, ax)
+        return plot_rows(with_measure(self.rows), self.question, ax)
 
     def explain(self) -> str:
         """The steps of the answer: the query, its stages, the tables and rows behind it, calls and seconds."""
@@ -240,8 +228,7 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        remarks = "".join(f"\nmetric: {one}" for one in self.metrics)
-        remarks += "".join(f"\nassumed: {one}" for one in self.assumptions)
+        remarks = "".join(f"\nassumed: {one}" for one in self.assumptions)
         remarks += "".join(f"\ndoubt: {one}" for one in self.doubts)
         return fitted(f"{self.text}\n{remarks}\nfrom {self.made_of}\nby {self.query}")
 
@@ -259,10 +246,8 @@ class Answer(Public):
             "answer": self.text,
             "values": self.values,
             "assumptions": list(self.assumptions),
-            **({"metrics": [str(one) for one in self.metrics]} if self.metrics else {}),
             "doubts": [doubt.to_dict(rows) for doubt in self.doubts],
             "lacking": list(self.lacking),
-            "tables_confidence": None if self.tables_confidence is None else round(self.tables_confidence, 4),
             "query": query,
             "tables": self.tables,
             "retrieved": found,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections import Counter, defaultdict
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tagframe.answer.annotating import failures, quote_of_prompts
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import FactKey, as_description, checked_fact
@@ -18,7 +18,7 @@ from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
-from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
+from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote
 from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import FENCE_RULE, fence
 
@@ -32,7 +32,6 @@ PAIRS = 12
 """Pairs in one prompt."""
 ANSWERS = ("yes", "no", "cannot tell")
 _SAMPLES, _CHARACTERS, _COLUMNS, _KEYS, _WHY = 3, 40, 60, 12, 120
-_LISTED = 10
 _WORD = 3
 """A shorter cell counts as repeated only where it stands as a word."""
 
@@ -71,8 +70,7 @@ class CheckedKeys(Displayable):
     def __str__(self) -> str:
         prompts_left = counted(self.yes + self.no + self.unsure, "pair")
         remarks = f"a model checked {prompts_left} of columns: {self.yes} yes, {self.no} no, {self.unsure} cannot tell"
-        lines = [remarks, *(f"  {pair} failed: {why}" for pair, why in self.failed[:_LISTED])]
-        return "\n".join([*lines, *[f"  … {len(self.failed) - _LISTED:,} more failed"] * (len(self.failed) > _LISTED)])
+        return "\n".join([remarks, *failures(self.failed)])
 
 
 def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
@@ -116,10 +114,7 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
 def quoted(corpus: Corpus, lm: LM) -> Quote:
     """The cost of :func:`checked`."""
     guess = json.dumps({str(number): {"answer": "yes", "why": "names its table"} for number in range(1, PAIRS + 1)})
-    quoting = QuotingLM(lm, lambda prompt: guess)
-    with contextlib.suppress(QuoteEnds):
-        quoting.complete([prompt for _, prompt in prompts(corpus)], accept=parse_answers)
-    return quoting.quote
+    return quote_of_prompts(lm, [prompt for _, prompt in prompts(corpus)], guess, parse_answers)
 
 
 def doubtful(keys: Sequence[KeyPair]) -> list[KeyPair]:
@@ -206,7 +201,7 @@ def _described(key: KeyPair) -> JoinColumns:
 
 
 def _repeats(why: str, cells: Sequence[str]) -> bool:
-    """Whether a reason repeats a cell, which may be an attack, or be hidden later."""
+    """Whether a reason repeats a cell, which may be an attack, or be of a column that is private later."""
     remarks = why.casefold()
     visible = {cell.strip().casefold() for cell in cells} - {""}
     return any(

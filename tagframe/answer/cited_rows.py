@@ -127,47 +127,6 @@ def _groups(tree: exp.Select, reader: Reader) -> tuple[exp.Subquery, list[exp.Ex
     return exp.select(*names).from_(inner.subquery("grouped")).subquery("in_result"), same
 
 
-def is_rightly_empty(sql: str, reader: Reader) -> bool:
-    """Whether a statement gives no rows because none is left of what lacks a match (NOT EXISTS, NOT IN, EXCEPT, a LEFT
-    JOIN with IS NULL), though there are rows without this condition."""
-    tree = parsed(sql, reader.engine.dialect.name)
-    tree, is_except = (tree.this, True) if isinstance(tree, exp.Except) else (tree, False)
-    where = conjuncts(tree.args.get("where"))
-    rest = where if is_except else [part for part in where if not _is_anti(part, tree)]
-    if len(rest) == len(where) and not is_except:
-        return False
-    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None or is_grouped(tree):
-        return False
-    holders = [part for part in where if part not in rest]
-    end = time.monotonic() + LEAST_SECONDS
-    return _count(tree, rest, reader, end) not in ("0", "?") and not any(_has_null(part, reader) for part in holders)
-
-
-def _has_null(part: exp.Expr, reader: Reader) -> bool:
-    """Whether NOT IN compares with a NULL, or that is not known: then it is never true, whatever the rows are."""
-    for inner in part.find_all(exp.In):
-        query = inner.args.get("query")
-        select = query.this if isinstance(query, exp.Subquery) else query
-        if not isinstance(select, exp.Select):
-            continue
-        block = select.copy()
-        block.set("expressions", [exp.alias_(block.expressions[0].unalias(), "held")])
-        sql = written(block, reader.engine.dialect.name)
-        try:
-            if len(reader.run(f"SELECT 1 AS one FROM ({sql}) AS compared WHERE held IS NULL LIMIT 1")):
-                return True
-        except (SQLFailed, UnsafeSQL):
-            return True
-    return False
-
-
-def _is_anti(part: exp.Expr, tree: exp.Expr) -> bool:
-    if isinstance(part, exp.Not):
-        return part.find(exp.Exists) is not None or any(node.args.get("query") for node in part.find_all(exp.In))
-    has_left = any(join.side == "LEFT" for join in tree.args.get("joins") or [])
-    return has_left and isinstance(part, exp.Is) and isinstance(part.expression, exp.Null)
-
-
 def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
     """The conditions of a statement that leave no row, in words for the model that wrote it.
 
@@ -182,16 +141,11 @@ def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
         return described
     where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
     count = partial(_count, tree, reader=reader, end=time.monotonic() + max(seconds, LEAST_SECONDS))
-    lines = [f"Its FROM has {count([])} rows."]
-    if len(where) > 1:
-        lines += [f"{count([part])} of them where {_excerpt(part, reader)}." for part in where]
-    if where:
-        rest = next((position for position in range(1, len(where) + 1) if count(where[:position]) == "0"), None)
-        if rest is None:
-            lines.append(f"{count(where)} of them where all conditions hold.")
-        else:
-            together = "" if rest == 1 else ", together with the conditions before it"
-            lines.append(f"None is left by {_excerpt(where[rest - 1], reader)}{together}.")
+    left = [count(where[:position]) for position in range(len(where) + 1)]
+    lines = [f"Its FROM has {left[0]} rows."]
+    lines += [
+        f"{number} are left where {_excerpt(part, reader)}." for part, number in zip(where, left[1:], strict=True)
+    ]
     if having:
         lines.append(f"Its groups are then held to {' AND '.join(_excerpt(part, reader) for part in having)}.")
     return f"{described} {' '.join(lines)}"

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from sqlglot import exp
 
 from tagframe import results
 from tagframe.answer.alternatives import Comparison, Doubt
-from tagframe.answer.generation import is_empty
-from tagframe.answer.guard import Reader
-from tagframe.answer.metrics import defined_twice, is_called_as_data, uses
-from tagframe.answer.other_statements import Subject, alternatives, repeated_rows
+from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, with_order
 from tagframe.answer.sql_tree import written
 from tagframe.engines.sql_reader import ReadStatement
 from tagframe.errors import CorpusError
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.methods.auto import NOTHING_FITS
-
-if TYPE_CHECKING:
-    from tagframe.answer.query import Query
 
 
 def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None, question: str = "") -> tuple[Doubt, ...]:
@@ -37,18 +31,15 @@ def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None, question: s
     """
     if (subject := _subject_of(rows, question)) is None:
         return ()
-    execution, reader = subject.execution, subject.reader
     facts = [Doubt("lacking", text) for text in _lacks(subject.statement, retrieved)]
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
         facts += subject.comparison.doubts(alternatives(subject))
-    if is_empty(rows) and not execution.is_rightly_empty(rows):
-        facts.append(Doubt("empty", f"the statement gives {'only NULL' if len(rows) else 'no rows'}"))
     facts += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
-        for stage in execution.stages
+        for stage in subject.execution.stages
         if stage.unsure + stage.failed
     ]
-    return (*facts, *(Doubt("metric", text) for text in _of_metrics(execution.query, reader)))
+    return tuple(facts)
 
 
 def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
@@ -57,21 +48,21 @@ def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
     return () if subject is None else tuple(subject.comparison.doubts(repeated_rows(subject)))
 
 
+def with_measure(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what their statement is ordered by, where that is a number and they have none."""
+    if (subject := _subject_of(rows, "")) is None or not rows.select_dtypes("number").empty:
+        return rows
+    ordered = None if subject.select is None else with_order(subject.select)
+    more = None if ordered is None else subject.comparison.run(subject.sql(ordered))
+    return rows if more is None else more
+
+
 def _subject_of(rows: pd.DataFrame, question: str) -> Subject | None:
     execution = results.recall(rows, "execution")
     if execution is None or execution.reader is None:
         return None
     comparison = Comparison(rows, execution.reader, execution.seconds)
     return Subject(execution, rows, question, comparison, execution.reader)
-
-
-def _of_metrics(query: Query, reader: Reader) -> Iterator[str]:
-    """Metrics that the question names and that have several definitions, or that the statement does not compute."""
-    yield from (twice := defined_twice(query.metrics))
-    dialect = reader.engine.dialect.name
-    for metric in query.metrics if not twice else ():
-        if uses(query.sql, metric, dialect) is False and not is_called_as_data(metric, reader.corpus):
-            yield f"the question names the metric {metric}, which the statement does not compute"
 
 
 def lacks_of(query: Any) -> Iterator[Doubt]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -12,22 +13,22 @@ import pandas as pd
 
 from tagframe import config, results
 from tagframe.answer.alternatives import Doubt
-from tagframe.answer.cited_rows import is_rightly_empty, sources_of, why_empty
+from tagframe.answer.cited_rows import sources_of, why_empty
 from tagframe.answer.doubts import doubts_of, lacks_of, repeats_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.steps import driver
-from tagframe.answer.synthesis import ranked
-from tagframe.answer.tables_confidence import confidence_in
+from tagframe.answer.synthesis import RETRIEVED
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import DoubtWarning, FactUnknown, warn
+from tagframe.errors import DoubtWarning, FactUnknown, TagframeError, warn
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
+from tagframe.retrieval import retrieve_tables
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
@@ -64,10 +65,6 @@ class Execution:
         if self.reader is None:
             raise FactUnknown("sources are known only in the process that made the result: a pickle has no corpus")
         return sources_of(self.sql, self.reader)
-
-    def is_rightly_empty(self, rows: pd.DataFrame) -> bool:
-        """Whether these rows are none because everything has a match where the statement asks for what has none."""
-        return not len(rows) and self.reader is not None and is_rightly_empty(self.sql, self.reader)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "reader": None, "query": replace(self.query, retrieved=None)}
@@ -127,16 +124,18 @@ class ExecSQL:
             done = Done(reader.run(wanted.sql), wanted.sql, reader)
         seconds = 0.0 if done.reports else time.monotonic() - start
         tables = tuple(dict.fromkeys(reader.named(wanted.sql).values()))
-        execution = Execution(wanted, tables, done.sql, done.reader.anew(), done.reports, done.is_text, seconds)
+        execution = Execution(
+            wanted, tables, done.sql, replace(done.reader, _copies={}), done.reports, done.is_text, seconds
+        )
         results.remember(done.rows, execution=execution)
-        if remarks := _said_of(done.rows, [self.corpus.profile(table) for table in tables]):
+        if remarks := _described(done.rows, map(self.corpus.profile, tables)):
             results.remember(done.rows, descriptions=remarks)
         return done.rows
 
-    def judged(self, query: Any, rows: pd.DataFrame, question: str) -> tuple[tuple[Doubt, ...], float | None]:
-        """The doubts about these rows as an answer, and the chance that they are of the right tables.
+    def doubts(self, query: Any, rows: pd.DataFrame, question: str) -> tuple[Doubt, ...]:
+        """The doubts about these rows as an answer.
 
-        If no tables were retrieved, they are now: for their chances, and to see whether any fit.
+        If no tables were retrieved, they are now, to see whether any fit.
 
         Args:
             query: that gave the rows.
@@ -145,31 +144,30 @@ class ExecSQL:
         """
         execution, visible = results.recall(rows, "execution"), getattr(query, "retrieved", None)
         if execution is None or execution.reader is None:
-            return tuple(lacks_of(query)), None
-        if visible is None and (visible := getattr(query, "ranked", None)) is None:
+            return tuple(lacks_of(query))
+        if visible is None:
             ids = {*getattr(query, "tables", {}).values()} & {*self.corpus.ids}
-            visible = ranked(question, self.corpus.subset(sorted(ids)) if ids else self.corpus)
-        doubts = (*lacks_of(query), *doubts_of(rows, visible, question))
-        return doubts, None if visible is None else confidence_in(execution.tables, visible)
+            with suppress(TagframeError):  # what cannot be had costs no answer
+                visible = retrieve_tables(
+                    question, self.corpus.subset(sorted(ids)) if ids else self.corpus, k=RETRIEVED
+                )
+        return (*lacks_of(query), *doubts_of(rows, visible, question))
 
     def why_empty(self, rows: pd.DataFrame) -> str:
-        """The conditions of the statement that leave no rows, in words for the model that wrote it; "" if it is right
-        that there are none."""
+        """The conditions of the statement that leave no rows, in words for the model that wrote it."""
         execution = results.recall(rows, "execution")
         if execution is None or execution.reader is None:
             return "The statement gave no rows."
-        if execution.is_rightly_empty(rows):
-            return ""
         return why_empty(execution.sql, execution.reader, execution.seconds)
 
 
-def _said_of(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
+def _described(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, str]:
     """Descriptions for the columns of a result, if all source columns of that name have the same one."""
-    remarks: dict[str, set[str]] = defaultdict(set)
+    texts: dict[str, set[str]] = defaultdict(set)
     for column in (column for table in tables for column in table.for_prompts):
-        remarks[column.name.casefold()].add(column.description)
-    found = {name: remarks.get(name.casefold(), set()) for name in map(str, rows.columns)}
-    return {name: text for name, texts in found.items() if len(texts) == 1 for text in texts if text}
+        texts[column.name.casefold()].add(column.description)
+    found = {name: texts[name.casefold()] for name in map(str, rows.columns)}
+    return {name: text for name, one in found.items() if len(one) == 1 for text in one if text}
 
 
 def exec_sql(

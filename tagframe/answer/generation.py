@@ -19,9 +19,8 @@ from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
 from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import FENCE_RULE, encode, encode_rows, fence
+from tagframe.operators.cells import FENCE_RULE, encode, encode_rows, fence, prompt_names
 from tagframe.operators.instruction import described
-from tagframe.operators.prompt_names import prompt_names
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from tagframe.engines.sql_reader import (
     named_tables,
     parse,
     trees_of,
-    unknown_tables,
     with_known_names,
 )
 from tagframe.engines.sqlite.statement import SQLITE
@@ -151,27 +150,6 @@ class Reader:
     limits: SQLLimits = field(default_factory=SQLLimits)
     brought: Mapping[str, pa.Table] = field(default_factory=dict)
     _copies: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False)
-
-    def with_extra_tables(self, sql: str) -> Reader:
-        """The same reader, with tables of the corpus that a statement names beyond its own.
-
-        A name has to stand for one table: in the databases of the reader's tables, or else in the whole corpus.
-        """
-        dialect, tables = self.engine.dialect, dict(self.tables)
-        for database, name in unknown_tables(self.resolved(sql), tables, dialect):
-            wanted = {dialect.fold(f"{database}.{name}" if database else name)}
-            found = [one for one in self.corpus.profiles if wanted & {dialect.fold(one.name), dialect.fold(one.id)}]
-            near = {self.corpus.profile(id).database for id in self.tables.values()}
-            found = [one for one in found if one.database in near] or found
-            engine = self.corpus.engine(found[0].id) if len(found) == 1 else None
-            if engine is not None and engine.dialect == dialect:
-                is_plain = not database and dialect.fold(found[0].name) in wanted
-                tables[found[0].name if is_plain else found[0].id] = found[0].id
-        return self if len(tables) == len(self.tables) else replace(self, tables=tables, _copies={})
-
-    def anew(self) -> Reader:
-        """The same reader without the copies that were made for earlier statements."""
-        return replace(self, _copies={})
 
     @cached_property
     def engine(self) -> Engine:

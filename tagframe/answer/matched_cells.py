@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterator, Sequence
-
-import numpy as np
-import pandas as pd
+from collections.abc import Iterator
 
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.answer.guard import Reader
 from tagframe.answer.query import Query
-from tagframe.answer.schema_text import NAMES_ALONE, sql_name
+from tagframe.answer.schema_text import sql_name
 from tagframe.corpus import Corpus, TableProfile
-from tagframe.corpus.canonical import canonical, hash_texts
-from tagframe.engines.base import SQLLimits, quoted
-from tagframe.errors import SQLFailed, UnsafeSQL
+from tagframe.corpus.canonical import canonical
 from tagframe.retrieval import Question
 from tagframe.retrieval.cell_values import ValueIndex, cells_of
 
 _MOST = 8
 _NUMBER = re.compile(r"[-+]?[\d.,]+%?")
 _MONTHS = frozenset(name.casefold() for name in (*calendar.month_name, *calendar.month_abbr) if name)
-_LIMITS = SQLLimits(rows=10, seconds=2.0)
-_MOST_ROWS = 1_000_000
-"""The spelling of a value is looked up in tables with at most this many rows."""
 
 
 def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
@@ -47,9 +39,10 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
     for (id, words), first in by_value.items():
         if (len(words) < 2 or _NUMBER.fullmatch(words)) and not re.search(f"['\"]{re.escape(words)}['\"]", request):
             continue
-        if words.casefold().rstrip("s") == reader.corpus.profile(id).name.casefold().rstrip("s"):
+        profile = reader.corpus.profile(id)
+        if words.casefold().rstrip("s") == profile.name.casefold().rstrip("s"):
             continue  # the table itself is meant
-        holders = _holding(words, names[id], id, first, reader)
+        holders = _holding(words, profile, first, reader.corpus)
         exact = [column for column, literal in holders.items() if literal == _literal(words)]
         by_literal: dict[str, list[str]] = {}
         for column in exact or holders:
@@ -61,40 +54,25 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
 
 
 def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, str, str]]:
-    """Table, column and words, the likeliest tables first."""
-    if query.retrieved is not None:
-        for hit in query.retrieved.tables:
-            if hit.id in query.tables.values() and (hit.probability is None or hit.probability >= NAMES_ALONE):
-                yield from ((hit.id, column, words) for column, words in hit.cells)
-        return
-    holders = {} if query.ranked is None else {hit.id: hit.cells for hit in query.ranked.tables}
-    if holders.keys() >= {*query.tables.values()}:
-        yield from ((id, column, words) for id in query.tables.values() for column, words in holders[id])
-        return
+    """Table, column and words."""
     profiles = [corpus.profile(id) for id in query.tables.values()]
     hits = ValueIndex(profiles).hits(Question.of(request))
     for position, profile in enumerate(profiles):
         yield from ((profile.id, column, words) for column, words in cells_of(hits, position, profile))
 
 
-def _holding(words: str, name: str, id: str, first: str, reader: Reader) -> dict[str, str]:
+def _holding(words: str, profile: TableProfile, first: str, corpus: Corpus) -> dict[str, str]:
     """The columns of a table that hold the words, and the words as a literal that is spelled as in the column.
 
     Args:
         words: as in the question.
-        name: of the table in SQL.
-        id: of the table.
+        profile: of the table.
         first: a column that is known to hold them.
-        reader: of the tables.
+        corpus: where the table is.
     """
-    corpus, target = reader.corpus, canonical(words)[0] or ""
-    profile, key = corpus.profile(id), hash_texts([target])
-    stored, holders, unknown = cell_literals(corpus, profile), dict[str, str](), list[str]()
-    for column in profile.columns:
-        sketch = column.sketch
-        if column.private or (column.name != first and (column.family != "text" or sketch is None)):
-            continue
-        if column.name != first and sketch is not None and sketch.complete and not np.isin(key, sketch.hashes).all():
+    target, stored, holders = canonical(words)[0] or "", cell_literals(corpus, profile), dict[str, str]()
+    for column in profile.for_prompts:
+        if column.name != first and column.family != "text":
             continue
         known = stored.get(column.name, CellLiterals())
         months = sum(value.strip("'").casefold() in _MONTHS for value in known.values)
@@ -103,32 +81,9 @@ def _holding(words: str, name: str, id: str, first: str, reader: Reader) -> dict
         same = [value for value in known.values if canonical(value.strip("'").replace("''", "'"))[0] == target]
         if same:
             holders[column.name] = min(same, key=lambda value: value != _literal(words))
-        elif not known.complete or column.name == first:
-            unknown.append(column.name)
-    spelled = _looked_up(words, name, profile, [one for one in unknown if profile.column(one).family == "text"], reader)
-    plain = {column: _literal(words) for column in unknown if column == first and column not in spelled}
-    found = {**holders, **spelled, **plain}
-    return {column.name: found[column.name] for column in profile.columns if column.name in found}
-
-
-def _looked_up(words: str, name: str, profile: TableProfile, columns: Sequence[str], reader: Reader) -> dict[str, str]:
-    """Of these columns, those that hold the words, and how; none if a lookup is not cheap."""
-    engine, plain = reader.corpus.engine(profile.id), _literal(words)
-    if engine is None or engine.is_copied or (profile.rows or 0) > _MOST_ROWS or not columns:
-        return {}
-    if engine != reader.engine:
-        return {}
-    cells = [quoted(column) for column in columns]
-    found = [
-        f"coalesce(max(CASE WHEN {cell} = {plain} THEN {cell} END), "
-        f"max(CASE WHEN lower({cell}) = lower({plain}) THEN {cell} END)) AS v{position}"
-        for position, cell in enumerate(cells)
-    ]
-    try:
-        row = reader.run(f"SELECT {', '.join(found)} FROM {quoted(name)}", _LIMITS).iloc[0]
-    except (SQLFailed, UnsafeSQL):
-        return {}
-    return {column: _literal(str(cell)) for column, cell in zip(columns, row, strict=True) if not pd.isna(cell)}
+        elif column.name == first:
+            holders[column.name] = _literal(words)
+    return holders
 
 
 def _literal(words: str) -> str:

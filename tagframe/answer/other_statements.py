@@ -13,7 +13,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks, same_rows, sql_of
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks
 from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 Found: TypeAlias = "Iterator[Alternative | Doubt]"
 
-CLOSE = 0.05
-"""Two scores of a model that differ by at most this may come in the other order when it is asked again."""
+_CLOSE = 0.05
+"""Chances of keys that differ by at most this are as good as equal."""
 LEAST_KEY = 0.3
 """A pair of columns with a lower chance is no key."""
 _ALIKE = 0.8
@@ -135,7 +135,7 @@ def repeated_rows(subject: Subject) -> Found:
             whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
             if whole:
                 words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Alternative("key", words, sql_of(new, subject.reader))
+                yield Alternative("key", words, subject.sql(new.tree))
                 return
         for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
             if (new := subject.reader.read(sql)) is None:
@@ -143,7 +143,7 @@ def repeated_rows(subject: Subject) -> Found:
             tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
-                yield Alternative("repeated", words, sql_of(new, subject.reader))
+                yield Alternative("repeated", words, subject.sql(new.tree))
             elif not branch and (new := subject.reader.read(sql)):
                 yield from _copies(subject, Block(new, blocks(new)[position], subject.reader))
 
@@ -203,9 +203,12 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
     if by == {last.alias_or_name} and inner[-1] == len(tree.args["joins"]) - 1:
         ways.append(("RIGHT", inner[-1:], last))
     used = {node.table for node in own_nodes(without(tree, "joins")) if isinstance(node, exp.Column)}
+    visible = {node.table for item in tree.expressions for node in item.find_all(exp.Column)}
     for side, positions, rest in ways:
         if used and used <= {rest.alias_or_name} and not _star_counts(tree):
             continue  # the join is there for the match alone
+        if rest.alias_or_name not in by | visible:
+            continue  # nothing would be shown of the rows without a match
         other = tree.copy()
         for position in positions:
             other.args["joins"][position].set("kind", None)
@@ -257,7 +260,7 @@ def columns(subject: Subject) -> Found:
                 and _takes_from(new, table, column, names[other.id], *key)
             ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Alternative("column", words, sql_of(new, subject.reader))
+                yield Alternative("column", words, subject.sql(new.tree))
 
 
 def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
@@ -295,10 +298,8 @@ def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: s
         twin: exp.Expr = column_of(column, "twin")
         node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
     on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
-    table_node = exp.Table(
-        this=exp.to_identifier(other, quoted=True), alias=exp.TableAlias(this=exp.to_identifier("twin"))
-    )
-    block.append("joins", exp.Join(this=table_node, on=on, side="LEFT"))
+    twin_table = exp.alias_(exp.table_(exp.to_identifier(other, quoted=True)), "twin", table=True)
+    block.append("joins", exp.Join(this=twin_table, on=on, side="LEFT"))
     return True
 
 
@@ -317,11 +318,10 @@ def databases(subject: Subject) -> Found:
             continue
         for use in new.tables:
             if use.entry is None and (id := subject.reader.tables.get(use.node.name)) in twins:
-                is_alone = not use.node.alias
-                if is_alone:
+                if not use.node.alias:
                     use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
                 use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
-        yield Alternative("database", f"{database} has these tables, too; there, ", sql_of(new, subject.reader))
+        yield Alternative("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
 
 
 def joins(subject: Subject) -> Found:
@@ -340,16 +340,9 @@ def joins(subject: Subject) -> Found:
         if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
             new = subject.read()
             if new is not None and _rejoined(new, left, right, best):
-                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key"
-                yield Alternative(
-                    "join",
-                    f"{words}, {best.left} = {best.right} {best.score:.0%}; by it, ",
-                    sql_of(new, subject.reader),
-                )
-        elif chance < LEAST_KEY and best is None and not _are_connected(subject, left, right):
-            yield Doubt(
-                "join", f"low-confidence key {left.table}.{left.column} = {right.table}.{right.column} ({chance:.0%})"
-            )
+                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
+                words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
+                yield Alternative("join", words, subject.sql(new.tree))
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -358,7 +351,7 @@ def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
 
 def _is_role(subject: Subject, key: KeyPair, chance: float, left: SourceColumn, right: SourceColumn) -> bool:
     """Whether a key is as likely as the one that joins, to the same column, and the question names neither."""
-    if not subject.question or key.score < ACCEPTED or abs(key.score - chance) > CLOSE:
+    if not subject.question or key.score < ACCEPTED or abs(key.score - chance) > _CLOSE:
         return False
     ends = {left[:2], right[:2]}
     if (key.right_table, key.right_columns[0]) not in ends:
@@ -386,23 +379,6 @@ def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: 
     return False
 
 
-def _are_connected(subject: Subject, left: SourceColumn, right: SourceColumn) -> bool:
-    """Whether two columns refer to one and the same column, so that they may be equal."""
-    ends = [
-        {
-            (key.right_table, key.right_columns[0])
-            for key in subject.keys
-            if (key.left_table, key.left_columns[0]) == one[:2] and key.score >= LEAST_KEY
-        }
-        for one in (left, right)
-    ]
-    whole = [key for key in subject.keys if key.tables == {left.table, right.table} and len(key.left_columns) > 1]
-    in_part = any(
-        (left.column in key.columns_of(left.table)) and (right.column in key.columns_of(right.table)) for key in whole
-    )
-    return bool(ends[0] & ends[1]) or in_part or left.column.casefold() == right.column.casefold()
-
-
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
@@ -416,17 +392,11 @@ def values(subject: Subject) -> Found:
             return  # the table is too large to look, or gone
         if is_there:
             continue
-        facts = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
+        words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
-        other = None if near is None else _with_text(subject, test, near)
-        if other is None or (more := subject.comparison.run(other)) is None:
-            yield Doubt("value", facts)
-        elif not same_rows(subject.rows, more):
-            yield Doubt("value", f"{facts}; the nearest is {near!r}: with it, {_result(more)}", other, more)
-
-
-def _result(rows: pd.DataFrame) -> str:
-    return f"it would be {plain_rows(rows)[0][0]}" if rows.size == 1 else f"there would be {counted(len(rows), 'row')}"
+        words += "; without this condition, " if near is None else f"; the nearest is {near!r}: with it, "
+        if other := _with_text(subject, test, near):
+            yield Alternative("value", words, other)
 
 
 def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
@@ -463,15 +433,17 @@ def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> st
     return by_letters[near[0]] if near else None
 
 
-def _with_text(subject: Subject, test: TextTest, text: str) -> str | None:
-    """The statement with another text in a comparison."""
+def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None:
+    """The statement with another text in a comparison; with None, without the comparison."""
     if (new := subject.read()) is None:
         return None
     for one in new.text_tests:
         if one.test.sql() == test.test.sql():
-            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string]:
+            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string and text is not None]:
                 literal.replace(exp.Literal.string(text))
-    return sql_of(new, subject.reader)
+            if text is None:
+                one.test.replace(exp.true())
+    return subject.sql(new.tree)
 
 
 def nulls(subject: Subject) -> Found:
@@ -558,46 +530,43 @@ def _total_of(cells: pd.DataFrame) -> str | None:
 def limits(subject: Subject) -> Found:
     """Rows that LIMIT leaves out: all of them where it ranks nothing, else those that rank like the last one."""
     tree = subject.select
-    limit = None if tree is None else tree.args.get("limit")
-    if tree is None or limit is None or tree.args.get("offset") is not None:
+    size, limit = len(subject.rows), None if tree is None else tree.args.get("limit")
+    if tree is None or limit is None or tree.args.get("offset") is not None or not size:
         return
-    if (
-        not isinstance(limit.expression, exp.Literal)
-        or limit.expression.this != str(len(subject.rows))
-        or not len(subject.rows)
-    ):
+    if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(size):
         return
-    if len(subject.rows) > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
+    if size > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
         whole = without(tree, "limit")
-        count = subject.comparison.run(
-            f"SELECT count(*) AS n FROM ({subject.sql(without(whole, 'order'))}) AS counted", 1
-        )
-        if count is not None and (n := int(count["n"].iloc[0])) > len(subject.rows):
-            words = f"LIMIT {len(subject.rows):,} leaves {n - len(subject.rows):,} of {n:,} rows out; without it, "
+        rest = subject.sql(without(whole, "order"))
+        count = subject.comparison.run(f"SELECT count(*) AS n FROM ({rest}) AS counted", 1)
+        if count is not None and (n := int(count["n"].iloc[0])) > size:
+            words = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, "
             yield Alternative("limit", words, subject.sql(whole), n)
         return
-    if tree.args.get("order") is not None and tree.args.get("distinct") is None:
-        yield from _ties(subject, tree)
+    yield from _ties(subject, tree)
+
+
+def with_order(tree: exp.Select) -> exp.Select | None:
+    """A block with what it is ordered by as further columns; None if that is not known, or no order."""
+    order, other, by_alias = tree.args.get("order"), tree.copy(), named_items(tree)
+    keys = [_ordered_by(key.this, tree.expressions, by_alias) for key in (order.expressions if order else ())]
+    if not keys or None in keys or tree.args.get("distinct") is not None:
+        return None
+    for key in filter(None, keys):
+        other.append("expressions", exp.alias_(key.copy(), key.sql(normalize_functions=False), quoted=True))
+    return other
 
 
 def _ties(subject: Subject, tree: exp.Select) -> Found:
-    rows, other, size = subject.rows, tree.copy(), len(subject.rows)
-    by_alias = named_items(tree)
-    for position, key in enumerate(tree.args["order"].expressions):
-        known = _ordered_by(key.this, tree.expressions, by_alias)
-        if known is None:
-            return
-        other.append("expressions", exp.alias_(known.copy(), f"order_{position}"))
+    rows, other, size = subject.rows, with_order(tree), len(subject.rows)
+    if other is None:
+        return
     further = size + 1000
     other.set("limit", exp.Limit(expression=exp.Literal.number(further)))
     more = subject.comparison.run(subject.sql(other), further)
     if more is None or len(more) <= size:
         return
     keys, cells = plain_rows(more.iloc[:, rows.shape[1] :]), plain_rows(more.iloc[:, : rows.shape[1]])
-    if _is_scored(subject) and len(keys[0]) == 1:
-        (here,), (there,) = keys[size - 1], keys[size]
-        if all(isinstance(score, float | int) for score in (here, there)) and 0 < abs(here - there) <= CLOSE:
-            yield Doubt("tie", f"the scores of rows {size:,} and {size + 1:,} are close: {here:.2f} and {there:.2f}")
     behind = sum(key == keys[size - 1] for key in keys[size:])
     equal = {row for row, key in zip(cells[size - 1 :], keys[size - 1 :], strict=True) if key == keys[size - 1]}
     if len(equal) > 1:
@@ -617,14 +586,3 @@ def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str,
         return by_alias.get(key.name.casefold(), key)
     has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
     return None if has_alias else key
-
-
-def _is_scored(subject: Subject) -> bool:
-    """Whether a model's scores decide the order of the rows."""
-    sql = subject.execution.query.sql
-    statement = subject.reader.read(sql) if "sem_score" in sql else None
-    if statement is None or not isinstance(statement.tree, exp.Select):
-        return False
-    order, names = statement.tree.args.get("order"), named_items(statement.tree)
-    keys = [] if order is None else [names.get(key.this.name.casefold(), key.this) for key in order.expressions]
-    return any(node.name.lower() == "sem_score" for key in keys for node in key.find_all(exp.Anonymous))

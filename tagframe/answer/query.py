@@ -21,7 +21,6 @@ class Query:
             question needs.
         tables: that may be read: name in SQL → table id.
         retrieved: the retrieved tables; None if all tables were shown.
-        ranked: where all tables were shown, their chances.
         assumptions: how ``syn`` read an ambiguous question.
         wants_text: whether a text is to be written from the rows; None if ``syn`` does not say.
         lacking: what the question needs and the tables lack, in the words of ``syn``.
@@ -37,13 +36,9 @@ class Query:
     lacking: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     metrics: tuple[Metric, ...] = field(default=(), repr=False)
-    ranked: RetrievedTables | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.sql
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "ranked": None}  # it would take the corpus along, and is used before
 
     def to_dict(self) -> dict[str, Any]:
         """The query as JSON values."""

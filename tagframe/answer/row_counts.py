@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tagframe.answer.guard import Reader
 from tagframe.answer.sql_tree import (
+    ancestors,
     column_of,
     conjuncts,
     group_keys,
@@ -63,10 +64,10 @@ def with_views(sql: str, statement: ReadStatement, reader: Reader) -> str:
         return sql
     dialect, entries = reader.engine.dialect, list[exp.CTE]()
     for name, id in reader.named(sql).items():
-        if unique_keys(reader.corpus.profile(id)):
-            continue
         definition = reader.engine.definitions().get((reader.corpus.source_table(id), ""), "")
         query = first_tree(reader.resolved(definition.strip().rstrip(";")), dialect.tree) if definition else None
+        if isinstance(query, exp.Create):  # as SQLite stores it
+            query = query.expression
         if isinstance(query, exp.Select):
             entries.append(exp.CTE(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True))))
     if not entries:
@@ -312,13 +313,30 @@ class Block:
         if self.select.args.get("windows") or (self.select.args.get("limit") and not is_grouped(self.select)):
             return False  # other rows may be the first ones
         parts = [*self.select.expressions, *map(self.select.args.get, ("group", "having", "order", "qualify"))]
-        return not any(part.find(exp.Query) for part in parts if isinstance(part, exp.Expr))
+        inside = [query for part in parts if isinstance(part, exp.Expr) for query in part.find_all(exp.Subquery)]
+        return not any(self._outer_columns(query) for query in inside if not any(map(adds_up, ancestors(query))))
 
     def _added_up(self, call: exp.Expr) -> Aliases:
         """The sources whose values a call adds up; none for a count of rows, or if they are not known."""
-        values = _values(call.expressions[0])
-        aliases = [self.alias_of(column) for column in values if not self._is_outer(column)]
+        aliases = [self.alias_of(column) for column in self._values(call) if not self._is_outer(column)]
         return tuple(sorted({*aliases})) if all(aliases) else ()
+
+    def _values(self, call: exp.Expr) -> Iterator[exp.Column]:
+        """The columns of the block that decide what a call adds up, also those that a query inside it names."""
+        for value in _values(call.expressions[0]):
+            yield from [value] if isinstance(value, exp.Column) else self._outer_columns(value)
+
+    def _outer_columns(self, query: exp.Expr) -> list[exp.Column]:
+        """The columns of the block that a query inside it names."""
+        found = []
+        for column in query.find_all(exp.Column):
+            select = column.parent_select
+            while select is not None and select is not self.select:
+                if Block(self.statement, select, self.reader).alias_of(column):
+                    break
+                select = select.parent_select
+            found += [column] if select is self.select and self.alias_of(column) else []
+        return found
 
     def _may_repeat(self, call: exp.Expr, aliases: Aliases, keys: Sequence[exp.Expr]) -> bool:
         """Whether rows of the sources may be repeated in a group, and are not all that a group has."""
@@ -334,7 +352,7 @@ class Block:
         """Expressions that tell the rows apart that a call adds up."""
         found: list[exp.Expr] = []
         for alias in aliases:
-            values = [column for column in _values(call.expressions[0]) if self.alias_of(column) == alias]
+            values = [column for column in self._values(call) if self.alias_of(column) == alias]
             rows = self._rows(alias, {self.statement.fold(column.name) for column in values}, _DEEP)
             if rows is None:
                 return None
@@ -401,8 +419,9 @@ class Block:
                 order=order and order.copy(),
             )
             inner.append("expressions", exp.alias_(window, f"copy_{place}"))
+            inner.append("expressions", exp.alias_(value.copy(), f"added_{place}"))
             first = exp.EQ(this=column_of(f"copy_{place}", "once"), expression=exp.Literal.number(1))
-            only = exp.Case(ifs=[exp.If(this=first, true=value.copy())])
+            only = exp.Case(ifs=[exp.If(this=first, true=column_of(f"added_{place}", "once"))])
             call.set("expressions", [only, *call.expressions[1:]])
         self._rename_columns(inner)
         for clause in ("from_", "joins", "where"):
@@ -508,9 +527,9 @@ def _missing(
     return []
 
 
-def _values(value: exp.Expr) -> Iterator[exp.Column]:
-    """The columns whose values an expression may give: not those that only decide which one."""
-    if isinstance(value, exp.Column):
+def _values(value: exp.Expr) -> Iterator[exp.Column | exp.Query]:
+    """The columns and queries whose values an expression may give: not those that only decide which one."""
+    if isinstance(value, exp.Column | exp.Query):
         yield value
     elif isinstance(value, exp.Case):
         results = [one.args.get("true") for one in value.args.get("ifs") or []] + [value.args.get("default")]

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
 
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.facts import LONGEST
-from tagframe.corpus.references import in_role
 from tagframe.engines.base import quoted
 from tagframe.joins import keys_between
-from tagframe.joins.roles import keys_in_roles, without_roles
 from tagframe.keys import KeyPair
 from tagframe.keys.database_keys import schemas_of
 from tagframe.keys.inference import ACCEPTED, with_told
 from tagframe.retrieval.links import tables_around
-from tagframe.retrieval.role_hints import roles_named
-from tagframe.retrieval.words import words_in
 
-SCHEMA_TOKENS = 8_000
-"""The most tokens of schemas in a prompt."""
 CHARACTERS_A_TOKEN = 2.4
 """Characters per token of a schema; fewer than in prose, because of names, digits and punctuation. It is the same for
 all models, so that all of them get the same prompt, and the answers of one can be replayed for another."""
-
-LEFT_OUT = 0.01
-"""If the chance that a retrieved table is needed is lower, it is not shown."""
-NAMES_ALONE = 0.02
-"""If the chance that a table is needed is lower, only the names of its columns are shown."""
-_BRIEF = 0.1
-"""If the chance is lower, little is shown of a table's values."""
+WHOLE = 12_000
+"""All tables are shown, if their names and those of their columns have at most this many characters."""
+_ROOM = 2_200
+"""As many values are shown as this many characters of schemas have room for."""
 
 _MOST_NUMBERS = 12
 """At most this many numbers of a column are listed; if there are more, the range is shown."""
@@ -48,7 +37,6 @@ _MANY_NULL = 0.1
 _NEARLY_NULL = 0.9
 """If more of a column is NULL, its values are not listed: one of few values is shown, and none of many."""
 _KEYS_A_PAIR = 2
-_LEAST_KEY = 0.3
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
@@ -65,6 +53,8 @@ _TIME = re.compile(r"'\d{1,4}([-:/.])\d{1,2}(\1|\.)\d.*'")
 """Literals of dates and times, for columns of which not all cells are: one example says as much as three."""
 _ID = re.compile(r"(?i:(?:.*[_ .-])?(?:id|uuid|guid))|.*[a-z0-9]I[dD]")
 """Names of columns whose values only tell rows apart."""
+_NUMBERED = re.compile(r"([^ (]*?)(\d{1,9})([^\d (]*)")
+"""Names with their last number."""
 _PROSE = 6
 """Texts of at least this many words are read, not compared."""
 
@@ -88,64 +78,48 @@ class _Detail:
     described: int
 
 
-_FULL = _Detail(150, 3, 80, True, LONGEST)
 _DETAILS = (
-    _FULL,
-    _Detail(150, 2, 40, True, LONGEST),
-    _Detail(0, 1, 20, False, 120),
-    _Detail(0, 0, 0, False, 60),
-    _Detail(0, 0, 0, False, 0),
-)
-_LITTLE = _Detail(40, 0, 40, False, 120)
-FEW_TABLES = 40
-"""Fewer tables are all shown."""
-_CHEAP = (
     _Detail(100, 1, 24, True, LONGEST),
     _Detail(60, 1, 16, True, 120),
     _Detail(40, 1, 16, False, 80),
     _Detail(24, 0, 16, False, 60),
     _Detail(0, 0, 0, False, 40),
 )
-"""Details of a corpus that is shown whole, from the first one that is cheap."""
-_CHEAP_CHARACTERS = 2_200
+_OF_TABLE = _Detail(150, 2, 40, True, LONGEST)
+"""Of one table, for an agent that looks at it."""
 _SECONDS, _MILLISECONDS = (5e8, 4e9), (5e11, 4e12)
 """Whole numbers in these ranges are seconds, or milliseconds, since 1970, from 1985 to 2096."""
 _TIMES = frozenset("at created date epoch time timestamp ts updated".split())
 
 
-def describe_tables(
-    corpus: Corpus,
-    tables: Mapping[str, str],
-    chances: Mapping[str, float | None] | None = None,
-    dialect: str = "sqlite",
-) -> str:
-    """Tables with the contents of their columns, in as much detail as fits 8,000 tokens.
+def describe_tables(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite") -> str:
+    """Tables in a line each, with as many values as are cheap; the same text for every question.
 
     Args:
         corpus: where they are.
         tables: name in SQL → table id.
-        chances: by table id, that the question needs it; of an unlikely table only the column names are shown.
         dialect: for writing names.
     """
-    for detail in _DETAILS if _names_fit(corpus, tables) else _DETAILS[-1:]:
-        text = _described(corpus, tables, chances or {}, detail, dialect)
-        if _fits(len(text)):
-            break
-    return text
-
-
-def describe_whole(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite") -> str:
-    """All tables of a small corpus, the same text for every question: a line each, with as many values as are cheap."""
-    for detail in _CHEAP:
+    for detail in _DETAILS if _fit(corpus, tables) else _DETAILS[-1:]:
         blocks: dict[str, list[str]] = defaultdict(list)
         for name, id in tables.items():
             profile = corpus.profile(id)
             blocks[profile.database].append(_line(corpus, name, profile, detail, dialect))
         heads = {name: [f"DATABASE {name}"] if len(blocks) > 1 else [] for name in blocks}
         text = "\n\n".join("\n".join([*heads[name], *lines]) for name, lines in blocks.items())
-        if len(text) <= _CHEAP_CHARACTERS:
+        if len(text) <= _ROOM:
             break
     return text
+
+
+def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
+    """Whether the names of all tables and columns fit into a prompt."""
+    return _fit(corpus, tables) and len(describe_tables(corpus, tables)) <= WHOLE
+
+
+def _fit(corpus: Corpus, tables: Mapping[str, str]) -> bool:
+    """Whether a text without values can fit: thousands of columns cost seconds to describe, for each question."""
+    return sum(len(column.name) + 2 for id in tables.values() for column in corpus.profile(id).for_prompts) <= WHOLE
 
 
 def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dialect: str) -> str:
@@ -157,41 +131,21 @@ def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dia
         columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
     rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
     head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]])]))
-    return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {', '.join(columns)}"
+    listed = ", ".join(map("…".join, _numbered(columns)))
+    return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {listed}"
 
 
-def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
-    """Whether the schemas of the tables fit into 8,000 tokens: all names of fewer than 40 tables, or useful values."""
-    if not _names_fit(corpus, tables):
-        return False
-    if len(tables) < FEW_TABLES:
-        return _fits(len(describe_whole(corpus, tables)))
-    return _fits(len(_described(corpus, tables, {}, _DETAILS[1], "sqlite")))
-
-
-def _names_fit(corpus: Corpus, tables: Mapping[str, str]) -> bool:
-    """Whether a text without values can fit: thousands of columns cost seconds to describe, for each question."""
-    return _fits(sum(len(column.name) + 2 for id in tables.values() for column in corpus.profile(id).for_prompts))
-
-
-def _described(
-    corpus: Corpus, tables: Mapping[str, str], chances: Mapping[str, float | None], detail: _Detail, dialect: str
-) -> str:
-    """One block per database, the likeliest first, if there are several."""
-    blocks: dict[str, list[str]] = defaultdict(list)
-    best: dict[str, float] = defaultdict(float)
-    for name, id in tables.items():
-        profile, chance = corpus.profile(id), chances.get(id)
-        best[profile.database] = max(best[profile.database], chance or 0.0)
-        blocks[profile.database].append(_table(corpus, name, profile, detail, chance, dialect))
-    if len(blocks) == 1:
-        return "\n".join(next(iter(blocks.values())))
-    ranked = sorted(blocks, key=lambda database: -best[database])
-    return "\n\n".join("\n".join([f"DATABASE {name}", *blocks[name]]) for name in ranked)
-
-
-def _fits(characters: int) -> bool:
-    return characters <= SCHEMA_TOKENS * CHARACTERS_A_TOKEN
+def _numbered(columns: Sequence[str]) -> Iterator[list[str]]:
+    """The columns; of several in a row that differ in a number, which goes on from each to the next, two ends."""
+    run: list[str] = []
+    for name in columns:
+        begins, ends = (_NUMBERED.fullmatch(one) for one in (run[-1] if run else "", name))
+        goes_on = begins and ends and begins[1] == ends[1] and begins[3] == ends[3]
+        if not (goes_on and begins and ends and int(ends[2]) == int(begins[2]) + 1):
+            yield from ([run[0], run[-1]],) if len(run) > 2 else ([one] for one in run)
+            run = []
+        run.append(name)
+    yield from ([run[0], run[-1]],) if len(run) > 2 else ([one] for one in run)
 
 
 def sql_name(name: str, dialect: str = "sqlite") -> str:
@@ -204,31 +158,9 @@ def sql_name(name: str, dialect: str = "sqlite") -> str:
     return name if is_plain and (dialect != "postgres" or name == name.lower()) else quoted(name)
 
 
-def _table(
-    corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, chance: float | None, dialect: str
-) -> str:
-    notes = ["empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"]
-    is_unlikely = chance is not None and chance < NAMES_ALONE
-    described = profile.description[: min(detail.described, _LITTLE.described if is_unlikely else LONGEST)]
-    head = f"TABLE {sql_name(name, dialect)}{_comment([', '.join(note for note in notes if note), described])}"
-    if is_unlikely:
-        visible = [sql_name(column.name, dialect) for column in profile.for_prompts]
-        return f"{head}\n  {', '.join(visible)}"
-    if detail is _FULL and chance is not None and chance < _BRIEF:
-        notes_of = _columns(corpus, profile, _LITTLE)
-        brief = ((sql_name(name, dialect), _joined([*notes, description])) for name, _, notes, description in notes_of)
-        return f"{head}\n  {', '.join(f'{name} ({notes})' if notes else name for name, notes in brief)}"
-    notes_of = _columns(corpus, profile, detail)
-    lines = (
-        f"  {sql_name(name, dialect)} {' '.join(filter(None, [kind, _joined(notes)]))}{_comment([description])}"
-        for name, kind, notes, description in notes_of
-    )
-    return "\n".join([head, *lines])
-
-
-def column_texts(corpus: Corpus, profile: TableProfile, *, brief: bool = False) -> dict[str, tuple[str, str]]:
+def column_texts(corpus: Corpus, profile: TableProfile) -> dict[str, tuple[str, str]]:
     """For each column that models may see, by name: how its cells are stored, and other facts."""
-    notes_of = _columns(corpus, profile, _DETAILS[brief])
+    notes_of = _columns(corpus, profile, _OF_TABLE)
     return {name: (kind, _joined([*notes[:1], description, *notes[1:]])) for name, kind, notes, description in notes_of}
 
 
@@ -330,11 +262,6 @@ def is_prose(stored: CellLiterals) -> bool:
     return bool(words) and words[len(words) // 2] >= _PROSE
 
 
-def has_prose(corpus: Corpus, tables: Iterable[str]) -> bool:
-    """Whether a column of these tables, by id, that models may see holds texts to be read."""
-    return any(is_prose(one) for id in tables for one in cell_literals(corpus, corpus.profile(id)).values())
-
-
 def _are_consecutive(values: Sequence[str]) -> bool:
     """Whether these are whole numbers without a gap, so that the range says everything."""
     if len(values) < 4 or not all(re.fullmatch(r"-?\d{1,18}", value) for value in values):
@@ -363,49 +290,36 @@ def _joined(notes: Iterable[str]) -> str:
     return "; ".join(" ".join(note.split()) for note in notes if note)
 
 
-def _comment(notes: Iterable[str]) -> str:
-    remarks = _joined(notes)
-    return f"  -- {remarks}" if remarks else ""
+def describe_keys(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite", of: str = "") -> list[str]:
+    """How the tables join, the surest first: ``a.x = b.y (many-to-one)``.
 
+    Columns that refer to the same one are in one line: ``a.x, c.x = b.y (many-to-one)``. If one side is text and the
+    other a number, the text is cast, because SQL may not find them equal otherwise. Between databases that do not
+    belong together, only keys are listed that somebody gave.
 
-def describe_keys(
-    corpus: Corpus,
-    tables: Mapping[str, str],
-    chances: Mapping[str, float | None] | None = None,
-    dialect: str = "sqlite",
-    question: str = "",
-) -> list[str]:
-    """How the tables join, one line per key, as in a join plan: ``a.x = b.y (many-to-one; 4 of 6 b have no a)``.
-
-    Keys of likely tables come first, then the surest. Keys between two unlikely tables are left out. If one side is
-    text and the other a number, the text is cast, because SQL may not find them equal otherwise. If the question names
-    several roles of a table, their keys say what to call it: ``b AS buyer: a.buyer_id = buyer.y (many-to-one)``.
-    How many have no partner is told of likely tables. Between databases that do not belong together, only keys are told
-    that somebody gave.
+    Args:
+        corpus: where the tables are.
+        tables: name in SQL → table id.
+        dialect: for writing names.
+        of: only the keys of this table, by id.
     """
     named = {id: name for name, id in tables.items()}
-    likely = {id for id in named if chances is None or (chance := chances.get(id)) is None or chance >= NAMES_ALONE}
     counts: dict[frozenset[str], int] = {}
-    lines: list[tuple[float, int, str]] = []
-    keys = _keys_of_schemas(corpus, [*named])
-    roles = _roles(corpus, keys, named, question) if question else {}
+    lines: dict[tuple[str, str], list[str]] = defaultdict(list)
+    keys = [key for key in _keys_of_schemas(corpus, [*named]) if key.tables <= {*named} and len(key.tables) > 1]
     parents: dict[tuple[str, str], tuple[str, str]] = {}
     for key in keys:
-        if len(key.left_columns) == 1 and key.score >= ACCEPTED and key.tables <= set(named):
-            parent: tuple[str, str] = (key.right_table, key.right_columns[0])
-            parents.setdefault((key.left_table, key.left_columns[0]), parent)
+        if len(key.left_columns) == 1:
+            parents.setdefault((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0]))
     for key in keys:
-        if not key.tables <= set(named) or len(key.tables) < 2:
-            continue
         if len(key.left_columns) > 1 and key.evidence.is_guess and _is_implied(key, parents):
             continue
         counts[key.tables] = counts.get(key.tables, 0) + 1
-        is_shown = counts[key.tables] <= _KEYS_A_PAIR or key in roles
-        if key.score >= _LEAST_KEY and is_shown and key.tables & likely:
-            chance = 1.0 if chances is None else min(chances.get(id) or 0.0 for id in key.tables)
-            line = _key(corpus, key, named, dialect, roles.get(key, ""), tells=chance >= _BRIEF)
-            lines.append((-round(chance, 2), len(lines), line))
-    return [line for *_, line in sorted(lines)]
+        if counts[key.tables] <= _KEYS_A_PAIR and (not of or of in key.tables):
+            (left, right), *more = _equalities(corpus, key, named, dialect)
+            whole = " AND ".join(" = ".join(pair) for pair in [(left, right), *more])
+            lines[whole if more else right, _ends(corpus, key)] += [] if more else [left]
+    return [f"{' = '.join(filter(None, [', '.join(lefts), right]))} ({ends})" for (right, ends), lefts in lines.items()]
 
 
 def _keys_of_schemas(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
@@ -414,7 +328,8 @@ def _keys_of_schemas(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     groups = [[table.id for table in group] for group in schemas.groups(map(corpus.profile, tables)).values()]
     found = [key for group in groups for key in keys_between(corpus, group, tables_around(corpus, group)).keys]
     given = with_told((), [corpus.profile(id) for id in tables], declared=False) if len(groups) > 1 else []
-    return sorted(dict.fromkeys([*found, *given]), key=lambda key: -key.score)
+    accepted = [key for key in dict.fromkeys([*found, *given]) if key.score >= ACCEPTED]
+    return sorted(accepted, key=lambda key: -key.score)
 
 
 def _is_implied(key: KeyPair, parents: Mapping[tuple[str, str], tuple[str, str]]) -> bool:
@@ -424,56 +339,23 @@ def _is_implied(key: KeyPair, parents: Mapping[tuple[str, str], tuple[str, str]]
     return all(left in parents and parents[left] == parents.get(right) for left, right in ends)
 
 
-def _roles(corpus: Corpus, keys: Sequence[KeyPair], named: Collection[str], question: str) -> dict[KeyPair, str]:
-    """The keys that are roles which the question names, of two or more, and what their tables are called."""
-    profiles = {id: corpus.profile(id) for id in named}
-    words = [word.text for word in words_in(question)]
-    joined = keys_in_roles(keys, profiles, lambda group: roles_named(group, words))
-    own = without_roles(joined, profiles)
-    return {
-        key: role.right_table.removeprefix(in_role(key.right_table, ""))
-        for key, role in zip(own, joined, strict=True)
-        if key != role
-    }
-
-
-def _key(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str, role: str, tells: bool) -> str:
-    called = {**named, **({key.right_table: role} if role else {})}
-    left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
-    equal = []
-    for mine, theirs in zip(key.left_columns, key.right_columns, strict=True):
-        sides = [
-            f"{sql_name(called[table.id], dialect)}.{sql_name(column, dialect)}"
-            for table, column in ((left, mine), (right, theirs))
-        ]
-        kinds = [_kind(corpus, table, column) for table, column in ((left, mine), (right, theirs))]
+def _equalities(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect: str) -> Iterator[tuple[str, ...]]:
+    """The two sides of each pair of columns of a key."""
+    tables = [corpus.profile(key.left_table), corpus.profile(key.right_table)]
+    for pair in zip(key.left_columns, key.right_columns, strict=True):
+        ends = list(zip(tables, pair, strict=True))
+        sides = [f"{sql_name(named[table.id], dialect)}.{sql_name(column, dialect)}" for table, column in ends]
+        kinds = [_kind(corpus, table, column) for table, column in ends]
         if set(kinds) == {"text", "number"}:
             text = kinds.index("text")
             sides[text] = f"CAST({sides[text]} AS {'INTEGER' if dialect == 'sqlite' else 'NUMERIC'})"
-        equal.append(" = ".join(sides))
-    ends = [_cardinality(left, key.left_columns), _cardinality(right, key.right_columns)]
-    also = f"{sql_name(named[right.id], dialect)} AS {sql_name(role, dialect)}: " if role else ""
-    alone = [*_without_partner(right, key.right_columns, left, key.left_columns)] if tells else []
-    alone += _without_partner(left, key.left_columns, right, key.right_columns) if tells else []
-    return f"{also}{' AND '.join(equal)} ({'; '.join(['-to-'.join(ends), *alone])})"
+        yield tuple(sides)
 
 
-def _without_partner(
-    table: TableProfile, own: Sequence[str], other: TableProfile, others: Sequence[str]
-) -> Iterator[str]:
-    """How many rows have no partner by a key of one column, where the profiles say that exactly."""
-    if len(own) > 1:
-        return
-    mine, theirs = table.column(own[0]), other.column(others[0])
-    if mine.sketch is None or theirs.sketch is None or not (mine.sketch.complete and theirs.sketch.complete):
-        return
-    lost = int(np.isin(mine.sketch.hashes, theirs.sketch.hashes, invert=True).sum())
-    is_one = mine.rows is not None and len(mine.sketch.hashes) == mine.rows - (mine.nulls or 0)
-    if is_one or not lost:
-        if alone := (mine.nulls or 0) + lost:
-            yield f"{alone:,} of {mine.rows:,} {table.name} have no {other.name}"
-    else:
-        yield f"{lost:,} of {len(mine.sketch.hashes):,} {own[0]} in {table.name} are not in {other.name}"
+def _ends(corpus: Corpus, key: KeyPair) -> str:
+    """How many rows of each side a key joins."""
+    left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
+    return f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}"
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:

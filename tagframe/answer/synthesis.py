@@ -2,46 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
 from typing import Literal, TypeVar
 
-from tagframe.answer.extra_tables import compiled, with_extra_tables
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
+from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import (
-    LEFT_OUT,
-    are_few,
-    describe_keys,
-    describe_tables,
-    describe_whole,
-    has_prose,
-    is_epoch,
-)
+from tagframe.answer.schema_text import are_few, describe_keys, describe_tables, is_epoch
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
-from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, TagframeError, UnsafeSQL
+from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import fence, one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
-from tagframe.retrieval.words import words_in
 
 T = TypeVar("T")
 
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
-_FITS = 0.5
-"""From this chance on, a table is likely to be needed."""
+_LEFT_OUT = 0.01
+"""If the chance that a retrieved table is needed is lower, it is not shown."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
 
@@ -50,10 +41,9 @@ _FROM_TODAY = frozenset("ago current currently last next now past recent recentl
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables, in one form for all questions, if they are under 40 or their schemas fit 8,000 tokens;
-    else those of the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
-    retrieved with these arguments. Tables without rows are left out. A statement may read a table that was not shown,
-    unless ``found`` says which there are.
+    The prompt shows all tables if their names and those of their columns have 12,000 characters at most; else those of
+    the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
+    retrieved with these arguments. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
@@ -104,9 +94,9 @@ class Synthesizer:
         return self._query(visible, remarks)
 
     def _runs(self, known: Query) -> bool:
-        """Whether a person's statement can still run: columns may have been removed or hidden since."""
+        """Whether a person's statement can still run: columns may be gone since."""
         try:
-            compiled(known.sql, Reader(self.corpus, known.tables), may_add_tables=False)
+            check_staged(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
             return False
         return True
@@ -125,41 +115,31 @@ class Synthesizer:
         return None if other == query else other
 
     def _request(self, prompt: Prompt, visible: Query) -> Step[Written | Missing]:
-        check = partial(compiled, reader=Reader(self.corpus, visible.tables), may_add_tables=self.found is None)
+        check = partial(check_staged, reader=Reader(self.corpus, visible.tables))
         return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
 
     def _query(self, visible: Query, remarks: Written | Missing) -> Query:
         if isinstance(remarks, Missing):
             return replace(visible, sql="", lacking=(remarks.what,))
-        query = replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
-        return query if self.found is not None else with_extra_tables(query, self.corpus)
+        return replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
 
     def prompt(self, request: str, visible: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""
-        chances = {} if visible.retrieved is None else self._chances(visible.retrieved)
         reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        whole = visible.retrieved is None
-        schema = (
-            describe_whole(self.corpus, visible.tables, dialect)
-            if whole
-            else describe_tables(self.corpus, visible.tables, chances, dialect)
-        )
-        wanted = "" if visible.retrieved is None else request  # where there is a plan, it has the roles that are asked
-        joins = describe_keys(self.corpus, visible.tables, chances, dialect, wanted)
+        schema = describe_tables(self.corpus, visible.tables, dialect)
+        joins = describe_keys(self.corpus, visible.tables, dialect)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
         cells = matched_cells(f"{request} {self.evidence}".strip(), visible, reader)
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
-        is_read = has_prose(self.corpus, _likely(visible))
-        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, is_read)
+        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics)
 
     def _today(self, request: str, visible: Query) -> str:
         """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
         columns = (column for id in visible.tables.values() for column in self.corpus.profile(id).for_prompts)
-        is_relative = not _FROM_TODAY.isdisjoint(word.text.casefold() for word in words_in(request))
-        is_relative |= not _FROM_TODAY.isdisjoint(request.casefold().split())
+        is_relative = not _FROM_TODAY.isdisjoint(re.findall(r"\w+", request.casefold()))
         if not is_relative or not any(column.family == "date" or is_epoch(column) for column in columns):
             return ""
         return f"Today is {date.today().isoformat()}; the data may end before."
@@ -196,7 +176,7 @@ class Synthesizer:
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         if self.k is None and self.method is None and are_few(self.corpus, names):
-            return Query("", names, ranked=ranked(request, corpus, self.evidence))
+            return Query("", names)
         k = RETRIEVED if self.k is None and self.method is None else self.k
         return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))
 
@@ -213,7 +193,7 @@ class Synthesizer:
         chances = {hit.id: hit.probability for hit in found.tables}
         if self.k is not None or self.method is not None or self.found is not None:
             return chances
-        likely = {self.corpus.profile(id).name.casefold() for id, p in chances.items() if p is None or p >= LEFT_OUT}
+        likely = {self.corpus.profile(id).name.casefold() for id, p in chances.items() if p is None or p >= _LEFT_OUT}
         return {id: p for id, p in chances.items() if self.corpus.profile(id).name.casefold() in likely}
 
     def _with(self, what: str, visible: Query) -> tuple[Query, str] | None:
@@ -226,21 +206,6 @@ class Synthesizer:
         lines = f"the last {len(new)} tables were added."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {lines} Now write the statement.'
         return Query("", tables, visible.retrieved, metrics=visible.metrics), note
-
-
-def ranked(request: str, corpus: Corpus, evidence: str = "") -> RetrievedTables | None:
-    """The tables by their chance, where all are shown; None if they cannot be had, which costs no answer."""
-    with suppress(TagframeError):
-        return retrieve_tables(request, corpus, k=RETRIEVED, evidence=evidence)
-    return None
-
-
-def _likely(visible: Query) -> list[str]:
-    """The tables that a question probably needs; all, if their chances are not known or none fits well."""
-    found = visible.retrieved or visible.ranked
-    chances = {} if found is None else {id: hit.probability for hit in found.tables for id in (hit.id, *hit.parts)}
-    likely = [id for id in visible.tables.values() if (chances.get(id) or 0.0) >= _FITS]
-    return likely or [*visible.tables.values()]
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

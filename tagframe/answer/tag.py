@@ -41,8 +41,7 @@ class Exec(Protocol):
     """``exec(Q) -> T``: query execution.
 
     It may also have ``why_empty(rows)``, which explains in a text why there are no rows, and
-    ``judged(query, rows, request)``, which gives the doubts about them and their chance to be right
-    (a tuple of :class:`tagframe.answer.Doubt`, and a number or None).
+    ``doubts(query, rows, request)``, which gives the doubts about them, a tuple of :class:`tagframe.answer.Doubt`.
     """
 
     def __call__(self, query: Any, /) -> Any:
@@ -62,7 +61,7 @@ class TAG:
 
     Each of the three may be a plain function, a function that gives a step (its prompts are then sent together with
     those of other questions), or one from this library: :func:`tagframe.exec_sql`, and the parts of
-    :func:`tagframe.text2sql` and :func:`tagframe.rag`.
+    :func:`tagframe.answer.automatic`.
 
     Attributes:
         syn: ``syn(R) -> Q``.
@@ -158,8 +157,8 @@ class TAG:
         if can_run(query):
             executed = yield from self._executed(part, request, query)
         generated = yield from self._generated(part, request, executed)
-        judge = getattr(self.exec, "judged", None)
-        doubts, chance = ((), None) if judge is None else judge(executed.query, executed.rows, request)
+        judge = getattr(self.exec, "doubts", None)
+        doubts = () if judge is None else judge(executed.query, executed.rows, request)
         if judge is not None and "gen" in {use.name for use in uses}:
             doubts = (*doubts, *unread_values(generated.values, executed.rows, request))
         answer = Answer(
@@ -171,7 +170,6 @@ class TAG:
             steps=tuple(uses),
             retrieved=getattr(executed.query, "retrieved", None),
             doubts=doubts,
-            tables_confidence=chance,
         )
         self._check(answer)
         return answer

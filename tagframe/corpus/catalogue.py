@@ -279,14 +279,6 @@ class Catalogue:
         except (DamagedArrays, OSError) as error:
             raise UnreadableCatalogue(str(error)) from error
 
-    def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """The arrays of all kept states, the newest first; damaged ones are left out."""
-        for file in self._array_files():
-            with suppress(DamagedArrays, OSError):
-                arrays = read_arrays(file)
-                if arrays is not None:
-                    yield arrays
-
     def add_arrays(self, digest: str, arrays: Arrays) -> None:
         """Keep arrays in a file beside the catalogue, together with those of the previous state.
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -120,7 +120,7 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     Args:
         title: a name for readers of the folder.
         source: bytes that identify the source.
-        part: a digest of what is left out; each list has a catalogue of its own, so that none has hidden cells.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has their cells.
     """
     import platformdirs
 
@@ -134,12 +134,6 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     # A file for each version, so that two versions of tagframe can run on one machine.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
     return Catalogue(file)
-
-
-def cache_of(path: Path, part: str = "") -> Catalogue | None:
-    """:func:`cached`, for a file or a folder."""
-    source = path.resolve()
-    return cached(source.stem, os.fsencode(source), part)
 
 
 class ComputedStore:
@@ -238,10 +232,6 @@ class ComputedStore:
             state: of the tables: :meth:`state`.
         """
         return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
-
-    def older_arrays(self) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """Arrays of other states, the newest first; damaged ones are left out."""
-        return iter(()) if self._catalogue is None else self._catalogue.older_arrays()
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
         """Keep arrays in a file beside the catalogue, if there is one.

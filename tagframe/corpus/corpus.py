@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tagframe import config, results
+from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource
 from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
-from tagframe.corpus.hiding import Lists, VisibleFacts, warn_of_computed, with_private
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.refreshing import Refreshing, changes
+from tagframe.corpus.refreshing import Refreshing
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
+from tagframe.corpus.visible_facts import View, VisibleFacts
+from tagframe.corpus_methods import CorpusMethods
 from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
+from tagframe.engines.hiding import Hiding, Visible, hiding, mentions, names_gone, narrowed, warn_of_computed
 from tagframe.errors import (
     ColumnNotFound,
     InvalidArgument,
@@ -40,23 +42,10 @@ from tagframe.errors import (
 )
 from tagframe.version import __version__
 
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from tagframe.agents.tools import Tools
-    from tagframe.answer.annotating import Annotated
-    from tagframe.answer.checked_keys import CheckedKeys
-    from tagframe.config import CallSettings
-    from tagframe.joins import On
-    from tagframe.learning import Learned
-    from tagframe.lm import Budget, Quote
-    from tagframe.retrieval import RetrievedTables, RetrieveOptions
-    from tagframe.semantic.descriptions import Described
-
 _LISTED = 20
 
 
-class Corpus(Displayable):
+class Corpus(CorpusMethods, Displayable):
     """Tables to search and to join, made by :func:`tagframe.open_corpus`; immutable, cheap to subset and to pickle.
 
     >>> import pandas as pd, tagframe as tf
@@ -82,7 +71,6 @@ class Corpus(Displayable):
         under: Corpus | None = None,
         again: Callable[[], Corpus] | None = None,
         followed: Refreshing | None = None,
-        changes: Sequence[str] = (),
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -99,7 +87,6 @@ class Corpus(Displayable):
             under: the corpus to which this one adds a table.
             again: opens the source again.
             followed: has the newest corpus of the source, if this one follows it.
-            changes: see :attr:`changes`.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -120,7 +107,6 @@ class Corpus(Displayable):
         self._under = under
         self._again = again
         self._followed = followed
-        self._changes = tuple(changes)
         # What follows from these, made when it is needed.
         self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
         self._applied: tuple[Facts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
@@ -129,27 +115,14 @@ class Corpus(Displayable):
 
     def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
         """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
-        shared: dict[str, Any] = {
-            "root": self._root,
-            "is_whole": False,
-            "problems": self._problems,
-            "vectors": self._vectors,
-            "facts": self._facts,
-            "computed": self._computed,
-            "part": self._part,
-        }
-        return Corpus(profiles, origins, **{**shared, **changed})
+        shared = ("root", "problems", "vectors", "facts", "computed", "part")
+        kwargs = {name: getattr(self, f"_{name}") for name in shared} | {"is_whole": False} | changed
+        return Corpus(profiles, origins, **kwargs)
 
     def _with(self, **changed: Any) -> Corpus:
         """A corpus of the same tables that differs in the ``changed`` arguments."""
-        same: dict[str, Any] = {
-            "is_whole": self._is_whole,
-            "under": self._under,
-            "again": self._again,
-            "followed": self._followed,
-            "changes": self._changes,
-        }
-        return self._of(self._unannotated, self._origins, **{**same, **changed})
+        same = {name: getattr(self, f"_{name}") for name in ("is_whole", "under", "again", "followed")}
+        return self._of(self._unannotated, self._origins, **same | changed)
 
     @property
     def profiles(self) -> tuple[TableProfile, ...]:
@@ -163,7 +136,7 @@ class Corpus(Displayable):
     def _with_facts(self) -> tuple[tuple[TableProfile, ...], dict[str, TableProfile]]:
         facts, known = self._facts.facts, self._applied
         if known is None or known[0] is not facts:
-            profiles = with_private(facts.applied(self._unannotated), facts.private)
+            profiles = facts.applied(self._unannotated)
             known = self._applied = facts, profiles, {profile.id: profile for profile in profiles}
         return known[1], known[2]
 
@@ -173,7 +146,7 @@ class Corpus(Displayable):
 
         They are kept with the other facts that you gave about the data, and subsets of this corpus have them, too.
         """
-        return CorpusKeys(self._facts, self)
+        return CorpusKeys(self._facts, self.profiles, self._key_pairs)
 
     def hide(self, *names: str) -> Corpus:
         """A corpus without some tables and columns: for it, they do not exist. This one stays as it is.
@@ -196,27 +169,47 @@ class Corpus(Displayable):
         """
         if not names:
             return self
-        made, again = self._without(Lists.of(names, ())), self._again
+        made, again = self._without(Hiding("hide", names)), self._again
         return made if again is None else made._with(again=lambda: again().hide(*names))
 
-    def _without(self, lists: Lists) -> Corpus:
-        """The corpus of what is visible, with engines that offer nothing else."""
-        view = lists.view_of(self.profiles)
-        if view is None:
+    def _without(self, hidden: Hiding) -> Corpus:
+        """The corpus of what is not on a list, with engines that offer nothing else."""
+        if not hidden.part:
             return self
-        origins = view.origins(self._unannotated, self._origins)
-        before = {id(origin.engine) for origin in self._origins.values()}
-        shrunk = {id(origin.engine): origin.engine for origin in origins.values() if id(origin.engine) not in before}
-        warn_of_computed(*filter(None, shrunk.values()))
+        shapes = {one.id: one.as_shape for one in self._unannotated}
+        visible = hidden.visible(shapes.values())
+        hidden.check(shapes.values())
+        changed = {id for id, shape in shapes.items() if visible.get(id) != shape.columns}
+        if not changed:
+            return self
+        gone = names_gone((shapes.values(), visible))
+        left = {shape.name: shape for shape in narrowed([*shapes.values()], visible, gone)}
+        lost = {(id, name) for id, there in visible.items() for name in {*shapes[id].columns}.difference(there)}
+        view = View({id: frozenset(columns) for id, columns in visible.items()}, gone, frozenset(lost))
         return self._of(
-            view.profiles(self._unannotated),
-            origins,
-            problems=[problem for problem in self._problems if not view.mentions_gone(str(problem))],
+            [one if left[one.id] == shapes[one.id] else one.narrowed(left[one.id])
+             for one in self._unannotated if one.id in left],
+            self._offering(visible, changed),
+            problems=[problem for problem in self._problems if not mentions(str(problem), gone)],
             vectors=VectorStore(),
             facts=VisibleFacts(self._facts, view),
             computed=ComputedStore(),
             part=self._part or "hidden",
-        )
+        )  # fmt: skip
+
+    def _offering(self, visible: Visible, changed: Collection[str]) -> dict[str, Origin]:
+        """The origins of visible tables; the engines of the ``changed`` ones offer nothing else."""
+        there: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        engines: dict[int, Engine] = {}
+        for table, origin in self._origins.items():
+            if origin.engine is not None and table in changed:
+                engines[id(origin.engine)] = origin.engine
+            if table in visible:
+                there[id(origin.engine)][origin.table] = visible[table]
+        engines = {key: hiding(engine, there[key]) for key, engine in engines.items()}
+        warn_of_computed(*engines.values())
+        left = {table: origin for table, origin in self._origins.items() if table in visible}
+        return {table: replace(one, engine=engines.get(id(one.engine), one.engine)) for table, one in left.items()}
 
     def private(self, *columns: str, undo: bool = False) -> None:
         """Keep the cells of columns for people: no prompt has them, and no statement of a model or an agent reads them.
@@ -327,7 +320,7 @@ class Corpus(Displayable):
         """The corpus as its source is now: opened again with the same arguments; this one stays as it is.
 
         Only tables that have changed are profiled; keys, profiles and vectors of the others are kept. Threads may call
-        it at the same time. :attr:`changes` of the result says what is different.
+        it at the same time.
 
         Raises:
             InvalidArgument: this corpus is a part of another one, or comes from a pickle: there is nothing to open.
@@ -336,13 +329,11 @@ class Corpus(Displayable):
         if self._again is None:
             raise InvalidArgument("only a corpus that tagframe.open_corpus gave in this process is refreshed")
         now = self._again()
-        now = now._with(facts=self._facts.follow(now._facts))  # facts given to one of them hold for both
-        return now._with(changes=changes(self._by_id, now._by_id))
+        return now._with(facts=self._facts.follow(now._facts))  # facts given to one of them hold for both
 
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """What :meth:`refresh` found different, a sentence for each table: ``"bank.loan: new column rate"``."""
-        return self._changes
+    def is_like(self, other: Corpus) -> bool:
+        """Whether another corpus has the same tables, of the same state of their files."""
+        return self._by_id == other._by_id and self._origins == other._origins
 
     def current(self) -> Corpus:
         """The corpus that questions are asked of, which does not change any more.
@@ -351,269 +342,6 @@ class Corpus(Displayable):
         is the corpus itself.
         """
         return self if self._followed is None else self._followed.corpus()
-
-    # --- done by rooms above, which are imported at the first call -------------------------------------------------
-
-    @overload
-    def retrieve_tables(
-        self,
-        question: str,
-        *,
-        anchor: str | None = ...,
-        quote: Literal[False] = ...,
-        **options: Unpack[RetrieveOptions],
-    ) -> RetrievedTables: ...
-    @overload
-    def retrieve_tables(
-        self, question: str, *, anchor: str | None = ..., quote: Literal[True], **options: Unpack[RetrieveOptions]
-    ) -> Quote: ...
-    @overload
-    def retrieve_tables(
-        self, question: str, *, anchor: str | None = ..., quote: bool, **options: Unpack[RetrieveOptions]
-    ) -> RetrievedTables | Quote: ...
-    def retrieve_tables(
-        self, question: str, *, anchor: str | None = None, quote: bool = False, **options: Unpack[RetrieveOptions]
-    ) -> RetrievedTables | Quote:
-        """Find the tables of this corpus that answer a question together.
-
-        Args:
-            question: in plain language.
-            anchor: id of a table that is in the set already; the join plan starts from its rows.
-            quote: return the cost of the model calls instead; nothing is sent.
-            **options: ``k``, ``method``, ``evidence`` and the others of :func:`tagframe.retrieve_tables`.
-
-        Raises:
-            TagframeError: as :func:`tagframe.retrieve_tables`.
-        """
-        from tagframe import retrieval
-
-        return retrieval.retrieve_tables(question, self, anchor=anchor, quote=quote, **options)
-
-    def merge(self, *tables: str, on: On | None = None, **arguments: Any) -> pd.DataFrame:
-        """Join tables of this corpus; ``frame.tag.merge_report`` accounts for every row.
-
-        Args:
-            *tables: ids or names. Each row of the result is a row of the first table; if other tables would repeat
-                those rows, of the first table whose rows they do not repeat, and a warning says so. Further tables of
-                their databases are joined if no key connects these.
-            on: key pairs to join on: ``"orders.buyer = customers.id"``, ``"day"``, … as for :func:`tagframe.merge`.
-            **arguments: ``how``, ``where``, ``columns``, ``stack``, ``roles``, ``aggregate`` and the others of
-                :func:`tagframe.merge`.
-
-        Raises:
-            TagframeError: as :func:`tagframe.merge`.
-
-        >>> import pandas as pd, tagframe as tf
-        >>> orders = pd.DataFrame({"order_id": [1, 2], "customer_id": [7, 7]})
-        >>> customers = pd.DataFrame({"customer_id": [7, 8], "name": ["Ann", "Bo"]})
-        >>> corpus = tf.open_corpus({"orders": orders, "customers": customers})
-        >>> corpus.merge("customers", "orders", how="anti")
-           customer_id name
-        0            8   Bo
-        """
-        from tagframe.retrieval.retrieved import merge_tables
-
-        return merge_tables(self, tables, on=on, **arguments)
-
-    def learn(
-        self,
-        queries: str | Path | pd.DataFrame,
-        sql: str | None = None,
-        *,
-        literals: bool = False,
-        dialect: str | None = None,
-    ) -> Learned:
-        """Learn from past statements over these tables; this corpus and all its subsets know them afterwards.
-
-        Args:
-            queries: SQL; a file or a folder of SQL, CSV, JSON, Python or notebooks; a frame with ``sql`` and, if known,
-                with ``question``, ``runs`` and ``database``; or ``"pg_stat_statements"`` or ``"views"``.
-            sql: the statement, if ``queries`` is the question that it answers.
-            literals: whether the literals of statements are kept: they are data.
-            dialect: the SQL dialect of the statements, by sqlglot's name; None for the source's.
-
-        Raises:
-            SourceNotFound: no such file, or no server that keeps a log.
-            InvalidArgument: a frame or a file without SQL, or one that cannot be read; an unknown dialect.
-        """
-        from tagframe import learning
-
-        return learning.learn(self, queries, sql, literals=literals, dialect=dialect)
-
-    def forget(self, what: str | None = None) -> int:
-        """Take back what was learned from statements.
-
-        Args:
-            what: a statement, a question, or the source of statements (``"queries.sql"``); None for all.
-
-        Returns:
-            The number of forgotten statements. A statement that also has another source stays known from that source.
-
-        Raises:
-            InvalidArgument: ``what`` is not text.
-        """
-        from tagframe import learning
-
-        return learning.forget(self, what)
-
-    @overload
-    def describe(self, name: str, text: str) -> None: ...
-    @overload
-    def describe(self, name: str | Path | pd.DataFrame, text: None = ...) -> Described: ...
-    def describe(self, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
-        """Describe a table or a column; the text is searched, and models read it.
-
-        Without a text, read many descriptions:
-
-        - a frame or a CSV file with ``table``, ``column`` and ``description``, or BIRD's folders
-          ``database_description``. Empty descriptions are skipped; of two descriptions of the same thing, the later one
-          counts.
-        - a semantic model: Apache Ossie's (YAML or JSON), dbt's ``schema.yml`` or ``manifest.json`` or the folder of a
-          dbt project. Its descriptions, synonyms, keys and metrics stand below
-          a person's, and above what is inferred. Its keys are checked against the rows. The same model, read again,
-          replaces what it described before.
-        - a folder of such files.
-
-        Args:
-            name: ``table``, ``table.column`` or either with the database before it; or the file, folder or frame.
-            text: ``"status code, 3 = shipped"``; an empty text removes the description. 500 characters are kept.
-
-        Returns:
-            For many descriptions: what was used, the names that are unknown, what could not be read, and the keys that
-            do not hold for all rows.
-
-        Raises:
-            TableNotFound, ColumnNotFound: no such table or column.
-            SourceNotFound, InvalidArgument: no such file, or one of another form.
-        """
-        from tagframe.semantic.describe import describe
-
-        return describe(self, name, text)
-
-    def to_ossie(self, path: str | Path) -> Path:
-        """Write what is known of the tables as a semantic model of Apache Ossie (YAML), for people to review.
-
-        Semantic models that were read are written as they were, with your own descriptions in place of theirs and
-        without keys that you forbade. All else is one more model: the other tables, and keys with their chance and
-        evidence in ``custom_extensions`` of the vendor ``TAGFRAME``. What is only inferred is listed there as
-        ``inferred``: keys, primary keys, descriptions by a model, and words of learned questions as synonyms.
-        ``corpus.describe`` does not read such parts as declared: remove the extension from those that are right.
-        Private columns are left out of that model.
-
-        Args:
-            path: of the file; an existing one is replaced.
-
-        Returns:
-            The path.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        from tagframe.semantic.writing import to_ossie
-
-        return to_ossie(self, path)
-
-    @overload
-    def annotate(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> Annotated: ...
-    @overload
-    def annotate(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
-    def annotate(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> Annotated | Quote:
-        """Have a model describe each table, and each column whose name does not explain it.
-
-        The model reads names, types, a few values of columns that are not private, keys, and learned statements. Its
-        descriptions begin with "≈". They are searched and shown to models like other descriptions, but a person's
-        description counts more. An annotated table is not asked about again unless its columns change; a table in
-        pieces is asked about once.
-
-        Args:
-            quote: return the cost instead; nothing is sent.
-            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``.
-
-        Returns:
-            How many tables and columns were described, and the tables without a usable answer. Answers are kept even if
-            a budget, an interruption or a replayed store without some answers ends the call.
-
-        Raises:
-            NotConfigured: no model is set.
-            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
-        """
-        from tagframe.answer.annotating import annotated, quoted
-        from tagframe.lm import get_lm
-
-        with config.of_call(self.annotate, settings):
-            model = get_lm()
-            return quoted(self, model) if quote else annotated(self, model)
-
-    @overload
-    def check_keys(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> CheckedKeys: ...
-    @overload
-    def check_keys(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
-    def check_keys(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> CheckedKeys | Quote:
-        """Have a model judge the keys of which names and values leave a doubt.
-
-        These are the pairs of columns with a chance between 0.2 and 0.8, and those of a column with several almost
-        equally likely ones. The model reads names, types, counts, a few values of columns that are not private, and the
-        known keys of both tables; a dozen pairs are one prompt. It says yes, no, or that it cannot tell, and why. Its
-        word is evidence: it moves every chance by the same odds, and ``corpus.keys.frame()`` shows it as ``origin``
-        "model". A person's word (``corpus.keys.add``, ``corpus.keys.forbid``) stands above it; ``corpus.keys.forget``
-        removes it. A pair is asked about once. It also works for schemas without rows.
-
-        Args:
-            quote: return the cost instead; nothing is sent.
-            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``, ``budget=0.5``.
-
-        Returns:
-            How many pairs were judged, and those without a usable answer. Answers are kept even if a budget, an
-            interruption or a replayed store without some answers ends the call.
-
-        Raises:
-            NotConfigured: no model is set.
-            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
-        """
-        from tagframe.answer.checked_keys import checked, quoted
-        from tagframe.lm import get_lm
-
-        with config.of_call(self.check_keys, settings):
-            model = get_lm()
-            return quoted(self, model) if quote else checked(self, model)
-
-    def tools(
-        self,
-        *,
-        ask: bool = False,
-        learn: bool = False,
-        budget: Budget | float | None = None,
-        to: str | PathLike[str] | None = None,
-    ) -> Tools:
-        """This corpus as tools for an agent: find tables, describe them, plan joins, run SQL, merge, look for values.
-
-        Each tool is a plain function with types and a docstring for a model, so any framework can use it. It returns a
-        plain dictionary of at most 8,000 tokens. ``tools.call(name, arguments)`` runs a tool as a model requests it;
-        ``tools.schemas("openai")`` describes them in the format of a provider's API. Tools never write to a source, and
-        never show cells of private columns.
-
-        >>> import pandas as pd, tagframe as tf
-        >>> tools = tf.open_corpus({"film": pd.DataFrame({"title": ["Low Tide", "Salt Road"]})}).tools()
-        >>> [tool.__name__ for tool in tools][:4]
-        ['find_tables', 'describe_tables', 'plan_joins', 'run_sql']
-        >>> tools.call("run_sql", {"sql": "SELECT COUNT(*) AS n FROM film"})["rows"]
-        [[2]]
-
-        Args:
-            ask: add a tool that has the configured model answer a question; it needs a budget.
-            learn: add a tool that keeps a statement as the answer to a question.
-            budget: the limit on the model's cost, for all calls of all tools together; a number is in dollars. Without
-                a budget, no model is asked, and statements have no LM functions.
-            to: a folder in which tools may write new Parquet files; without it, they write none.
-
-        Raises:
-            InvalidArgument: ``ask`` without a budget, or ``to`` is not a folder.
-        """
-        from tagframe.agents.tools import Tools
-        from tagframe.lm import Budget
-
-        account = budget if isinstance(budget, Budget | None) else Budget(dollars=budget)
-        return Tools(self, ask, learn, account, None if to is None else Path(to).expanduser())
 
     if not TYPE_CHECKING:
         __getattr__ = suggesting_names("Corpus")
@@ -873,19 +601,33 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
     return corpus._with(under=under)
 
 
-def applied(lists: Lists, corpus: Corpus) -> Corpus:
-    """A corpus that is in memory, or comes from a catalogue, without what is hidden, and with private columns."""
-    made = corpus._without(lists)
-    made._facts.opened(made.ids, lists.private_of(made.profiles))
+def applied(hide: Hiding, private: Hiding, corpus: Corpus) -> Corpus:
+    """A corpus that is in memory, or comes from a catalogue, with what its lists say."""
+    made = corpus._without(hide)
+    made._facts.opened(made.ids, private_columns(private, made._unannotated, hide))
     return made
+
+
+def private_columns(names: Hiding, profiles: Sequence[TableProfile], hide: Hiding) -> frozenset[Column]:
+    """The columns of some tables that are on a list of private ones.
+
+    Args:
+        names: the list.
+        profiles: of the tables.
+        hide: the list of what is not there, which may have the same names.
+
+    Raises:
+        TableNotFound, ColumnNotFound: the caller names what is not there.
+    """
+    if not names.part:
+        return frozenset()
+    shapes = [one.as_shape for one in profiles]
+    left = names.visible(shapes)
+    names.check(shapes, but=hide)
+    return frozenset((one.name, name) for one in shapes for name in {*one.columns}.difference(left.get(one.name, ())))
 
 
 def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
     """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
     first = corpus._with(again=again)
-    return first if seconds is None else first._with(followed=Refreshing(first, seconds, are_alike))
-
-
-def are_alike(one: Corpus, other: Corpus) -> bool:
-    """Whether both have the same tables, of the same state of their files."""
-    return one._by_id == other._by_id and one._origins == other._origins
+    return first if seconds is None else first._with(followed=Refreshing(first, seconds))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 
 from tagframe.corpus.facts import FactKey, FactStore, key_fact
+from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import JoinColumns, read_key
 from tagframe.display import Displayable, rows_html
-
-if TYPE_CHECKING:
-    from tagframe.corpus.corpus import Corpus
 
 _LISTED = 20
 
@@ -31,9 +30,15 @@ class CorpusKeys(Displayable):
       frames.orders.buyer = frames.customers.id
     """
 
-    def __init__(self, store: FactStore, corpus: Corpus) -> None:
-        self._store = store
-        self._corpus = corpus
+    def __init__(self, store: FactStore, profiles: Sequence[TableProfile], pairs: Callable[[], Iterable[Any]]) -> None:
+        """The keys of some tables.
+
+        Args:
+            store: has the declared ones.
+            profiles: of the tables.
+            pairs: gives all of them, as :class:`tagframe.KeyPair`.
+        """
+        self._store, self._profiles, self._pairs = store, profiles, pairs
 
     def add(self, key: str | JoinColumns) -> None:
         """Declare that columns join: ``"orders.buyer = customers.id"``, the referencing side first.
@@ -75,16 +80,13 @@ class CorpusKeys(Displayable):
         >>> tf.open_corpus({"loans": loans, "clients": clients}).keys.frame()[["key", "origin"]].values.tolist()
         [['frames.loans.client_id = frames.clients.client_id', 'inferred']]
         """
-        from tagframe.joins import corpus_keys
-
         rows = [
-            (f"{key.left} = {key.right}", key.score, key.evidence.origin, key.evidence.reason)
-            for key in corpus_keys(self._corpus)
+            (f"{key.left} = {key.right}", key.score, key.evidence.origin, key.evidence.reason) for key in self._pairs()
         ]
         return pd.DataFrame(rows, columns=["key", "chance", "origin", "reason"])
 
     def _put(self, key: str | JoinColumns, joins: bool | None) -> None:
-        fact, value = key_fact(read_key(key, self._corpus.profiles), bool(joins))
+        fact, value = key_fact(read_key(key, self._profiles), bool(joins))
         of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
         self._store.put({fact: None if joins is None else value, **of_model})
 

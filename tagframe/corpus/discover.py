@@ -15,7 +15,6 @@ from tagframe.engines.files.limits import Bounds, check_regular
 from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
 from tagframe.errors import (
     EmptyCorpus,
-    InvalidArgument,
     SourceNotFound,
     UnreadableTable,
     UnreadableTableWarning,
@@ -53,20 +52,17 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
 
     A SQLite file is a database named after its stem, and so is a workbook. A subfolder is a database of the CSV and
     Parquet files in it, and so is the folder itself; ``bank.sqlite`` in a folder ``bank`` belongs to the same database
-    as that folder. Databases with the same name are named by their paths below the folder. Hidden files and folders are
-    left out. Links that lead out of the folder are left out with a warning, unless ``follow_links``.
+    as that folder. Databases with the same name are named by their paths below the folder. Names that begin with a dot
+    are left out. Links that lead out of the folder are left out with a warning, unless ``follow_links``.
 
     Raises:
         SourceNotFound: there is nothing at ``path``.
         EmptyCorpus: a folder without any such file.
         UnreadableTable: a file of an unknown format.
         MissingExtra: an engine is requested, or needed, and not installed.
-        InvalidArgument: ``csv`` is given, but the files are read in place.
     """
-    if csv and (engine is not None or (not path.exists() and glob.has_magic(str(path)))):
-        raise InvalidArgument("csv= has options for pandas, but pandas does not read CSV files here; leave it out")
     if not path.exists() and glob.has_magic(str(path)):
-        return [SourceFile(ON_REQUEST, "", pattern_engine(str(path), follow_links=follow_links))]
+        return [SourceFile(ON_REQUEST, "", pattern_engine(str(path), follow_links=follow_links, csv=csv))]
     if not path.exists():
         raise SourceNotFound(f"there is no file or folder {shown_path(path)}")
     if not path.is_dir():
@@ -79,7 +75,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
             )
         database = path.stem if found.is_database else path.absolute().parent.name or "files"
         return [SourceFile(path.name, database, found)]
-    lake = folder_engine(path, is_wanted=engine is not None, follow_links=follow_links)
+    lake = folder_engine(path, is_wanted=engine is not None, follow_links=follow_links, csv=csv)
     outside: list[UnreadableTable] = []
     files = [
         (file.relative_to(path), found)
@@ -129,7 +125,7 @@ def _walk(folder: Path, bounds: Bounds, outside: list[UnreadableTable]) -> Itera
         seen.add(here)
         inside = set()
         for name in sorted([*folders, *files]):
-            if not name.startswith((".", "~$")):  # hidden, or made by Excel while a workbook is open
+            if not name.startswith((".", "~$")):  # a dot file, or made by Excel while a workbook is open
                 try:
                     bounds.check(Path(parent, name))
                     inside.add(name)

@@ -11,7 +11,7 @@ _ENCODED = 120
 """The number of characters of a column's description in its vector: a page of prose would outweigh the names."""
 
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?![A-Z]s(?![a-z]))")
 
 
 def identifier_words(name: str) -> list[str]:
@@ -19,6 +19,8 @@ def identifier_words(name: str) -> list[str]:
 
     >>> identifier_words("concertSinger_ID2"), identifier_words("HTTPStatus"), identifier_words("Année de création")
     (['concert', 'singer', 'id', '2'], ['http', 'status'], ['année', 'de', 'création'])
+    >>> identifier_words("userIDs")
+    ['user', 'ids']
     """
     return list(_cut(name))
 

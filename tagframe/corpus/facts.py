@@ -49,7 +49,7 @@ SOURCES = {
     "checked": "model",  # whether pairs of columns join
 }
 """The kinds of facts, and who gives them."""
-_OF_PAIRS = ("key", "checked")
+OF_PAIRS = ("key", "checked")
 """The value of these facts has the pairs of columns."""
 _OF_SEVERAL = {"statement": Statement.moved, "semantic": moved}
 """The subject of these facts is a digest and the tables; and how their value is moved to other tables."""
@@ -215,7 +215,7 @@ class Facts:
             for table, (key,) in _by_table([pair], by_id).items():
                 checked[table].append(replace(key, given=False, answer=answer, why=why))
         touched = {*given, *checked, *forbidden, *(of[0] for of in (*self.descriptions, *self.annotated))}
-        touched |= {table for model in self.semantic for table in model.tables}
+        touched |= {table for model in self.semantic for table in model.tables} | {table for table, _ in self.private}
         return tuple(
             replace(
                 self._described(profile),
@@ -247,6 +247,7 @@ class Facts:
                     [one["columns"].get(column.name, {}) for one in models],
                     column.description,
                 ),
+                private=(profile.id, column.name) in self.private,
             )
             for column in profile.columns
         )
@@ -266,7 +267,7 @@ class Facts:
 def tables_of(key: FactKey, value: Any) -> set[str]:
     """The ids of a fact's tables."""
     kind, of = key
-    if kind in _OF_PAIRS:
+    if kind in OF_PAIRS:
         return {value["left_table"], value["right_table"]}
     return {*of[1:]} if kind in _OF_SEVERAL else {*of[:1]}
 
@@ -275,7 +276,7 @@ def _moved(kind: str, of: tuple[str, ...], value: Any, ids: Mapping[str, str]) -
     """A fact with other ids for its tables."""
     if kind in _OF_SEVERAL:
         return (kind, (of[0], *(ids[table] for table in of[1:]))), _OF_SEVERAL[kind](value, ids)
-    if kind in _OF_PAIRS:
+    if kind in OF_PAIRS:
         value = moved_key(value, ids)
         return (kind, _pairs(JoinColumns.of(value))), value
     return (kind, (ids[of[0]], *of[1:])), value

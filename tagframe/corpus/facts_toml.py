@@ -113,8 +113,6 @@ def _facts(plain: dict[str, Any]) -> Iterator[tuple[FactKey, Any]]:
             yield ("table", (str(one["table"]),)), as_description(str(one["description"]))
     for one in plain.get("column", []):
         column = str(one["table"]), str(one["column"])
-        if "hidden" in one:
-            raise ValueError(f"hidden of {'.'.join(column)} is not read: write hide = [{'.'.join(column)!r}]")
         if one.get("description"):
             yield ("column", column), as_description(str(one["description"]))
     for one in plain.get("key", []):

@@ -6,7 +6,8 @@ import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, cast
@@ -15,23 +16,25 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cache_of, cached
-from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by
+from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cached
+from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
 from tagframe.corpus.facts_toml import facts_beside
-from tagframe.corpus.hiding import Lists, VisibleFacts
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.vectors import VectorStore
+from tagframe.corpus.visible_facts import View, VisibleFacts
 from tagframe.engines.base import Chunk, TableShape
-from tagframe.engines.files.csv import CSVEngine, csv_option_text, is_of, options_before, patterns_of
+from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
+from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
 from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
+    BROKEN,
     CatalogueWarning,
     EmptyCorpus,
     InvalidArgument,
@@ -104,15 +107,16 @@ def open_corpus(
             read of the others, are in ``corpus.problems``.
         dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …); None
             for any that reads them.
-        engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB. Without ``engine``
-            this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned folders, folders
-            of numbered parts, Delta or Iceberg tables, each of which is one table. For frames, "duckdb" runs statements
-            in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
+        engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
+            numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
+            ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned
+            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table. For frames,
+            "duckdb" runs statements in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
             :class:`tagframe.engines.duckdb.engine.DuckDBFrames` lists the differences.
-        csv: options of :func:`pandas.read_csv` for CSV files, if their format cannot be detected, such as
-            ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal": ","}, "*":
-            {}}``; the first pattern that fits counts. A column of numbers that does not have such a format as a whole
-            is read as it is, with a warning. A catalogue keeps the options.
+        csv: options of :func:`pandas.read_csv` for CSV files, whoever reads them, if their format cannot be detected,
+            such as ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal":
+            ","}, "*": {}}``; the first pattern that fits counts. A column of numbers that does not have such a format
+            as a whole is read as it is, with a warning. A catalogue keeps the options.
         schemas: the schemas of a server whose tables are opened; None for all readable schemas, or for the default
             schema of a server that is read through SQLAlchemy.
         catalogue: the file that keeps the profiles; None for one in the user's cache folder.
@@ -177,23 +181,24 @@ def open_corpus(
             raise InvalidArgument("catalogue= is not for a schema, which stays in memory; corpus.save(path) saves it")
         problems: list[UnreadableTable] = []
         profiles = schema_profiles(schema, dialect=dialect, problems=problems)
-        return applied(Lists.of(hide, private), Corpus(profiles, problems=problems))
+        return applied(Hiding("hide", hide), Hiding("private", private), Corpus(profiles, problems=problems))
     if dialect is not None:
         raise InvalidArgument("dialect= is of the statements of schema=")
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
         frames = open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
-        return applied(Lists.of(hide, private), frames)
+        return applied(Hiding("hide", hide), Hiding("private", private), frames)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
             f"open a corpus from a path, or from frames by name as in {{'loan': frame}}; got a {type(source).__name__}"
         )
     if is_url(source):
-        server, lists = server_of(str(source), schemas, password_from), Lists.of(hide, private)
-        files = lists.shrunk([SourceFile(server.kind, "", server)])
+        server = server_of(str(source), schemas, password_from)
+        lists = Lists(Hiding("hide", hide), Hiding("private", private))
+        files = lists.offering([SourceFile(server.kind, "", server)])
         named = f"{server.identity} {sorted(schemas) if schemas is not None else ''}".encode()
-        stored = cached(server.kind, named, lists.part) if catalogue is None else Catalogue(Path(catalogue))
+        stored = cached(server.kind, named, lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
         facts = FactStore(file=FactsFile.of_source(server.identity))
         cache = SourceCatalogue(stored, catalogue is not None, facts)
         return _open_files(None, files, _loaded(cache, lists), cache, progress, lists)
@@ -207,17 +212,75 @@ def open_corpus(
             raise InvalidArgument(f"{path} is a catalogue itself; leave out catalogue={str(catalogue)!r}")
         return _open_catalogue(Catalogue(path), progress, follow_links, csv_options, apart, hide, private)
     files = discover(path, engine, follow_links=follow_links, csv=csv_options)
-    read = [file.engine.path for file in files if isinstance(file.engine, CSVEngine)]
+    read = [path for file in files for path in file.engine.csv_files]
     for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
     beside = facts_beside(path)
-    lists = Lists.of(hide, private, beside)
-    files = lists.shrunk(files)
-    stored = cache_of(path, lists.part) if catalogue is None else Catalogue(Path(catalogue))
-    facts = FactStore(file=FactsFile.of_source(str(path.resolve())), beside=beside.facts)
-    cache = SourceCatalogue(stored, catalogue is not None, facts)
+    lists = Lists(Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private))
+    files = lists.offering(files)
+    whole = path.resolve()
+    made = cached(whole.stem, os.fsencode(whole), lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
+    facts = FactStore(file=FactsFile.of_source(str(whole)), beside=beside.facts)
+    cache = SourceCatalogue(made, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
+
+
+@dataclass
+class Lists:
+    """What is hidden and private in a source that is opened.
+
+    Attributes:
+        hide, private: the lists.
+        gone, lost: names that only what is hidden has, in lower case, and hidden columns by the file and the name of
+            their table; known after :meth:`offering`.
+    """
+
+    hide: Hiding
+    private: Hiding
+    gone: frozenset[str] = frozenset()
+    lost: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def offering(
+        self, files: Sequence[SourceFile], known: Mapping[str, IndexedSource] | None = None
+    ) -> list[SourceFile]:
+        """The files with engines that offer only what is visible; files without such tables are left out.
+
+        Args:
+            files: with all that they have.
+            known: a catalogue, if what it has is all that is visible.
+
+        Raises:
+            TableNotFound, ColumnNotFound: the caller hides what is not there.
+        """
+        if known is None and not self.hide.part:
+            return list(files)
+        sources = [(file, *self._seen(file, known)) for file in files]
+        self.gone = names_gone(*(source[1:] for source in sources))
+        left = [
+            replace(file, engine=hiding(file.engine, visible, self.gone))
+            for file, shapes, visible in sources
+            if visible or not shapes or not file.database
+        ]
+        self.hide.check(shape for _, shapes, _ in sources for shape in shapes)
+        warn_of_computed(*(file.engine for file in left))
+        return left
+
+    def _seen(
+        self, file: SourceFile, known: Mapping[str, IndexedSource] | None
+    ) -> tuple[list[TableShape], dict[str, tuple[str, ...]]]:
+        """The tables of a file, and what is visible of them."""
+        shapes: list[TableShape] = []
+        with suppress(UnreadableTable, OSError, *BROKEN):  # profiling reports it
+            shapes = file.engine.shapes()
+        if known is None:
+            visible = self.hide.visible(shapes, filter(None, (file.database, file.key)))
+        else:
+            tables = known[file.key].tables if file.key in known else {}
+            there = {shape.name for shape in shapes}
+            visible = {name: tuple(one.name for one in tables[name].columns) for name in tables if name in there}
+        self.lost |= {(file.key, one.name): {*one.columns}.difference(visible.get(one.name, ())) for one in shapes}
+        return shapes, visible
 
 
 def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
@@ -227,12 +290,12 @@ def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
         UnreadableCatalogue: it was made with another list.
     """
     contents = cache.load()
-    if contents.sources and contents.part != lists.part:
+    if contents.sources and contents.part != lists.hide.part:
         raise UnreadableCatalogue(
             f"the catalogue {cache.catalogue.path if cache.catalogue else ''} was made with another list of what is "
             "hidden: delete it and index again, or name another file"
         )
-    return replace(contents, part=lists.part)
+    return replace(contents, part=lists.hide.part)
 
 
 class ProfileFrame(Protocol):
@@ -323,31 +386,31 @@ def _open_catalogue(
     hide: Sequence[str],
     private: Sequence[str],
 ) -> Corpus:
-    contents, lists = catalogue.load(), Lists()
+    contents, lists = catalogue.load(), Lists(Hiding("hide"), Hiding("private"))
     beside = facts_beside(contents.root)
-    later = Lists.of(hide, private, beside)
+    later = Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private)
     source = catalogue.path if contents.root is None else contents.root
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside.facts)
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
     if contents.root is None:
-        return applied(later, _assembled([], contents, (), cache, lists, apart))
+        return applied(*later, _assembled([], contents, (), cache, lists, apart))
     if not contents.root.exists() and ON_REQUEST not in contents.sources:
         warn(
             f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
-        return applied(later, _assembled([], contents, (), cache, lists, apart))
+        return applied(*later, _assembled([], contents, (), cache, lists, apart))
     cache.strict = False
     engine = IN_PLACE if ON_REQUEST in contents.sources else None
     if not csv:
-        before = (options_before(source.stamp) for source in contents.sources.values() if source.kind == "csv")
+        before = (options_before(source.stamp) for source in contents.sources.values())
         csv = next(filter(None, before), "")
     files = discover(contents.root, engine, follow_links=follow_links, csv=csv)
     if contents.part:
-        files = lists.limited(files, contents.sources)
+        files = lists.offering(files, contents.sources)
     elif contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return applied(later, _open_files(contents.root, files, contents, cache, progress, lists, apart))
+    return applied(*later, _open_files(contents.root, files, contents, cache, progress, lists, apart))
 
 
 def _open_files(
@@ -402,15 +465,21 @@ def _assembled(
         origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
-    view = lists.view(_named(files, contents.sources))
-    cache.facts.opened((profile.id for profile in profiles), lists.private_of(profiles))
+    lost = {
+        (one.id, name)
+        for key, table, one in _named(files, contents.sources)
+        for name in lists.lost.get((key, table), ())
+    }
+    there = {one.id: frozenset(column.name for column in one.columns) for one in profiles if contents.part}
+    view = View(there, lists.gone, frozenset(lost))
+    cache.facts.opened((one.id for one in profiles), private_columns(lists.private, profiles, lists.hide))
     whole = Corpus(
         profiles,
         origins,
         root=contents.root,
         problems=problems,
         vectors=VectorStore(cache.catalogue),
-        facts=cache.facts if view is None else VisibleFacts(cache.facts, view),
+        facts=VisibleFacts(cache.facts, view) if contents.part else cache.facts,
         computed=ComputedStore(cache.catalogue, whole=len(profiles)),
         part=contents.part,
     )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.totals import TotalRows
-from tagframe.engines.base import ForeignKey
+from tagframe.engines.base import ForeignKey, TableShape
 from tagframe.errors import ColumnNotFound, did_you_mean
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class Sketch:
             assert self._read is not None
             return self._read()
         return self._hashes
+
+    def in_memory(self) -> Sketch:
+        """The same with its hashes in memory."""
+        return Sketch(self.hashes, self.complete, self.sampled)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sketch):
@@ -206,6 +210,33 @@ class TableProfile:
             known = hashlib.md5(names.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:16]
             self.__dict__["_shape"] = known
         return known
+
+    @property
+    def as_shape(self) -> TableShape:
+        """What its source would say about it, by its id; its descriptions are the comments."""
+        types = {one.name: one.declared_type for one in self.columns}
+        texts = tuple(one.description for one in self.columns)
+        keys = self.primary_key, self.foreign_keys
+        return TableShape(
+            self.id, (*types,), (*types.values(),), *keys, self.name, self.database, (), self.description, texts
+        )
+
+    def narrowed(self, shape: TableShape) -> TableProfile:
+        """The table with the columns, keys and comments of such a shape, which has no others."""
+        known = {one.name: one for one in self.columns}
+        columns = (known[name] for name in shape.columns)
+        return replace(
+            self,
+            # A stored sketch would bring the stored text of all columns along.
+            columns=tuple(
+                replace(one, position=at, description=text, sketch=one.sketch and one.sketch.in_memory())
+                for at, (one, text) in enumerate(zip(columns, shape.column_comments, strict=True))
+            ),
+            primary_key=shape.primary_key,
+            foreign_keys=shape.foreign_keys,
+            description=shape.comment,
+            totals=tuple(one for one in self.totals if {*shape.columns, ""} >= {one.column, one.within, *one.checked}),
+        )
 
     def of_database(self, database: str) -> TableProfile:
         """The table, in a database of another name."""

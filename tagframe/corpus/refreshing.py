@@ -1,17 +1,15 @@
-"""A corpus that follows its source: opened again before a use, if it is older than an interval; what has changed."""
+"""A corpus that follows its source: opened again before a use, if it is older than an interval."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tagframe.corpus.profile import TableProfile
 from tagframe.errors import CatalogueWarning, InvalidArgument, warn
 from tagframe.logs import note
 
@@ -28,11 +26,10 @@ class Refreshing:
     Args:
         corpus: the first one.
         seconds: how old it may become.
-        are_alike: whether two corpora have the same tables, of the same state.
     """
 
-    def __init__(self, corpus: Corpus, seconds: float, are_alike: Callable[[Corpus, Corpus], bool]) -> None:
-        self._corpus, self._seconds, self._are_alike = corpus, seconds, are_alike
+    def __init__(self, corpus: Corpus, seconds: float) -> None:
+        self._corpus, self._seconds = corpus, seconds
         self._due = time.monotonic() + seconds
         self._opening = threading.Lock()
 
@@ -52,9 +49,9 @@ class Refreshing:
         except Exception as error:  # whatever it is, the tables that are known still serve
             warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
             return corpus
-        if self._are_alike(now, corpus):
+        if now.is_like(corpus):
             return corpus  # with the indexes made of it
-        note("corpus", logging.INFO, f"the source has changed: {'; '.join(now.changes) or 'its files'}")
+        note("corpus", logging.INFO, "the source has changed", tables=len(now))
         return now
 
 
@@ -79,37 +76,3 @@ def seconds_of(interval: Interval) -> float:
     if not 0 < seconds < float("inf"):
         raise InvalidArgument(f'refresh must be a time such as "30s", "5m" or "1h", or seconds; got {interval!r}')
     return seconds
-
-
-def changes(before: Mapping[str, TableProfile], now: Mapping[str, TableProfile]) -> tuple[str, ...]:
-    """A sentence for each table that is new, gone or different, sorted by its id."""
-    sentences = []
-    for id in sorted({*before, *now}):
-        if id not in now:
-            sentences.append(f"{id} is gone")
-        elif id not in before:
-            sentences.append(f"{id} is new")
-        elif parts := _differences(before[id], now[id]):
-            sentences.append(f"{id}: {'; '.join(parts)}")
-    return tuple(sentences)
-
-
-def _differences(before: TableProfile, now: TableProfile) -> list[str]:
-    old = {column.name: column for column in before.columns}
-    new = {column.name: column for column in now.columns}
-    parts = [f"new column {name}" for name in new if name not in old]
-    parts += [f"column {name} is gone" for name in old if name not in new]
-    for name in (name for name in new if name in old):
-        was, is_now = ((one.declared_type or one.family) for one in (old[name], new[name]))
-        if was != is_now:
-            parts.append(f"column {name} is {is_now}, it was {was}")
-    if before.rows != now.rows:
-        parts.append(f"{_rows(now)}, it had {_rows(before)}")
-    for what in ("primary_key", "foreign_keys"):
-        if getattr(before, what) != getattr(now, what):
-            parts.append(f"another {what.replace('_', ' ').removesuffix('s')}")
-    return parts or (["other cells"] if before != now else [])
-
-
-def _rows(profile: TableProfile) -> str:
-    return "rows that are not counted" if profile.rows is None else f"{profile.rows:,} rows"

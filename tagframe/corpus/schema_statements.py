@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _NAME = r"(?:\"[^\"]+\"|`[^`]+`|\[[^\]]+\]|[\w$#]+)"
 _NAMES = rf"{_NAME}(?:\s*\.\s*{_NAME})*"
 _TABLE = re.compile(
-    r"\s*CREATE\s+(?:(?:OR\s+REPLACE|GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED|FOREIGN|EXTERNAL|TRANSIENT|COLUMN|ROW)\s+)*"
+    r"\s*CREATE\s+(?:(?:OR\s+REPLACE|GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED|FOREIGN|EXTERNAL|TRANSIENT|COLUMN|ROW|"
+    r"MEMORY|CACHED|HYBRID|DYNAMIC|ICEBERG|MULTISET|SET|VOLATILE)\s+)*"
     rf"TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>{_NAMES})\s*",
     re.IGNORECASE,
 )
@@ -181,8 +182,15 @@ def _create(statement: str, match: re.Match[str], dialects: Sequence[str | None]
         if comments and parsed.find(exp.SchemaCommentProperty) is None:
             parsed.set("properties", exp.Properties(expressions=[
                 exp.SchemaCommentProperty(this=exp.Literal.string(comments[1].replace("''", "'")))]))  # fmt: skip
+        for column in parsed.this.expressions:  # SQLite has columns without a type
+            if isinstance(column, exp.Identifier | exp.Column):
+                column.replace(exp.ColumnDef(this=exp.to_identifier(column.name, quoted=True)))
         result.created.append(parsed.this)
-        if parsed.find(exp.PrimaryKey, exp.PrimaryKeyColumnConstraint) is None:
+        if parent := re.search(rf"\)\s*INHERITS\s*\(\s*({_NAMES})", body, re.IGNORECASE):
+            result.unread.append((name, f"it has the columns of {parent[1]}, too"))
+        if parsed.find(exp.PrimaryKey) is None and not any(
+            column.find(exp.PrimaryKeyColumnConstraint) for column in parsed.find_all(exp.ColumnDef)
+        ):
             _add(body, name, dialects, result)
     else:
         result.unread.append((name, why or "it has no columns"))

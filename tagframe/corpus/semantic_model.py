@@ -54,7 +54,7 @@ class SemanticModel:
 
     Attributes:
         value: plain values: ``called``, ``tables`` (by id: description, synonyms, primary_key, unique_keys, columns),
-            ``datasets`` (id, and columns by field), ``keys``, ``metrics`` and ``model``, the model in Ossie's form.
+            ``keys`` and ``metrics``.
     """
 
     value: Mapping[str, Any]
@@ -83,5 +83,4 @@ def moved(value: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]
         for one in value["metrics"]
     ]
     tables = {called[id]: one for id, one in value["tables"].items()}
-    datasets = {name: [called[id], columns] for name, (id, columns) in value["datasets"].items()}
-    return {**value, "tables": tables, "datasets": datasets, "keys": keys, "metrics": metrics}
+    return {**value, "tables": tables, "keys": keys, "metrics": metrics}

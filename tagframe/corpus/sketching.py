@@ -1,12 +1,9 @@
-"""Sketches that a source computes over all rows of a column whose profile has only the sketch of a sample.
+"""Sketches of all values of a column whose profile has only the sketch of a sample.
 
-The hash is the same everywhere (:func:`~tagframe.corpus.canonical.hash_texts`), so the sketch equals the profiler's for
-the same values, and can be compared with those of other engines: bottom-k sketches are coordinated.
-
-A million values take their source one to a few seconds (texts of digits take longest). A table of ten million rows and
-fifty columns would take a quarter of an hour or more. So only requested columns are hashed, of tables with few enough
-rows, and a statement is stopped after some seconds. Larger tables keep the sketch of a sample, marked as such, and
-:mod:`tagframe.keys.checking` looks up some of their values instead.
+A source sends the distinct values, so that the sketch equals the profiler's. A million values take one to a few
+seconds. A table of ten million rows and fifty columns would take a quarter of an hour or more. So only requested
+columns are read, of tables with few enough rows, and a statement is stopped after some seconds. Larger tables keep the
+sketch of a sample, marked as such, and :mod:`tagframe.keys.checking` looks up some of their values instead.
 """
 
 from __future__ import annotations
@@ -16,21 +13,19 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-import numpy as np
+import pandas as pd
 
-from tagframe.corpus.canonical import canonical_all, hash_texts
 from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
-from tagframe.corpus.profiler import SKETCH_SIZE
-from tagframe.engines.base import Engine
-from tagframe.engines.sql_engine import Hashes, SampledValues
+from tagframe.corpus.profiler import profile_table
+from tagframe.engines.base import Chunk, Engine, TableShape
+from tagframe.engines.sql_engine import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000
-"""The largest number of hashed cells of a table; further columns, in the table's order, keep the sketch of a sample."""
+"""The most cells of a table that are read; further columns, in the table's order, keep the sketch of a sample."""
 SECONDS = 10.0
 """The time limit of a statement."""
-_MOST_ODD = 100_000
 
 _known: weakref.WeakKeyDictionary[Corpus, dict[tuple[str, str], Sketch | None]] = weakref.WeakKeyDictionary()
 
@@ -80,9 +75,9 @@ def _hashed(corpus: Corpus, table: str, columns: Sequence[str]) -> dict[str, Ske
     with suppress(UnreadableTable, ColumnNotFound), ExitStack() as opened:
         session = session_of(corpus.engine(table), [name], opened)
         for column in columns:
-            hashes = None if session is None else session.hashes(name, column, SKETCH_SIZE + 1, _MOST_ODD)
-            if hashes is not None:
-                sketches[column] = sketch_of(hashes)
+            values = None if session is None else session.distinct(name, column)
+            if values is not None and (sketch := sketch_of(values)) is not None:
+                sketches[column] = sketch
     return sketches
 
 
@@ -99,8 +94,7 @@ def session_of(engine: Engine | None, tables: list[str], opened: ExitStack) -> S
     return session
 
 
-def sketch_of(hashed: Hashes) -> Sketch:
-    """The sketch of all values, from the smallest hashes of most values and from the other values themselves."""
-    odd = [text for text in canonical_all(hashed.odd)[0] if text is not None] if hashed.odd else []
-    hashes = np.union1d(hashed.hashes, hash_texts(odd)) if odd else hashed.hashes
-    return Sketch(hashes[:SKETCH_SIZE].copy(), complete=len(hashes) <= SKETCH_SIZE)
+def sketch_of(values: pd.Series) -> Sketch | None:
+    """The profiler's sketch of a column."""
+    shape = TableShape("", (str(values.name),), ("",))
+    return profile_table("", shape, [Chunk(len(values), [values])]).columns[0].sketch

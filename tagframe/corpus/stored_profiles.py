@@ -95,8 +95,7 @@ def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]
     read_tables, hashes = [], 0
     for table in tables:
         if table.stored is not None and hashes < HASHES.most:
-            sketches = [column.sketch for column in table.columns]
-            read = [one and Sketch(one.hashes, one.complete, one.sampled) for one in sketches]
+            read = [column.sketch and column.sketch.in_memory() for column in table.columns]
             hashes += sum(len(one.hashes) for one in read if one is not None)
             columns = zip(table.columns, read, strict=True)
             table = replace(table, columns=tuple(replace(column, sketch=one) for column, one in columns))

@@ -118,13 +118,6 @@ class VectorStore:
             rows = np.array([memory.rows[document] for document in documents], dtype=np.intp)
             return memory.vectors, rows
 
-    def encode_more(self, embedder: Embedder, documents: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The vectors of new documents, shape (n, d); the catalogue is not searched for them."""
-        with self._lock:
-            ordered, vectors = _encoded(embedder, list(dict.fromkeys(documents)), self.catalogue)
-        row = {document: number for number, document in enumerate(ordered)}
-        return vectors[[row[document] for document in documents]]
-
     def belong(self, table: str, documents: Iterable[str]) -> None:
         """Note that these are documents of a table."""
         with self._lock:

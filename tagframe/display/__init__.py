@@ -6,8 +6,7 @@ light and dark themes. The functions are called with results and import none of 
 
 from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
-from tagframe.display.notebook import plan_html, report_html, retrieved_html
-from tagframe.display.outcomes import outcomes_html
+from tagframe.display.notebook import outcomes_html, plan_html, report_html, retrieved_html
 from tagframe.display.plot import plot_rows
 from tagframe.display.terminal import alternative_lines, fitted, join_tree, plan_text, retrieved_text
 from tagframe.display.view import Displayable, Public, rows_html

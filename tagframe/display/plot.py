@@ -1,9 +1,11 @@
-"""``answer.plot()``: the rows of an answer as bars, a line or a scatter plot, drawn by pandas with matplotlib."""
+"""``answer.plot()``: the rows of an answer as a chart, chosen by the roles of their columns, drawn by pandas."""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
@@ -15,68 +17,204 @@ if TYPE_CHECKING:
 
 _MAX_BARS = 30
 """More bars cannot be read: the first are drawn, and the axis says how many rows there are."""
-_MAX_SERIES = 3
+_MAX_MEASURES, _MAX_SERIES = 3, 8
+_LEAST_HISTOGRAM = 10
+_UNLIKE = 10
+"""Measures whose largest values differ by a larger factor have axes of their own."""
 _LINE_LETTERS = 60
 """Characters of a line of the title, or of all labels of upright bars that stand beside each other."""
 _MAX_UPRIGHT_LETTERS = 12
 """If a label is longer, the bars lie, so that it can be read."""
 _MAX_LABEL_LETTERS = 40
+_ID = re.compile(r"(?i:(?:.*[_ ])?(?:id|code|zip|postcode|isbn|uuid))|.*[a-z]I[dD]")
+"""Names of numbers that tell things apart, and measure nothing."""
+_PERIODS = re.compile(r"(?i)(?:.*[_ ])?(?:year|decade|season|quarter|month|week|weekday|day|hour|century)s?(?:[_ ].*)?")
+"""Names of whole numbers that are times."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What is drawn.
+
+    Attributes:
+        kind: a line over times, bars of things, points of two measures, or how often a measure has which values.
+        x: the columns of the horizontal axis; several are one label.
+        y: measures of one scale.
+        series: a column with the names of several lines, or of several bars beside each other.
+        right: a measure of another scale, on an axis of its own.
+    """
+
+    kind: Literal["line", "bar", "scatter", "hist"]
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    series: str = ""
+    right: str = ""
+
+
+def chart_of(frame: pd.DataFrame) -> Chart | None:
+    """The chart for the roles of columns: times, measures, and labels; None if there is no measure.
+
+    Labels that are in one row each are things, and their times say more of them; labels over repeated times are lines,
+    and two that repeat are bars beside each other. Numbers that tell things apart are labels where there are no others.
+    """
+    names = [str(name) for name in frame]
+    roles = {name: _role(name, frame[name]) for name in names}
+    times, labels, measures, ids = (
+        [name for name in names if roles[name] == role] for role in ("time", "label", "measure", "id")
+    )
+    if measures and not times and not labels and not ids and len(measures) > 1 and _are_keys(frame[measures[0]]):
+        labels = [measures.pop(0)]
+    labels = labels or ([] if times else ids)
+    if not measures:
+        return None
+    like = [name for name in measures if _are_alike(frame[measures[0]], frame[name])][:_MAX_MEASURES]
+    right = next((name for name in measures if name not in like), "") if len(like) == 1 else ""
+    of_one = next((name for name in labels if not frame[name].duplicated().any()), "")
+    are_points = not labels or (of_one and len(frame) > _MAX_BARS)
+    if len(measures) > 1 and len(frame) > 1 and not times and are_points:
+        return Chart("scatter", (measures[0],), (measures[1],))
+    if not times and not labels:
+        is_many = len(frame) >= _LEAST_HISTOGRAM and len(measures) == 1
+        return Chart("hist" if is_many else "bar", (), tuple(measures))
+    if times and not labels:
+        return Chart("line" if len(frame) > 1 else "bar", (times[0],), tuple(like), right=right)
+    if of_one or (times and not frame[times[0]].duplicated().any()):
+        named = {of_one or labels[0], *times[:1]}
+        return Chart("bar", tuple(name for name in names if name in named), tuple(like), right=right)
+    if times and not frame.duplicated([times[0], labels[0]]).any():
+        return Chart("line", (times[0],), tuple(measures[:1]), labels[0])
+    if len(labels) > 1 and not frame.duplicated(labels[:2]).any():
+        series = min(reversed(labels[:2]), key=lambda name: frame[name].nunique())
+        if frame[series].nunique() <= _MAX_SERIES:
+            x = next(name for name in labels[:2] if name != series)
+            return Chart("bar", (x,), tuple(measures[:1]), series)
+    return Chart("bar", tuple(name for name in names if name in (*labels, *times)), tuple(like), right=right)
+
+
+def _role(name: str, column: pd.Series[Any]) -> str:
+    if is_datetime64_any_dtype(column):
+        return "time"
+    if not is_numeric_dtype(column) or is_bool_dtype(column):
+        return "label"
+    known = column.dropna()
+    if _PERIODS.fullmatch(name) and bool(((known >= 0) & (known <= 2999) & (known % 1 == 0)).all()):
+        return "time"
+    return "id" if _ID.fullmatch(name) else "measure"
+
+
+def _are_keys(column: pd.Series[Any]) -> bool:
+    """Whether these are whole numbers in ascending order, each once, as GROUP BY gives them."""
+    return len(column) > 2 and bool((column % 1 == 0).all()) and bool((column.diff().dropna() > 0).all())
+
+
+def _are_alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+    sizes = sorted(max(float(column.abs().max()), 1e-12) for column in (one, other))
+    return sizes[1] <= _UNLIKE * sizes[0]
 
 
 def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes:
-    """The rows drawn by the types of their columns; see :meth:`tagframe.answer.Answer.plot`."""
+    """The rows drawn by the roles of their columns; see :meth:`tagframe.answer.Answer.plot`."""
     with needing('a plot needs matplotlib: pip install "tagframe[plot]"'):
         import matplotlib.pyplot as plt
     names = _names(rows)
-    frame = pd.DataFrame({name: _typed(rows.iloc[:, at].reset_index(drop=True)) for at, name in enumerate(names)})
-    numbers = [name for name in names if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
-    times = [name for name in names if is_datetime64_any_dtype(frame[name])]
-    if not times and len(numbers) > 1:
-        times = [name for name in numbers if _are_years(name, frame[name])][:1]
-    numbers = [name for name in numbers if name not in times]
-    labels = [name for name in names if name not in (*numbers, *times)]
-    if frame.empty or not numbers:
+    frame = typed(rows.set_axis(names, axis="columns"))
+    if (chart := chart_of(frame)) is None and names and frame[names[0]].duplicated().any():  # labels alone: how often
+        frame = frame.groupby(names[0], sort=False).size().rename("count").reset_index()
+        chart = chart_of(frame)
+    if frame.empty or chart is None:
         columns = ", ".join(map(repr, names)) or "no columns"
         raise NothingToPlot(
             f"nothing to plot: a plot needs rows with numbers, and the answer has {counted(len(frame), 'row')} of "
             f"{columns}; look at answer.rows"
         )
-    if not labels and not times and len(numbers) > 1:
-        kind, x, series = "scatter", numbers[0], numbers[1:2]
-    else:
-        # Times with labels beside them are many series in one column: the labels then say more.
-        kind = "line" if times and not labels and len(frame) > 1 else "bar"
-        x, series = next(iter([*labels, *times] if kind == "bar" else times), ""), numbers[:_MAX_SERIES]
-    whole = frame.dropna(subset=[*series, *([x] if x else [])])
-    drawn = whole.head(_MAX_BARS) if kind == "bar" else whole.sort_values(x)
+    whole = frame.dropna(subset=[*chart.x, *chart.y[:1], *filter(None, [chart.series])])
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     ax.set_title(textwrap.fill(_plain(question), _LINE_LETTERS))
-    if kind == "scatter":
-        drawn.plot.scatter(x, series[0], ax=ax)
-    elif kind == "line":
-        drawn.set_index(x)[series].plot.line(marker="o", ax=ax, legend=len(series) > 1)
-    else:
-        kind = _draw_bars(drawn, x, series, ax)
-    if len(series) == 1:
-        (ax.set_xlabel if kind == "barh" else ax.set_ylabel)(_plain(series[0]))
     notes = [f"{len(frame) - len(whole)} of {len(frame)} rows have no value"] if len(whole) < len(frame) else []
-    notes += [f"the first {len(drawn)} of {len(whole)} rows"] if len(drawn) < len(whole) else []
+    notes += _drawn(whole, chart, ax)
     ax.set_xlabel("; ".join(filter(None, [ax.get_xlabel(), *notes])))
     return ax
 
 
-def _draw_bars(frame: pd.DataFrame, x: str, series: list[str], ax: Axes) -> str:
-    """Draw them, upright or lying; the kind that was drawn."""
-    texts = [_plain(str(label)) for label in frame[x]] if x else [""] * len(frame)
-    labels = [textwrap.shorten(label, _MAX_LABEL_LETTERS, placeholder="…") for label in texts]
-    bars = frame[series].set_axis(labels, axis="index")
-    if max(map(len, labels), default=0) > _MAX_UPRIGHT_LETTERS:
-        bars.iloc[::-1].plot.barh(ax=ax, legend=len(series) > 1)
-        return "barh"
-    bars.plot.bar(ax=ax, legend=len(series) > 1, rot=0 if sum(map(len, labels)) < _LINE_LETTERS else 90)
-    ax.set_xlabel(_plain(x))
-    return "bar"
+def _drawn(whole: pd.DataFrame, chart: Chart, ax: Axes) -> list[str]:
+    """Draw a chart; what is left out, in words."""
+    if chart.kind == "scatter":
+        whole.plot.scatter(chart.x[0], chart.y[0], ax=ax)
+        ax.set(xlabel=_name(chart.x[0]), ylabel=_name(chart.y[0]))
+        return []
+    if chart.kind == "hist":
+        whole[chart.y[0]].plot.hist(ax=ax)
+        ax.set(xlabel=_name(chart.y[0]), ylabel="rows")
+        return []
+    notes: list[str] = []
+    if chart.series:
+        wide = whole.pivot(index=chart.x[0], columns=chart.series, values=chart.y[0])
+        wide = wide.reindex(index=whole[chart.x[0]].unique(), columns=whole[chart.series].unique())
+        largest = wide.abs().sum().nlargest(_MAX_SERIES).index
+        if len(largest) < wide.shape[1]:
+            notes = [f"the {len(largest)} largest of {wide.shape[1]} {_name(chart.series)}"]
+            wide = wide[[name for name in wide if name in largest]]
+    elif not chart.x:
+        only = whole[[*chart.y]]
+        wide = only.T.set_axis(["value"], axis="columns") if len(only) == 1 and len(chart.y) > 1 else only
+    else:
+        labels = [_label(row) for row in whole[[*chart.x]].itertuples(index=False)]
+        wide = whole[[*chart.y, *filter(None, [chart.right])]].set_axis(
+            whole[chart.x[0]] if chart.kind == "line" else labels, axis="index"
+        )
+    wide.columns = pd.Index([_name(str(name)) for name in wide])
+    if chart.kind == "line":
+        wide = wide.sort_index()
+    elif len(wide) > _MAX_BARS:
+        notes.append(f"the first {_MAX_BARS} of {len(wide)} rows")
+        wide = wide.head(_MAX_BARS)
+    _draw(wide, chart, ax)
+    return notes
+
+
+def _draw(wide: pd.DataFrame, chart: Chart, ax: Axes) -> None:
+    """Draw lines or bars, upright or lying, and a measure of another scale as points with an axis on the right."""
+    from matplotlib.ticker import MaxNLocator
+
+    left = wide.drop(columns=[_name(chart.right)]) if chart.right else wide
+    title = _name(chart.series) if chart.series else None
+    measure = _name(chart.y[0]) if len(chart.y) == 1 else ""
+    lies = False
+    if chart.kind == "line":
+        left.plot.line(marker="o", ax=ax, legend=left.shape[1] > 1)
+        if is_numeric_dtype(left.index):  # years are whole
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.ticklabel_format(axis="x", useOffset=False)
+    else:
+        texts = [textwrap.shorten(_plain(str(one)), _MAX_LABEL_LETTERS, placeholder="…") for one in left.index]
+        texts = texts if chart.x or len(chart.y) > 1 else [""] * len(texts)
+        lies = max(map(len, texts), default=0) > _MAX_UPRIGHT_LETTERS and not chart.right
+        bars = left.set_axis(texts, axis="index")
+        if lies:
+            bars.iloc[::-1].plot.barh(ax=ax, legend=left.shape[1] > 1)
+        else:
+            rotation = 0 if sum(map(len, texts)) < _LINE_LETTERS else 90
+            bars.plot.bar(ax=ax, legend=left.shape[1] > 1, rot=rotation)
+    if left.shape[1] > 1 and title:
+        ax.get_legend().set_title(title)  # type: ignore[union-attr]
+    ax.set(xlabel="" if lies else ", ".join(map(_name, chart.x)), ylabel="")
+    (ax.set_xlabel if lies else ax.set_ylabel)(measure)
+    if chart.right:
+        other = ax.twinx()
+        places = wide.index if chart.kind == "line" else range(len(wide))
+        other.plot(places, wide[_name(chart.right)], "o", color="black")
+        other.set_ylabel(f"{_name(chart.right)} (points)")
+
+
+def _label(cells: tuple[Any, ...]) -> str:
+    plain = [f"{cell:%Y-%m-%d}" if isinstance(cell, pd.Timestamp) else cell for cell in cells]
+    return ", ".join(f"{cell:.0f}" if isinstance(cell, float) and cell % 1 == 0 else str(cell) for cell in plain)
+
+
+def _name(text: str) -> str:
+    """A column's name as a person reads it."""
+    return _plain(text.replace("_", " ").strip())
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
@@ -92,21 +230,22 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _typed(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Decimals as numbers, and ISO dates of SQLite, which has texts only, as times."""
+def typed(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with columns of the types that their cells have."""
+    return pd.DataFrame({name: _typed(str(name), rows[name].reset_index(drop=True)) for name in rows})
+
+
+def _typed(name: str, column: pd.Series[Any]) -> pd.Series[Any]:
+    """Decimals as numbers; and of SQLite, which has texts only, ISO dates as times, and years as numbers."""
     known = column.dropna()
     if is_numeric_dtype(column) or is_datetime64_any_dtype(column) or known.empty:
         return column
-    if not any(isinstance(cell, str | bool) for cell in known):
+    are_texts = all(isinstance(cell, str) for cell in known)
+    if not any(isinstance(cell, str | bool) for cell in known) or (are_texts and _PERIODS.fullmatch(name)):
         numbers = pd.to_numeric(column, errors="coerce")
-        return numbers if numbers.notna().sum() == len(known) else column
-    if all(isinstance(cell, str) and cell[:4].isdigit() and cell[4:5] == "-" for cell in known):
+        if numbers.notna().sum() == len(known):
+            return numbers
+    if are_texts and all(re.match(r"\d{4}-\d", cell) for cell in known):
         times = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True).dt.tz_localize(None)
         return times if times.notna().sum() == len(known) else column
     return column
-
-
-def _are_years(name: str, column: pd.Series[Any]) -> bool:
-    """Whether these are years, by the name and the values."""
-    known = column.dropna()
-    return "year" in name.lower() and bool(((known >= 1000) & (known <= 2999) & (known % 1 == 0)).all())

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -316,6 +317,11 @@ class Engine(ABC):
         Raises:
             UnreadableTable: the source has another format than its name says, or is damaged.
         """
+
+    @property
+    def csv_files(self) -> tuple[Path, ...]:
+        """The files to which options for CSV files may apply."""
+        return ()
 
     def closed(self) -> list[UnreadableTable]:
         """The parts of the source that its user has no right to read; these tables are not among the shapes."""

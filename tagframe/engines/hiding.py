@@ -6,6 +6,7 @@ its pickle, and what its source gets later is not seen either, until the source 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,15 @@ from tagframe.engines.base import (
     UntrustedStatement,
 )
 from tagframe.engines.frames import FrameEngine
-from tagframe.errors import ColumnNotFound, InvalidArgument, UnreadableTable, did_you_mean
+from tagframe.errors import (
+    ColumnNotFound,
+    HidingWarning,
+    InvalidArgument,
+    TableNotFound,
+    UnreadableTable,
+    did_you_mean,
+    warn,
+)
 
 if TYPE_CHECKING:
     from tagframe.engines.pushdown import Pushdown
@@ -46,6 +55,95 @@ def plain_name(name: str) -> str:
     return "".join(visible).casefold()
 
 
+class Hiding:
+    """A list of tables, and of columns as ``table.column``, that do not exist for a corpus, or are private in it.
+
+    A table may be given by its name or with its database; a bare name stands for every table of that name. Case,
+    blanks and invisible characters do not count.
+
+    Args:
+        kind: the argument that has it: "hide" or "private".
+        names: those of a caller, which have to be there.
+        beside: those of the file beside the data, which may be of other data, too.
+
+    Raises:
+        InvalidArgument: ``names`` is no list of names.
+    """
+
+    def __init__(self, kind: str, names: object = (), beside: Sequence[str] = ()) -> None:
+        self._kind, self._given = kind, checked_names(kind, names)
+        self._names = {plain_name(name): name for name in (*beside, *self._given)}
+        self._matched: set[str] = set()
+
+    @property
+    def part(self) -> str:
+        """A digest of the names; "" for none."""
+        return hashlib.sha256("\n".join(sorted(self._names)).encode()).hexdigest()[:16] if self._names else ""
+
+    def left(self, table: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns of a table that are not on the list; none if the table is.
+
+        Args:
+            table: all names of the table.
+            columns: of the table.
+        """
+        names = {*map(plain_name, table)}
+        gone = names & self._names.keys()
+        columns_gone = {
+            column: {f"{name}.{plain_name(column)}" for name in names} & self._names.keys() for column in columns
+        }
+        self._matched |= gone.union(*columns_gone.values())
+        return () if gone else tuple(column for column in columns if not columns_gone[column])
+
+    def visible(self, shapes: Iterable[TableShape], databases: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+        """The columns of some tables that are not on the list; without the tables that are.
+
+        Args:
+            shapes: of the tables.
+            databases: the names that the database of a shape without one may have in a corpus.
+        """
+        named, left = list(databases), {}
+        for shape in shapes:
+            own = {shape.name, shape.called or shape.name}
+            homes = [shape.database] if shape.database else named
+            left[shape.name] = self.left({*own, *(f"{home}.{name}" for home in homes for name in own)}, shape.columns)
+        return {table: columns for table, columns in left.items() if columns}
+
+    def check(self, shapes: Iterable[TableShape], but: Hiding | None = None) -> None:
+        """Report names that nothing has had so far.
+
+        Args:
+            shapes: of all tables.
+            but: names of this list are not reported.
+
+        Warns:
+            HidingWarning: the file beside the data names a column that a table does not have.
+
+        Raises:
+            TableNotFound, ColumnNotFound: the caller names what is not there.
+        """
+        known = self._matched if but is None else self._matched | but._names.keys()
+        if not (unmatched := [name for plain, name in self._names.items() if plain not in known]):
+            return
+        tables = {shape.name: shape.columns for shape in shapes}
+        bare = {plain_name(name.rpartition(".")[2]): name for name in tables}
+        for name in unmatched:
+            table, dot, column = name.rpartition(".")
+            of = bare.get(plain_name(table.rpartition(".")[2])) if dot else None
+            if name not in self._given and of is not None:
+                warn(
+                    f"tagframe.toml has {name} in {self._kind} = […], and there is no such column; if it has another "
+                    "name now, write that name",
+                    HidingWarning,
+                )
+            elif name in self._given and of is not None:
+                raise ColumnNotFound(f"no column {column!r} in {of}: {did_you_mean(column, tables[of])}")
+            elif name in self._given:
+                raise TableNotFound(
+                    f"no table {name!r} in {did_you_mean(name, tables)}; a column is named with its table"
+                )
+
+
 def checked_names(kind: str, names: object) -> list[str]:
     """A list of names, as it is given for tables and columns.
 
@@ -60,55 +158,6 @@ def checked_names(kind: str, names: object) -> list[str]:
     return listed
 
 
-class Hiding:
-    """A list of tables, and of columns as ``table.column``, that do not exist for a corpus.
-
-    A table may be given by its name or with its database; a bare name stands for every table of that name. Case,
-    blanks and invisible characters do not count.
-
-    Attributes:
-        unmatched: the names that no table or column has had so far.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = {plain_name(name): name for name in names}
-        self._matched: set[str] = set()
-
-    @property
-    def unmatched(self) -> list[str]:
-        return [name for plain, name in self._names.items() if plain not in self._matched]
-
-    def left(self, table: Iterable[str], columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns of a table that may be seen; none if the table may not.
-
-        Args:
-            table: all names of the table.
-            columns: of the table.
-        """
-        names = {*map(plain_name, table)}
-        gone = names & self._names.keys()
-        columns_gone = {
-            column: {f"{name}.{plain_name(column)}" for name in names} & self._names.keys() for column in columns
-        }
-        self._matched |= gone.union(*columns_gone.values())
-        return () if gone else tuple(column for column in columns if not columns_gone[column])
-
-    def visible(self, shapes: Iterable[TableShape], databases: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The columns of a source that may be seen.
-
-        Args:
-            shapes: of its tables.
-            databases: the names that its database may have in a corpus.
-        """
-        named = list(databases)
-        left = {}
-        for shape in shapes:
-            own = {shape.name, shape.called or shape.name}
-            homes = [shape.database] if shape.database else named
-            left[shape.name] = self.left({*own, *(f"{home}.{name}" for home in homes for name in own)}, shape.columns)
-        return {table: columns for table, columns in left.items() if columns}
-
-
 def hiding(engine: Engine, visible: Visible, elsewhere: frozenset[str] = frozenset()) -> Engine:
     """The engine with only these tables and columns; frames in memory are left out, so that no pickle has them.
 
@@ -121,6 +170,45 @@ def hiding(engine: Engine, visible: Visible, elsewhere: frozenset[str] = frozens
     if isinstance(engine, FrameEngine):
         return engine
     return HidingEngine(engine, {table: tuple(columns) for table, columns in visible.items()}, elsewhere)
+
+
+def narrowed(shapes: Sequence[TableShape], visible: Visible, gone: Collection[str]) -> list[TableShape]:
+    """The visible ones of some tables, without keys, unique sets and comments that name what is hidden.
+
+    Args:
+        shapes: of the tables.
+        visible: what may be seen of them.
+        gone: the names that no comment may have, in lower case.
+    """
+    called = {
+        (shape.database, name.casefold()): {*map(str.casefold, visible.get(shape.name, ()))}
+        for shape in shapes
+        for name in (shape.name, shape.called or shape.name)
+    }
+
+    def of_visible(shape: TableShape) -> TableShape:
+        there = {*visible[shape.name]}
+
+        def leads_to_visible(key: ForeignKey) -> bool:
+            others = called.get((key.other_database or shape.database, key.other_table.casefold()), ())
+            return there >= {*key.columns} and all(name.casefold() in others for name in key.other_columns)
+
+        def left(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(one for name, one in zip(shape.columns, values, strict=True) if name in there)
+
+        comments = left(shape.column_comments) if shape.column_comments else ()
+        return replace(
+            shape,
+            columns=left(shape.columns),
+            declared_types=left(shape.declared_types),
+            primary_key=shape.primary_key if there >= {*shape.primary_key} else (),
+            foreign_keys=tuple(filter(leads_to_visible, shape.foreign_keys)),
+            unique=tuple(columns for columns in shape.unique if there >= {*columns}),
+            comment="" if mentions(shape.comment, gone) else shape.comment,
+            column_comments=tuple("" if mentions(comment, gone) else comment for comment in comments),
+        )
+
+    return [of_visible(shape) for shape in shapes if shape.name in visible]
 
 
 def names_gone(*sources: tuple[Iterable[TableShape], Visible]) -> frozenset[str]:
@@ -161,6 +249,22 @@ def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
         gone |= {table for table, column in new if not column}
         waiting = {name: text for name, text in waiting.items() if name not in new}
     return sorted(f"{table}.{column}" if column else table for table, column in computed)
+
+
+def warn_of_computed(*engines: Engine) -> None:
+    """Name the views and generated columns of engines that are computed from what they hide, in one warning."""
+    named = {
+        name
+        for engine in engines
+        if isinstance(engine, HidingEngine) and (engine.path is None or engine.path.exists())
+        for name in computed_of_hidden(engine.inner, engine.visible)
+    }
+    if named:
+        warn(
+            f"{', '.join(sorted(named))}: computed from what is hidden, by the definition in the database, and still "
+            f"read; to hide them, too: hide=[…, {', '.join(map(repr, sorted(named)))}]",
+            HidingWarning,
+        )
 
 
 def _reads_hidden(
@@ -230,39 +334,9 @@ class HidingEngine(Engine):
         return self.inner.kept_open()
 
     def shapes(self) -> list[TableShape]:
-        """The visible tables, without what names hidden ones: keys, unique sets and comments."""
+        """The visible tables."""
         shapes = self.inner.shapes()
-        gone = self._gone(shapes)
-        called = {
-            (shape.database, name.casefold()): {*map(str.casefold, self.visible.get(shape.name, ()))}
-            for shape in shapes
-            for name in (shape.name, shape.called or shape.name)
-        }
-        return [self._shape(shape, gone, called) for shape in shapes if shape.name in self.visible]
-
-    def _shape(
-        self, shape: TableShape, gone: Collection[str], called: Mapping[tuple[str, str], Collection[str]]
-    ) -> TableShape:
-        there = {*self._columns(shape.name)}
-
-        def leads_to_visible(key: ForeignKey) -> bool:
-            others = called.get((key.other_database or shape.database, key.other_table.casefold()), ())
-            return there >= {*key.columns} and all(name.casefold() in others for name in key.other_columns)
-
-        def of_visible(values: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(one for name, one in zip(shape.columns, values, strict=True) if name in there)
-
-        comments = of_visible(shape.column_comments) if shape.column_comments else ()
-        return replace(
-            shape,
-            columns=of_visible(shape.columns),
-            declared_types=of_visible(shape.declared_types),
-            primary_key=shape.primary_key if there >= {*shape.primary_key} else (),
-            foreign_keys=tuple(filter(leads_to_visible, shape.foreign_keys)),
-            unique=tuple(columns for columns in shape.unique if there >= {*columns}),
-            comment="" if mentions(shape.comment, gone) else shape.comment,
-            column_comments=tuple("" if mentions(comment, gone) else comment for comment in comments),
-        )
+        return narrowed(shapes, self.visible, self._gone(shapes))
 
     def closed(self) -> list[UnreadableTable]:
         """Those that name nothing hidden."""

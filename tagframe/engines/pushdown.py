@@ -62,7 +62,6 @@ class Statement:
         what: what is read, for messages.
         values: of its placeholders, and of the keys that are sent with it.
         limit: the most rows, if the query has such a limit.
-        is_sought: whether it searches for a few matching rows among many.
         counts: whether it gives one row of numbers, so that the order in which rows are read does not matter.
     """
 
@@ -71,7 +70,6 @@ class Statement:
     what: str
     values: Mapping[str, Any] | None = None
     limit: int | None = None
-    is_sought: bool = False
     counts: bool = False
 
     def frame(self, made: Callable[[list[str]], pd.DataFrame], rows: int) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
 from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
-from tagframe.engines.files.layout import not_delimited, option
+from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
@@ -105,7 +105,8 @@ def _text_engine(file: Path, csv: str, *, is_known: bool) -> Engine | None:
         return CSVEngine(file)
     why = not_delimited(file, is_strict=not is_known)
     if is_known:
-        return UnreadEngine(file, f"{why}. {option(file, sep=',')} reads it as a table") if why else CSVEngine(file)
+        way = f"{why}. {option(file, sep=delimiter_of(file) or ',')} reads it as a table" if why else ""
+        return UnreadEngine(file, way) if why else CSVEngine(file)
     way = f"it is written like a table; {option(file, header=0)} reads it as one"
     return None if why else UnreadEngine(file, way)
 

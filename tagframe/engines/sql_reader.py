@@ -7,7 +7,7 @@ lets another one name, and fail on a statement of which a part has no scope.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -263,13 +263,9 @@ class ReadStatement:
 
     def known_tables(self, block: exp.Expr) -> list[tuple[str, KnownTable]]:
         """The tables of the source that a block reads directly, not through another block, by their aliases."""
-        direct = [one for one in self._sources(block).values() if isinstance(one, exp.Table)]
+        direct = [one for one in self.sources(block).values() if isinstance(one, exp.Table)]
         known = [(one.alias_or_name, self._table_of(one)) for one in direct if self._entries[id(one)] is None]
         return [(alias, table) for alias, table in known if table is not None]
-
-    def sources(self, block: exp.Expr) -> Mapping[str, exp.Expr]:
-        """The tables and queries that a block reads directly, in the order of their joins, by their aliases."""
-        return self._sources(block)
 
     def query_of(self, source: exp.Expr) -> exp.Expr | None:
         """The query behind a source of a block, in FROM or in WITH; None for a table of the source."""
@@ -312,7 +308,7 @@ class ReadStatement:
 
     def shared(self, join: exp.Join, block: exp.Expr, *, follows: bool = False) -> Iterator[ColumnPair]:
         """The pairs of columns of a join with USING, or of a natural one."""
-        sources, depth = self._sources(block), _DEEP if follows else 0
+        sources, depth = self.sources(block), _DEEP if follows else 0
         before = dict(takewhile(lambda one: one[1] is not join.this, sources.items()))
         names = [name.name for name in join.args.get("using") or []]
         if join.method == "NATURAL" and isinstance(join.this, exp.Table):
@@ -407,8 +403,8 @@ class ReadStatement:
 
     # --- sources ---
 
-    def _sources(self, block: exp.Expr) -> dict[str, exp.Expr]:
-        """The sources of a block in the order of their joins, by their aliases in the block."""
+    def sources(self, block: exp.Expr) -> Mapping[str, exp.Expr]:
+        """The tables and queries that a block reads directly, in the order of their joins, by their aliases."""
         if (known := self._blocks.get(id(block))) is not None:
             return known
         relations = self._blocks[id(block)] = dict[str, exp.Expr]()
@@ -447,7 +443,7 @@ class ReadStatement:
 
     def _in_block(self, column: exp.Column, block: exp.Expr, depth: int) -> list[SourceColumn] | None:
         """The table columns that a name may be in a block; None if the block does not know the name."""
-        sources = self._sources(block)
+        sources = self.sources(block)
         if alias := self.fold(column.table):
             if alias not in sources:
                 return None
@@ -512,15 +508,6 @@ def named_tables(sql: str, tables: Mapping[str, T], dialect: Dialect) -> dict[st
         if isinstance(field := node.args.get("field"), exp.Column | exp.Identifier):
             names.add(dialect.fold(field.name))
     return {name: table for name, table in tables.items() if dialect.fold(name) in names}
-
-
-def unknown_tables(sql: str, tables: Iterable[str], dialect: Dialect) -> list[tuple[str, str]]:
-    """The tables that a statement names and that are not among these: database, or "", and name."""
-    if (statement := first_tree(sql, dialect.name)) is None:
-        return []
-    known = frozenset(map(dialect.fold, tables))
-    mentioned = ReadStatement(statement, dialect).mentioned()
-    return [(table.db, table.name) for table in mentioned if table.db or dialect.fold(table.name) not in known]
 
 
 def with_known_names(sql: str, tables: Mapping[str, str], dialect: Dialect) -> str:

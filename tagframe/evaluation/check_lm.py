@@ -14,15 +14,13 @@ from tagframe.config import current
 from tagframe.display import Public, rows_html
 from tagframe.errors import AuthenticationFailed, InvalidArgument, LMError, ModelNotFound, NotConfigured
 from tagframe.lm import LM, RetryPolicy, get_lm, total_usage
-from tagframe.lm.probe import AT_ONCE, Probed, probe, structured
-from tagframe.lm.structure import Way
+from tagframe.lm.served import AT_ONCE, Probed, probe, structured
 
 Verdict: TypeAlias = Literal["ok", "note", "bad"]
 
 SMALL_WINDOW = 8192
 """Tokens; in less, syn's schema of a few tables or an agg of many rows may not fit."""
-_WAYS = {"grammar": "grammar", "json_schema": "JSON schema"}
-_RETRY = RetryPolicy(faults=1, refusals=2, outage=10.0)
+_RETRY = RetryPolicy(faults=1, refusals=2)
 _ROWS = pd.DataFrame({"review": ["A warm and funny film.", "Two hours of boredom."]})
 _ONE = _ROWS.head(1)
 _FORMS: dict[str, Callable[..., pd.DataFrame]] = {
@@ -119,10 +117,15 @@ def check_lm(model: str | None = None, *, api_base: str | None = None, api_key: 
     except LMError as error:
         return LMCheck(lm.model, (_unreachable(error),), requests=1)
     forms, sent = _forms(lm)
-    way = lm.structured_by()  # as the operators' requests have shown
-    sent += way is None
-    way = way or ("json_schema" if structured(lm) else "off")
-    findings = (Finding("reachable", "ok", lm.transport.endpoint), *_server(lm, probed, way), *forms, _price(lm))
+    takes_forms = lm.takes_forms()  # as the operators' requests have shown
+    sent += takes_forms is None
+    takes_forms = structured(lm) if takes_forms is None else takes_forms
+    findings = (
+        Finding("reachable", "ok", lm.transport.endpoint),
+        *_server(lm, probed, takes_forms),
+        *forms,
+        _price(lm),
+    )
     return LMCheck(lm.model, findings, _settings(lm, probed, api_base), 3 + AT_ONCE + sent)
 
 
@@ -134,7 +137,7 @@ def _unreachable(error: LMError) -> Finding:
     return Finding("reachable", "bad", str(error), "is the server running, and api_base= its address with /v1?")
 
 
-def _server(lm: LM, probed: Probed, way: Way) -> list[Finding]:
+def _server(lm: LM, probed: Probed, takes_forms: bool) -> list[Finding]:
     window = probed.window
     few = "start the server with more: --ctx-size (llama.cpp), OLLAMA_CONTEXT_LENGTH, --max-model-len (vLLM)"
     more = "--parallel (llama.cpp) or OLLAMA_NUM_PARALLEL serves more"
@@ -146,8 +149,8 @@ def _server(lm: LM, probed: Probed, way: Way) -> list[Finding]:
         if window >= SMALL_WINDOW
         else Finding("context", "note", f"{window:,} tokens", few),
         Finding("structured output", "note", "answers are free", "weak models then often miss the form")
-        if way == "off"
-        else Finding("structured output", "ok", f"the server enforces a {_WAYS[way]}"),
+        if not takes_forms
+        else Finding("structured output", "ok", "the server enforces a JSON schema"),
         Finding("logprobs", "ok", "given")
         if probed.logprobs
         else Finding("logprobs", "note", "not given", "confidence= and cascades have less to go by"),

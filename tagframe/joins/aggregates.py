@@ -92,14 +92,17 @@ def is_amount(column: str) -> bool:
     return not _AMOUNTS.isdisjoint(words(column)) and not is_identifier(column) and not column_name(column).key_word
 
 
-def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...]) -> tuple[str, str]:
-    """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row."""
+def ways_to_aggregate(source: PlanTable, keys: tuple[str, ...], name: str) -> tuple[str, str]:
+    """Examples of ``aggregate=`` that give a table one row for each of these keys: of a column, and the first row.
+
+    ``name`` is what the table is called there.
+    """
     columns = [column for column in source.columns if column not in keys]
     amounts = [column for column in columns if column in source.numbers and is_amount(column)]
     amount = next(filter(is_measure, amounts), next(iter(amounts), None))
     column, function = (amount, "sum") if amount is not None else (next(iter(columns), "…"), "count")
-    first = f"aggregate={{{source.called!r}: {FIRST!r}}} for the first row of each"
-    return f"aggregate={{{source.called!r}: {{{column!r}: {function!r}}}}}", first
+    first = f"aggregate={{{name!r}: {FIRST!r}}} for the first row of each"
+    return f"aggregate={{{name!r}: {{{column!r}: {function!r}}}}}", first
 
 
 def sentence_of(source: PlanTable) -> str:

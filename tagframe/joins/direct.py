@@ -1,43 +1,47 @@
-"""Direct keys between tables that nothing likelier connects: they come before a table that nobody chose.
+"""Keys between tables that have to be joined, though nothing makes one of their columns likelier than an accident.
 
 Real tables often hold a part of the things each: 769 places with their cuisines, 130 with ratings. Then a key is hardly
 likelier than an accident by the share of the values alone. But if two tables have to be joined, a name that both have,
-unique on one side, says more than a third table that has a key to both.
+unique on one side, says more than a third table that has a key to both. And two tables whose rows repeat a key on both
+sides, such as two surveys of the same schools, belong together by all columns that say of what a row is: school, year.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.keys.column_names import column_name, is_measure
+from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
 from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.terms import CALENDAR
 
 DIRECT_CHANCE = 0.3
 """The chance of a direct key that inference finds less likely: below one half, so that a merge warns of it."""
 _NEARLY_ALL = 0.9
-"""Without a name that both have, so many of the values have to be found."""
-_A_QUARTER = 0.25
-"""With a name that both have, so many of the values of one side have to be found in the other."""
+"""Without a name that both have, so many of the values of one side have to be found."""
 _HALF = 0.5
-"""With a name that all tables may have, such as "name", so many of the values have to be found."""
+"""With a name that both have, so many of the values of one side have to be found."""
 _MOST_REPEATED = 0.01
-"""A column is unique if at most this share of its rows repeats a value."""
+"""A column is unique if at most this share of its rows repeats a value: true tables have a doubled row."""
 _DENSE = 0.5
 """Integers that fill more of their range match by accident."""
 _FEWEST = 8
 """Columns of fewer values match by accident, unless both have the name."""
+PERIODS = CALENDAR | {"period", "season", "fiscal"}
+_MOMENTS = frozenset("date day time timestamp datetime hour".split())
+AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
+"""Words for who wrote a row and when."""
 
 
 def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
     """Key pairs between tables of different parts, each table pair's surest.
 
-    One side is unique, and either both columns have the name, or nearly all values are found. Tables with the same
-    columns are parts of one table.
+    One side is unique, and either both columns have the name, or nearly all values of one side are found.
 
     Args:
         profiles: the tables.
@@ -48,9 +52,8 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
     for number, one in enumerate(profiles):
         for other in profiles[number + 1 :]:
-            are_twins = {column.name for column in one.columns} == {column.name for column in other.columns}
             if (
-                not are_twins
+                not _are_twins(one, other)
                 and parts.root(one.id) != parts.root(other.id)
                 and frozenset((one.id, other.id)) not in likely
             ):
@@ -61,27 +64,97 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
 
 
 def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
-    columns = [column for column in target.columns if _is_unique(column)]
+    columns = [column for column in target.columns if _is_unique(column) and not _is_dense(column)]
     for mine, theirs in product(table.columns, columns):
-        if mine.family != theirs.family or mine.family not in ("integer", "text") or is_measure(theirs.name):
+        if mine.family != theirs.family or mine.family not in ("integer", "text"):
             continue
-        shared = overlap(mine.sketch, theirs.sketch)
-        if shared is None or not shared.share:
+        shares = _shares(mine, theirs)
+        if not max(shares) or names.is_measure(mine.name) or names.is_measure(theirs.name):
             continue
-        back = overlap(theirs.sketch, mine.sketch)
-        most = max(shared.share, back.share if back is not None else 0.0)
-        named = _are_named_alike(mine.name, theirs.name) and most >= _A_QUARTER
-        is_accident = (mine.distinct or 0) < _FEWEST
-        if (
-            is_measure(mine.name)
-            or _is_dense(theirs)
-            or not (named or (shared.share >= _NEARLY_ALL and not is_accident))
-        ):
-            continue
-        if most >= (_HALF if column_name(theirs.name).generic else 0.0):
-            reason = f"{shared.share:.0%} of the values found, target unique" + ", both have the name" * named
-            evidence = Evidence(contained=shared.share, name=float(named), reason=reason, uniqueness=1.0)
+        named = _are_named_alike(mine.name, theirs.name) and max(shares) >= _HALF
+        # All of the unique side may be found on the other: countries with medals, those of athletes.
+        sides = [(shares[0], mine), (shares[1] * (mine.family == "text"), theirs)]
+        if named or any(share >= _NEARLY_ALL and (side.distinct or 0) >= _FEWEST for share, side in sides):
+            reason = f"{shares[0]:.0%} of the values found, target unique" + ", both have the name" * named
+            evidence = Evidence(contained=shares[0], name=float(named), reason=reason, uniqueness=1.0)
             yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), DIRECT_CHANCE, evidence)
+
+
+def _are_twins(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables have the same columns: they are parts of one table."""
+    return {column.name for column in one.columns} == {column.name for column in other.columns}
+
+
+def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
+    """The share of each column's values that the other has; 0 if unknown."""
+    both = overlap(mine.sketch, theirs.sketch), overlap(theirs.sketch, mine.sketch)
+    mine_found, theirs_found = (one.share if one is not None else 0.0 for one in both)
+    return mine_found, theirs_found
+
+
+def natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
+    """The key of all columns by name that say of what a row is, if there are several: module and presentation."""
+    shared = [(column.name, same.name) for column, same in _shared(one, other)]
+    if len(shared) < 2 or _are_twins(one, other):
+        return None
+    mine, theirs = zip(*shared, strict=True)
+    evidence = Evidence(origin="shared", reason="the columns that both tables have by name")
+    return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE, evidence)
+
+
+def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
+    """A key of a column that repeats on both sides, with all columns by name that say of what a row is.
+
+    Args:
+        key: any.
+        tables: its tables, by id.
+    """
+    one, other = tables[key.left_table], tables[key.right_table]
+    if key.signs or len(key.left_columns) > 1 or _are_twins(one, other):
+        return key
+    ends = (one, key.left_columns[0]), (other, key.right_columns[0])
+    columns = [next(column for column in table.columns if column.name == name) for table, name in ends]
+    if any(map(_is_unique, columns)) or any(column.distinct is None for column in columns):
+        return key
+    most = columns[0].distinct or 0
+    more = [
+        (column.name, same.name)
+        for column, same in _shared(one, other)
+        # As many values as the key has: a name of the same thing, which may be spelt in two ways.
+        if column not in columns and same not in columns and not _HALF * most <= (column.distinct or 0) <= most
+    ]
+    if not more:
+        return key
+    left, right = zip(*more, strict=True)
+    return replace(key, left_columns=(*key.left_columns, *left), right_columns=(*key.right_columns, *right))
+
+
+def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProfile, ColumnProfile]]:
+    """The columns of two tables with one name and largely the same values that say of what a row is."""
+    theirs = {column.name.casefold(): column for column in other.columns}
+    for column in one.columns:
+        same = theirs.get(column.name.casefold())
+        if same is None or column.family != same.family or column.family not in ("integer", "text", "date"):
+            continue
+        name = names.column_name(column.name)
+        may_count = column.family == "integer" and not name.key_word and not {*name.words} <= PERIODS
+        if not may_count and _says_which(column.name) and max(_shares(column, same)) >= _HALF:
+            yield column, same
+
+
+def is_kind(column: str) -> bool:
+    """Whether the column's name is a kind that rows are grouped by: currency, region, year; not status, name, day.
+
+    >>> [is_kind(name) for name in ("currency", "region", "year", "status", "name", "day")]
+    [True, True, True, False, False, False]
+    """
+    words = {*names.column_name(column).words}
+    return not (names.is_attribute(column) and not words <= PERIODS) and not words & _MOMENTS
+
+
+def _says_which(column: str) -> bool:
+    is_audit = names.is_saved_index(column) or not AUDIT.isdisjoint(names.column_name(column).words)
+    return is_kind(column) and not is_audit
 
 
 def _is_unique(column: ColumnProfile) -> bool:
@@ -98,5 +171,5 @@ def _is_dense(column: ColumnProfile) -> bool:
 
 def _are_named_alike(one: str, other: str) -> bool:
     """Whether two columns have the same name, or share the word that says what they identify."""
-    mine, theirs = column_name(one), column_name(other)
+    mine, theirs = names.column_name(one), names.column_name(other)
     return one.casefold() == other.casefold() or (bool(mine.entity) and mine.entity == theirs.entity)

@@ -62,11 +62,11 @@ class Edge:
         return self.key.left_table, self.key.right_table
 
 
-def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> list[KeyPair]:
-    """Pairs of columns that reference the same column of a table outside ``wanted``."""
+def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order, *, inside: bool = False) -> list[KeyPair]:
+    """Pairs of columns that reference the same column of a table outside ``wanted``, or of one in it."""
     by_target: dict[tuple[str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
-        if key.left_table in wanted and key.right_table not in wanted:
+        if key.left_table in wanted and (key.right_table in wanted) is inside and key.left_table != key.right_table:
             by_target[key.right_table, key.right_columns].append(key)
     found = []
     for (table, _), group in sorted(by_target.items()):

@@ -93,6 +93,11 @@ class JoinPlan(Public):
         """
         return self.by_id[find_table(table, self.named).id]
 
+    def name_of(self, table: str) -> str:
+        """The shortest name of a table, given by id, that means no other: its own or that of its role, else the id."""
+        name = self.by_id[table].called
+        return name if [source.called.casefold() for source in self.sources].count(name.casefold()) == 1 else table
+
     @property
     def by_id(self) -> dict[str, PlanTable]:
         """The plan's facts about each table, by its id."""

@@ -17,7 +17,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, widened
 from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
@@ -29,7 +29,7 @@ from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_columns import NAMED, is_unnamed
-from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.key_pair import Evidence, KeyPair, Sign
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 from tagframe.keys.unions import infer_unions
@@ -250,29 +250,20 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
-def _faint_keys(
-    profiles: Sequence[TableProfile], parts: Components[str], known: set[KeyPair], least: float
-) -> list[KeyPair]:
-    """Key pairs between parts, not yet in ``known``, that are likely only if the surrounding tables are ignored."""
-    one_schema = [replace(profile, database="") for profile in profiles]
-    found = infer_key_pairs(one_schema, declared=False, min_score=least)
-    return [
-        key
-        for key in found
-        if parts.root(key.left_table) != parts.root(key.right_table)
-        and not {key, key.reversed()} & known
-        and _is_evidence(key)
-    ]
+def _natural_keys(profiles: Sequence[TableProfile], parts: Components[str], least: float) -> list[KeyPair]:
+    """The natural keys between tables of different parts."""
+    apart = (pair for pair in combinations(profiles, 2) if parts.root(pair[0].id) != parts.root(pair[1].id))
+    return [key for pair in apart if least <= DIRECT_CHANCE and (key := natural_key(*pair)) is not None]
 
 
 def _is_evidence(key: KeyPair) -> bool:
     """Whether there is real evidence for the pair: a name, a key word, or values that do not match by accident.
 
     There is none for measures. For numbers of different things only values count: all of them are found, each is
-    unique, and an accident is unlikely.
+    unique, and an accident is unlikely; or the chance of the pair is as good as that of a direct key.
     """
     found = key.evidence
-    if found.origin != "inferred" or found.name >= FAINT_NAME or found.chance is None:
+    if found.origin != "inferred" or found.name >= FAINT_NAME or found.chance is None or key.score >= DIRECT_CHANCE:
         return True
     mine, theirs = key.left_columns[0], key.right_columns[0]
     if found.families != ("text", "text") and (is_measure(mine) or is_measure(theirs)):
@@ -315,7 +306,7 @@ def _not_connected(
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
         f"of min_chance={floor:g} to join tables{unions}. If a pair is right, pass it: "
-        f'on="{text_of(near[0], names)}"{_unnamed_too(profiles)}',
+        f'on="{text_of(_as_of(near[0], by_id, copies), names)}"{_unnamed_too(profiles)}',
         parts.groups(),
     )
 
@@ -402,6 +393,17 @@ def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies 
     copied = copies(table, found.name) if copies is not None else 0
     why = f", because {counted(copied, 'row is an exact copy of another', 'rows are exact copies of others')}"
     return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values{why * bool(copied)}"
+
+
+def _as_of(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> KeyPair:
+    """A key of a column that repeats, as of the days that both tables have: the rate of the currency on that day."""
+    left, right = ([column.name for column in profiles[end].columns if column.family == "date"]
+                   for end in (key.left_table, key.right_table))  # fmt: skip
+    if not (left and right and _repeats(key, profiles, copies)):
+        return key
+    equal: list[Sign] = ["="] * len(key.left_columns)
+    mine, theirs = (*key.left_columns, left[0]), (*key.right_columns, right[0])
+    return replace(key, left_columns=mine, right_columns=theirs, signs=(*equal, ">="))
 
 
 def _unnamed_too(profiles: Sequence[TableProfile]) -> str:
@@ -512,7 +514,15 @@ def plan_joins(
 
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
-        return siblings(usable[:count], wanted, order)  # faint keys may be added to them later
+        known = usable[:count]  # natural keys may be added to them later
+        sure = [key for key in known if key.score >= ACCEPTED]
+        # Two children of a table of the plan belong together by more than its key: the school, and the year.
+        both = [
+            one
+            for key in siblings(sure, wanted, order, inside=True)
+            if len((one := widened(key, available)).left_columns) > 1
+        ]
+        return [*(widened(key, available) for key in siblings(known, wanted, order)), *both]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
@@ -537,17 +547,18 @@ def plan_joins(
         parts = _tree(tables, edges_among(tables, least), order)[1]
         if len(parts.groups()) == 1:
             break
-        reach = [Edge(key, log_odds(key.score)) for key in usable if key.tables <= frozenset(available)]
-        added = _bridged(parts, [edge for edge in reach if edge.key.score >= least], tables, order)
+        # A table that nobody chose is joined by sure keys only, before a step on a low-confidence key.
+        reach = [key for key in usable if key.tables <= frozenset(available) and key.score >= max(floor, ACCEPTED)]
+        added = _bridged(parts, [Edge(key, log_odds(key.score)) for key in reach], tables, order)
         if added is not None:
             tables |= frozenset(added)
         elif least > floor:
-            least = floor  # a bridge of sure keys comes before a step on a low-confidence key
+            least = floor
         else:
-            faint = _faint_keys(profiles, parts, {*usable}, floor)
-            if not faint:
+            natural = _natural_keys(profiles, parts, floor)
+            if not natural:
                 raise _not_connected(parts, between, profiles, floor, roles, copies)
-            usable += faint
+            usable += natural
     sources = {
         table: _plan_table(
             available[table], table not in by_id, stacks.get(roles.tables.get(table, table)), roles.role(table)

@@ -17,6 +17,7 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
+from tagframe.joins.direct import DIRECT_CHANCE
 from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.components import Components
 from tagframe.keys.inference import ACCEPTED
@@ -277,7 +278,8 @@ def _of_itself(
 
 
 def _is_sound(key: KeyPair, tables: Container[str]) -> bool:
-    """Whether all values of a column are found among the unique values of another, whatever their names say."""
+    """Whether all values of a column are found among the unique values of another, whatever their names say, and an
+    accident is unlikely."""
     found, left, right = key.evidence, key.left_table, key.right_table
     return (
         left != right
@@ -285,7 +287,7 @@ def _is_sound(key: KeyPair, tables: Container[str]) -> bool:
         and right in tables
         and found.contained == found.uniqueness == 1.0
         and found.chance is not None
-        and found.chance <= _MAX_ACCIDENT
+        and (found.chance <= _MAX_ACCIDENT or key.score >= DIRECT_CHANCE)
     )
 
 

@@ -27,8 +27,6 @@ _LAST_IN_NANOSECONDS = np.datetime64("2262-01-01", "us")
 _FIRST_IN_NANOSECONDS = np.datetime64("1678-01-01", "us")
 _ZONE = "+00:00"
 
-Mask = npt.NDArray[np.bool_]
-
 
 def match_as_of(
     left: Sequence[pd.Series], right: Sequence[pd.Series], signs: Sequence[Sign], names: Sequence[tuple[str, str]]
@@ -136,43 +134,12 @@ def _within(
     most: int,
 ) -> _Found:
     """The right rows whose interval contains the left row's moment: ``start <= at <= end``."""
-    width = most + 2
-    rows, joint = _sorted(theirs, np.where(start < 0, 0, start + 1), width)  # an open start comes first
-    ends = np.where(end[rows] < 0, most + 1, end[rows])
-    group = joint // width
-    latest = _latest_so_far(group, ends)
-    searched = np.flatnonzero((mine >= 0) & (at >= 0))
-    moment = at[searched]
-    index = np.searchsorted(joint, mine[searched] * width + moment + 1, side="left" if strict[0] else "right") - 1
-    pairs: list[tuple[Positions, Positions]] = []
-    # Go backwards from the latest start, as long as an earlier interval still reaches the moment.
-    while len(searched):
-        there = index >= 0
-        there[there] = group[index[there]] == mine[searched[there]]
-        there[there] &= _reach(latest[index[there]], moment[there], strict[1])
-        searched, moment, index = searched[there], moment[there], index[there]
-        holds = _reach(ends[index], moment, strict[1])
-        pairs.append((searched[holds], rows[index[holds]]))
-        index = index - 1
-    lefts = np.concatenate([np.zeros(0, dtype=np.int64), *(one for one, _ in pairs)])
-    rights = np.concatenate([np.zeros(0, dtype=np.int64), *(other for _, other in pairs)])
-    order = np.lexsort((rights, lefts))
+    # For each interval, the moments in it; then the same pairs by their moments.
+    first, inside, rows = _holding(theirs, mine, start, end, at, strict[::-1], most)
+    rights = np.repeat(np.arange(len(theirs)), inside)
+    lefts = rows[np.repeat(first - np.cumsum(inside) + inside, inside) + np.arange(len(rights))]
     counts = np.bincount(lefts, minlength=len(mine)).astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    return starts, counts, rights[order]
-
-
-def _reach(ends: Positions, moments: Positions, is_strict: bool) -> Mask:
-    return ends > moments if is_strict else ends >= moments
-
-
-def _latest_so_far(group: Positions, ends: Positions) -> Positions:
-    """For each interval, the latest end of itself and the earlier ones in its group."""
-    if not len(ends):
-        return ends
-    width = int(ends.max()) + 1
-    latest: Positions = np.maximum.accumulate(group * width + ends) - group * width
-    return latest
+    return np.cumsum(counts) - counts, counts, rights[np.lexsort((rights, lefts))]
 
 
 # --- moments as ranks -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ _CODES = frozenset("cod codigo código clave codice chiave clef clé kennung sch
 _NUMBERS = frozenset("nro numero número numéro nummer".split())
 STRONG_KEY_WORDS = _CODES | {"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"}
 WEAK_KEY_WORDS = _NUMBERS | {"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"}
-_LEADING = _CODES | {"id"}
+_LEADING = _CODES | {"id", "code"}
 """Key words that stand before the thing in some languages: ``id_cliente``, ``codigo_postal``."""
 KEY_WORDS = STRONG_KEY_WORDS | WEAK_KEY_WORDS
 GENERIC = frozenset(
@@ -209,7 +209,7 @@ def column_name(name: str) -> Name:
     parts = list(words(name))
     if len(parts) > 2 and parts[-1] in _TRAILING_ROLES and parts[-2] in STRONG_KEY_WORDS:
         parts.insert(0, parts.pop())
-    if len(parts) > 1 and parts[0] in _LEADING and not {*parts[1:]} <= GENERIC | KEY_WORDS:
+    if len(parts) > 1 and parts[0] in _LEADING and not {*parts[-1:]} <= KEY_WORDS and not {*parts[1:]} <= GENERIC:
         parts.append(parts.pop(0))
     if len(parts) > 1 and parts[-1] == "is":
         parts.pop()  # "genre_is"
@@ -358,6 +358,25 @@ def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
     """Whether each is a word or its abbreviation, in order: ("dept", "str") for a department store."""
     return 1 < len(short) == len(words) and all(
         one == other or (len(one) > 1 and is_short_for(one, other)) for one, other in zip(short, words, strict=True)
+    )
+
+
+def abbreviates(letters: str, words: Sequence[str]) -> bool:
+    """Whether letters are the first ones of all words, or beginnings of them, the last one of three letters at least.
+
+    >>> abbreviates("cdemo", ("customer", "demographic")), abbreviates("code", ("customer", "demographic"))
+    (True, False)
+    >>> abbreviates("cm", ("course", "module")), abbreviates("c", ("course", "module"))
+    (True, False)
+    """
+    return letters == "".join(word[0] for word in words) or _begin(letters, words)
+
+
+def _begin(letters: str, words: Sequence[str]) -> bool:
+    if len(words) == 1:
+        return len(letters) > 2 and words[0].startswith(letters)
+    return any(
+        words[0].startswith(letters[:cut]) and _begin(letters[cut:], words[1:]) for cut in range(1, len(letters))
     )
 
 

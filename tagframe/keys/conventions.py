@@ -22,12 +22,15 @@ class Mentions:
 
     def __init__(self, tables: Sequence[TableProfile]) -> None:
         self._tables = tables
+        self._things = [names.table_entity(table.name) for table in tables]
         self._index: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._known: dict[str, list[tuple[int, float]]] = {}
-        for position, table in enumerate(tables):
-            thing = names.table_entity(table.name)
+        self._short: dict[str, int | None] = {}
+        for position, thing in enumerate(self._things):
             if not thing:
                 continue
+            for letter in {word[0] for word in (*thing[:1], *thing[-1:])}:
+                self._index["letter", letter].append(position)
             keys = {("last", thing[-1]), ("all", "".join(thing))}
             keys.update(("end", stem[-4:]) for stem in names.stems(thing[-1]))
             keys.add(("bones", names.bones(thing[-1])))
@@ -40,6 +43,20 @@ class Mentions:
         if known is None:
             known = self._known[column] = sorted(self._found(column), key=lambda found: (-found[1], found[0]))
         return known
+
+    def abbreviated(self, word: str) -> int | None:
+        """The one table whose name the letters abbreviate: all of its words, or else its last one."""
+        if word not in self._short:
+            fits: dict[int, list[int]] = defaultdict(list)
+            for position in self._index.get(("letter", word[:1]), ()):
+                thing = self._things[position]
+                if len(thing) > 1 and names.abbreviates(word, thing):
+                    fits[2].append(position)
+                elif len(word) >= _SHORTEST and names.is_short_for(word, thing[-1]):
+                    fits[1].append(position)
+            best = fits[max(fits)] if fits else []
+            self._short[word] = best[0] if len(best) == 1 else None
+        return self._short[word]
 
     def _found(self, column: str) -> Iterator[tuple[int, float]]:
         entity = names.column_name(column).entity
@@ -94,15 +111,10 @@ class Conventions:
         self._called: dict[str, list[int]] = defaultdict(list)
         for position, thing in enumerate(self._things):
             self._called["".join(thing)].append(position)
-        self._by_start: dict[str, list[int]] = defaultdict(list)
-        for position, thing in enumerate(self._things):
-            for letter in {word[0] for word in (*thing[:1], *thing[-1:])}:
-                self._by_start[letter].append(position)
         self._persons = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0] in names.PEOPLE]
         self._persons = self._persons or [
             at for at, thing in enumerate(self._things) if len(thing) == 2 and thing[1] == "user"
         ]
-        self._short: dict[str, int | None] = {}
         columns = [[column.name for column in table.columns] for table in tables]
         large = [bool(names.common_prefix(each)) for each in columns if len(each) > 2]
         least = 2 if sum(large) > len(large) / 2 else 3  # two columns begin alike by chance, too
@@ -215,7 +227,7 @@ class Conventions:
             return None
         if position in self._keys.get(spelt, ()):
             return self._reference(position, key) if self._is_called_as_another(position, spelt) else None
-        target = self._abbreviated(name.entity[-1])
+        target = self._mentions.abbreviated(name.entity[-1])
         if target is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[target].values()]:
             return None  # its own key is abbreviated, too
         return "_".join((*name.entity[:-1], *self._things[target], key))
@@ -322,9 +334,7 @@ class Conventions:
         if means is None:
             return None
         verb = means[1].lower()
-        tables = [
-            at for at in self._by_start[verb[:1]] if len(self._things[at]) == 1 and self._things[at][0].startswith(verb)
-        ]
+        tables = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0].startswith(verb)]
         return tables[0] if len(tables) == 1 and tables[0] != position else None
 
     def _side(self, position: int, stem: str, number: int) -> int | None:
@@ -348,20 +358,6 @@ class Conventions:
                 if None not in sides:
                     return sides[number - min(siblings)]
         return None
-
-    def _abbreviated(self, word: str) -> int | None:
-        """The one table whose name the letters abbreviate: all of its words, or its last one."""
-        if word not in self._short:
-            abbreviated: dict[int, int] = {}
-            for position in self._by_start[word[:1]]:
-                thing = self._things[position]
-                if len(thing) > 1 and _abbreviates(word, thing):
-                    abbreviated[position] = 2
-                elif len(word) >= _SHORTEST and names.is_short_for(word, thing[-1]):
-                    abbreviated[position] = 1
-            best = [position for position, fit in abbreviated.items() if fit == max(abbreviated.values())]
-            self._short[word] = best[0] if len(best) == 1 else None
-        return self._short[word]
 
     def _leaves_key_words_out(self) -> bool:
         """Whether columns that refer to a table are called as it, without a key word."""
@@ -411,16 +407,3 @@ class Conventions:
             if short and best > sure:
                 scores[column] = 0.0  # "gid" of gardens that have an "id"
         return scores
-
-
-def _abbreviates(letters: str, words: Sequence[str]) -> bool:
-    """Whether the letters are beginnings of all words in order, the last one of three letters at least.
-
-    >>> _abbreviates("cdemo", ("customer", "demographic")), _abbreviates("code", ("customer", "demographic"))
-    (True, False)
-    """
-    if len(words) == 1:
-        return len(letters) >= _SHORTEST and words[0].startswith(letters)
-    return any(
-        words[0].startswith(letters[:cut]) and _abbreviates(letters[cut:], words[1:]) for cut in range(1, len(letters))
-    )

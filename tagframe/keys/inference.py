@@ -24,7 +24,7 @@ from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.schema_model import is_bare, schema_keys
+from tagframe.keys.schema_model import schema_keys
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
@@ -283,23 +283,19 @@ def single_keys(
     weights = default_weights() if weights is None else weights
     tables = sorted(profiles, key=lambda table: table.id)
     groups = by_database(tables)
-    candidates: list[Candidate] = []
-    bare: list[KeyPair] = []
+    found: list[KeyPair] = []
+    parents: set[tuple[str, str]] = set()
     for group, columns in zip(groups, known or columns_by_database(tables), strict=True):
         floor = log_odds(least_score(group), weights.surest)
         here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
-        here = [candidate for candidate in here if candidate.logit >= floor]
-        if is_bare(group):
-            bare += schema_keys(group, [key_pair(candidate, weights.surest) for candidate in here])
-        else:
-            candidates += here
+        parents.update(candidate.left.key for candidate in here if candidate.logit > 0)
+        found += schema_keys(group, [key_pair(one, weights.surest) for one in here if one.logit >= floor])
     if across_sources and len(groups) > 1:
-        parents = {candidate.left.key for candidate in candidates if candidate.logit > 0}
         floor = log_odds(least_score(tables), weights.surest)
         every = columns_of(tables)
         between = candidates_of(tables, every, floor=floor, weights=weights, contains=contains, across=True)
-        candidates += [candidate for candidate in between if candidate.left.key not in parents]
-    return [*bare, *(key_pair(candidate, weights.surest) for candidate in candidates)]
+        found += [key_pair(one, weights.surest) for one in between if one.left.key not in parents]
+    return found
 
 
 def composites_of(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,17 +21,16 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Floats
+from tagframe.keys.key_pair import KeyPair
 
 Words = tuple[str, ...]
-End = tuple[str, str]
-"""Table id and column name."""
 
 FEATURES = tuple(
-    """key_word words level higher_elsewhere same_elsewhere sole exact role glued begins partial own_module key_first
-    key_declared same_type same_family type_length about rank margin self child_of parent_of repeats types_alike
-    unmarked unmarked_habit exact_habit plural generic measure rank_word flag dated long_text first own_key actor_people
-    by self_role self_role_elsewhere bridge target_width referenced polymorphic better_beside is_code ends_digit
-    unmarked_exact unmarked_rare by_rules by_rules_sure""".split()
+    """key_word words level higher_elsewhere same_elsewhere sole exact role glued begins partial short own_module
+    key_first key_shared key_declared same_type same_family type_length about rank margin self child_of
+    parent_of repeats types_alike unmarked unmarked_habit exact_habit plural generic measure flag dated
+    long_text rank_word first own_key actor_people by self_role self_role_elsewhere bridge target_width
+    referenced better_beside is_code ends_digit unmarked_exact unmarked_rare by_rules by_rules_sure""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -41,6 +40,8 @@ _MOST_TARGETS = 12
 """A column is compared with at most so many tables that its name may mean."""
 _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
+_PLAIN = 2.0
+"""From this level on, a name means a table without a role before it."""
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
 _FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
@@ -64,11 +65,15 @@ class Reference:
 
 @dataclass(frozen=True)
 class _Read:
-    """A column's name taken apart, without the prefix of its table."""
+    """A column's name taken apart, without the prefix of its table.
+
+    ``called`` has the prefix of a key that is otherwise a key word only: ``rev_id``, not ``id``.
+    """
 
     profile: ColumnProfile
     spelt: str
     words: Words
+    called: Words
     entity: Words
     key_word: float
 
@@ -76,6 +81,11 @@ class _Read:
     def ends(self) -> list[str]:
         """The entity without its first 0, 1, ... words, written together."""
         return ["".join(self.entity[start:]) for start in range(len(self.entity))]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the name of a key says what it is the key of."""
+        return bool(self.entity) or len(self.called) > len(self.words)
 
     @cached_property
     def type(self) -> str:
@@ -99,7 +109,6 @@ class _Read:
             float(names.is_plural(self.spelt) and not self.key_word),
             float(bool(self.entity) and all(word in names.GENERIC for word in self.entity)),
             float(names.is_measure(self.spelt)),
-            float(names.is_rank(self.spelt)),
             float(profile.family == "boolean" or bool(_FLAG.search(profile.declared_type))),
             float(profile.family in ("date", "real")),
             float(bool(_LONG.search(profile.declared_type))),
@@ -137,12 +146,13 @@ class SchemaReading:
 
     Args:
         tables: of one database.
-        by_rules: for columns, the columns that the rules of names take for their targets, and how surely.
+        by_rules: the pairs that the rules of names take for keys, with their scores.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], by_rules: Mapping[End, Mapping[End, float]]) -> None:
-        self._tables, self._by_rules = tables, by_rules
-        self._position = {table.id: position for position, table in enumerate(tables)}
+    def __init__(self, tables: Sequence[TableProfile], by_rules: Iterable[KeyPair]) -> None:
+        self._tables = tables
+        self._by_rules = {(*key.left_columns, key.left_table, *key.right_columns, key.right_table): key.score
+                          for key in by_rules}  # fmt: skip
         raw = [names.table_entity(table.name) for table in tables]
         first = Counter(words[0] for words in raw if len(words) > 1)
         whole = {word for word, count in first.items() if count > _PREFIXED * len(tables) and len(tables) > 2}
@@ -170,7 +180,8 @@ class SchemaReading:
             spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
             spelt = spelt or column.name
             name = names.column_name(spelt)
-            found.append(_Read(column, spelt, name.words, name.entity, name.key_word))
+            called = name.words if name.entity else names.column_name(column.name).words
+            found.append(_Read(column, spelt, name.words, called, name.entity, name.key_word))
         return found
 
     def _key(self, position: int) -> tuple[int, int]:
@@ -223,8 +234,8 @@ class SchemaReading:
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
                 column = self.columns[position][at]
-                if column.entity or not column.key_word:
-                    self._by_key[column.words].append(position)
+                if column.is_named or not column.key_word:
+                    self._by_key[column.called].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for position in range(len(self.things)):
             for text in {self._joined[position], self._bare[position]}:
@@ -287,6 +298,9 @@ class SchemaReading:
 
     def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
         levels = [*sorted((fit.level for fit in ranked), reverse=True)[:2], 0.0]
+        # Another column says which table is meant, or the name is that of the column's own table.
+        if self._is_polymorphic(table, self.columns[table][at]) or self.keys[table] == (at, 3):
+            ranked = [fit for fit in ranked if fit.level >= _PLAIN]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
             yield _Draft(table, at, fit, rank, levels[fit.level == levels[0]], rival)
@@ -300,10 +314,11 @@ class SchemaReading:
         found: set[int] = set()
         if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
             return found
-        for start, called in enumerate(column.ends):
+        for called in column.ends:
             for position, _ in self._called.get(called, ())[:40]:
                 found.add(position)
-            found.update(self._by_key.get(column.words[start:], ())[:20])
+        for start in range(len(column.called)):
+            found.update(self._by_key.get(column.called[start:], ())[:20])
         for position, _ in self._mentions.of(column.spelt)[:_MOST_TARGETS]:
             found.add(position)
         text = "".join(entity)
@@ -318,17 +333,16 @@ class SchemaReading:
             found.add(table)
         if column.is_actor:
             found.update(self._people[:4])
+        if entity and column.key_word and (short := self._mentions.abbreviated(entity[-1])) is not None:
+            found.add(short)
         if not entity and column.key_word:
             called = "".join(self.things[table][:-1])
             found.update(position for position, way in self._called.get(called, ()) if way == "whole")
-        found.update(self._position[id] for id, _ in self._ruled(table, column))
         own_at, strength = self.keys[table]
         if own_at >= 0 and self.columns[table][own_at] is column:
-            found = set() if strength == 4 else found - {table}  # a row number refers to nothing
+            # A row number refers to nothing, but to the table whose key is called so.
+            found = ({self._owner.get(column.called, table)} if strength == 4 else found) - {table}
         return {target for target in found if self.keys[target][0] >= 0}
-
-    def _ruled(self, table: int, column: _Read) -> Mapping[End, float]:
-        return self._by_rules.get((self._tables[table].id, column.profile.name), {})
 
     def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
         """How many of the last words of the column are the table's, how many words stand before them, and the share of
@@ -354,9 +368,9 @@ class SchemaReading:
             if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
-                return (2.5 if near else 2.2) - less
+                return (2.5 if near or text == whole else 2.2) - less
         if self._owns(column, target):
-            return 2.5 if column.words == self.columns[target][self.keys[target][0]].words else 1.5
+            return 2.5 if column.words == self.columns[target][self.keys[target][0]].called else 1.5
         return 0.0
 
     def _glued(self, column: _Read, target: int) -> tuple[float, float]:
@@ -392,12 +406,12 @@ class SchemaReading:
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
-        return bool(key.entity) and column.words[-len(key.words) :] == key.words
+        return key.is_named and column.called[-len(key.called) :] == key.called
 
     def _owns(self, column: _Read, target: int) -> bool:
         """Whether the column's name ends in the key of the table that has it as its own, of all that have it."""
         key = self.columns[target][self.keys[target][0]]
-        is_own = self.keys[target][1] >= 2 and self._owner.get(key.words) == target
+        is_own = self.keys[target][1] >= 2 and self._owner.get(key.called) == target
         return is_own and self._ends_in_key(column, target)
 
     def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
@@ -405,13 +419,14 @@ class SchemaReading:
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
         ends, begins = self._glued(column, target)
-        matched, _, share = self._match(table, column, target)
+        matched, rest, share = self._match(table, column, target)
         joined, whole, self_role = self._joined[table], self._joined[target], column.has_self_role
-        ruled = self._ruled(table, column).get((self._tables[target].id, key.profile.name), 0.0)
         unmarked = column.key_word == 0
+        names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
+        ruled = self._by_rules.get(names_of, 0.0)
         values = (
             column.key_word,
-            min(4, len(entity)),
+            min(3, rest) * (level < 2),
             level,
             max(0.0, highest - level),
             float(level > 0 and highest == level),
@@ -421,8 +436,10 @@ class SchemaReading:
             ends * (level == 0),
             begins * (level == 0),
             share * matched / max(1, len(entity)) * (level == 0),
+            float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(mine[:1] == thing[:1]),
             float(strength <= 1),
+            math.log1p(self._repeats[key.words]) * (strength == 0),
             float(len(self._tables[target].primary_key) == 1),
             float(column.type == key.type),
             float(column.profile.family == key.profile.family),
@@ -439,6 +456,7 @@ class SchemaReading:
             unmarked * self._unmarked,
             self._exact,
             *column.kinds,
+            float(level < 2 and names.is_rank(column.spelt)),
             float(at == 0),
             float(self.keys[table][0] == at and level < 2),
             float(column.is_actor and target in self._people),
@@ -448,9 +466,8 @@ class SchemaReading:
             self._bridge[target],
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
-            float(level < 2 and self._is_polymorphic(table, column)),
             min(1.0, beside - score),
-            float(column.words[-1:] != ("id",) and column.key_word > 0),
+            float(column.words[-1] not in ("id", key.words[-1]) and column.key_word > 0),
             float(column.spelt[-1:].isdigit()),
             unmarked * float(level >= 2),
             unmarked * (1 - self._unmarked) * float(level < 2),

@@ -22,8 +22,7 @@ from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument, UnreadStatement
 from tagframe.keys.containment import overlap
 from tagframe.learning.reading import Names, read_statement
-from tagframe.learning.sources import Run, runs_of
-from tagframe.learning.texts import statements_in, without_literals
+from tagframe.learning.sources import Run, runs_of, statements_in, without_literals
 from tagframe.progress import track
 
 MANY = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -10,23 +9,23 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sqlglot import Dialect
 
 from tagframe.corpus import Corpus
 from tagframe.engines.files.limits import check_columns
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound
-from tagframe.learning.texts import statements_in
+from tagframe.storage import text_of
 
 LOG = "pg_stat_statements"
 VIEWS = "views"
 
 _SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|FROM)\s", re.IGNORECASE)
-_IN_CODE = re.compile(r"\s*(?:SELECT|WITH|INSERT|CREATE|MERGE)\b.*\bSELECT\b|\s*SELECT\b", re.IGNORECASE | re.DOTALL)
-_MAGIC = re.compile(r"%%?sql\b[^\n]*\n(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -100,20 +99,11 @@ def _of_file(path: Path, dialect: str) -> Iterator[Run]:
         InvalidArgument: it cannot be read, or holds none.
     """
     try:
-        yield from _READ.get(path.suffix.lower(), _of_sql)(_text_of(path), dialect)
+        yield from _READ.get(path.suffix.lower(), _of_sql)(text_of(path), dialect)
     except InvalidArgument as error:
         raise InvalidArgument(f"{path.name}: {error}") from error
-    except (OSError, SyntaxError, MemoryError, *BROKEN) as error:
+    except (OSError, MemoryError, *BROKEN) as error:
         raise InvalidArgument(f"{path.name} cannot be read: {str(error) or type(error).__name__}") from error
-
-
-def _text_of(path: Path) -> str:
-    if not path.is_file():
-        raise InvalidArgument("it is no regular file but a pipe, a socket, a device or a folder")
-    data = path.read_bytes()
-    with suppress(UnicodeDecodeError):
-        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    return data.decode("latin-1")
 
 
 def _of_sql(text: str, dialect: str) -> Iterator[Run]:
@@ -149,36 +139,8 @@ def _of_lines(text: str, dialect: str) -> Iterator[Run]:
     yield from _of_rows(rows, dialect)
 
 
-def _of_code(text: str, dialect: str) -> Iterator[Run]:
-    """The SQL strings in a program; inserted values become parameters."""
-    tree = ast.parse(re.sub(r"^\s*[%!].*", "", text, flags=re.MULTILINE))
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        parts = node.values if isinstance(node, ast.JoinedStr) else [] if id(node) in inside else [node]
-        texts = [part.value if isinstance(part, ast.Constant) else "?" for part in parts]
-        sql = "".join(part for part in texts if isinstance(part, str))
-        if _IN_CODE.match(sql):
-            yield from _of_sql(sql, dialect)
-
-
-def _of_notebook(text: str, dialect: str) -> Iterator[Run]:
-    notebook = json.loads(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise InvalidArgument("it is no notebook: an object with a list of 'cells'")
-    for cell in cells:
-        code = "".join(cell["source"])
-        if cell["cell_type"] != "code":
-            continue
-        magic = _MAGIC.match(code)
-        try:
-            yield from _of_code(code, dialect) if magic is None else _of_sql(magic[1], dialect)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            yield Run(code, unread=f"it is a cell that cannot be read: {getattr(error, 'msg', error)}")
-
-
 _READ: Mapping[str, Callable[[str, str], Iterator[Run]]] = {
-    ".sql": _of_sql, ".csv": _of_csv, ".json": _of_json, ".jsonl": _of_lines, ".py": _of_code, ".ipynb": _of_notebook,
+    ".sql": _of_sql, ".csv": _of_csv, ".json": _of_json, ".jsonl": _of_lines,
 }  # fmt: skip
 
 
@@ -222,3 +184,80 @@ def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
         needed = "a PostgreSQL server" if what == LOG else "a PostgreSQL server or a SQLite file"
         kinds = ", ".join(sorted({engine.kind for engine in engines.values()})) or "no source"
         raise SourceNotFound(f"{what!r} needs {needed}; these tables are in {kinds}")
+
+
+# --- SQL as text, before it is parsed --------------------------------------------------------------------------------
+
+
+_LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)+\s*\)")
+_COMMENTS = re.compile(r"(?:\s|--[^\n]*|/\*.*?(?:\*/|\Z))*+", re.DOTALL)
+_TEMPLATE = re.compile(r"\{(?P<kind>[{%#])(?:(?!\{[{%#]|[}%#]\}).)*+[}%#]\}", re.DOTALL)
+_CALLED = re.compile(r"\{\{-?\s*(\w+)\s*\((.*)", re.DOTALL)
+_TEXT = re.compile(r"""['"]([^'"]+)['"]""")
+
+
+@cache
+def _parts(dialect: str) -> re.Pattern[str]:
+    """The parts at which SQL is cut. An unclosed part reaches to the end, so that no text is scanned twice."""
+    spoken = Dialect.get_or_raise(dialect).tokenizer_class
+    comments = "|".join(re.escape(start) + r"[^\n]*" for start in spoken.COMMENTS if isinstance(start, str))
+
+    def quoted(mark: str, escapes: bool) -> str:
+        inside, escaped = (rf"[^{mark}\\]*+", rf"{mark}{mark}|\\.?") if escapes else (rf"[^{mark}]*+", mark * 2)
+        return rf"{mark}{inside}(?:(?:{escaped}){inside})*+(?:{mark}|\Z)"
+
+    escapes = "\\" in spoken.STRING_ESCAPES
+    return re.compile(
+        rf"""{comments}|/\*.*?(?:\*/|\Z)|
+        (?P<text>(?<!\w)[eE]{quoted("'", True)}|{quoted("'", escapes)}|
+            (?<![\w$])\$(?P<tag>(?!\d)\w*)\$.*?(?:\$(?P=tag)\$|\Z))|
+        {quoted('"', escapes)}|`[^`]*(?:`|\Z)|\[[^][\n]*\]|        # names, as a rule
+        (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
+        (?P<end>;|\n\s*+go[^\S\n]*$)|(?P<space>\s+)""",
+        re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
+    )
+
+
+def statements_in(text: str, dialect: str = "") -> Iterator[str]:
+    """The statements of a file, which may be a dbt template.
+
+    >>> list(statements_in("SELECT ';' FROM a; -- no; more\\n\\nSELECT 1; -- end"))
+    ["SELECT ';' FROM a", '-- no; more\\n\\nSELECT 1']
+    """
+    if "{{" in text or "{%" in text:
+        text = _TEMPLATE.sub(_without_template, text)
+    start = 0
+    for part in _parts(dialect).finditer(text):
+        if part["end"]:
+            yield from _one(text[start : part.start()])
+            start = part.end()
+    yield from _one(text[start:])
+
+
+def _one(text: str) -> Iterator[str]:
+    blank = _COMMENTS.match(text)
+    if blank is None or blank.end() < len(text):
+        yield text.strip()
+
+
+def _without_template(block: re.Match[str]) -> str:
+    """The replacement of a template block: the table that it names, a parameter for another value, or nothing."""
+    called = _CALLED.match(block[0])
+    if called is not None and called[1] in ("ref", "source"):
+        return next(reversed(_TEXT.findall(called[2])), "?")
+    return " " if block["kind"] != "{" or (called is not None and called[1] == "config") else "?"
+
+
+def without_literals(sql: str, dialect: str = "") -> str:
+    """The text shared by all statements that differ only in literals, comments and spaces.
+
+    >>> without_literals("SELECT  a FROM t -- all\\nWHERE b IN (1, 2.5, -3) AND c = 'it''s'")
+    'select a from t where b in (?) and c = ?'
+    """
+
+    def plain(part: re.Match[str]) -> str:
+        if part["text"] or part["number"]:
+            return "?"
+        return part[0] if part[0][0] in '"`[' else " "
+
+    return " ".join(_LIST.sub("(?)", _parts(dialect).sub(plain, sql)).split()).casefold()

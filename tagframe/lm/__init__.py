@@ -1,15 +1,16 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
-from tagframe.lm.batch import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.budget import Budget
 from tagframe.lm.call import Arrived, Batch, Bound
 from tagframe.lm.embedding_models import EmbeddingModel, embeds_for, quoted_embeddings
 from tagframe.lm.model import LM, get_lm
+from tagframe.lm.pacing import RetryPolicy
 from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import (
     Accept,
     Completion,
     Completions,
+    Form,
     Label,
     Message,
     Parameters,
@@ -17,12 +18,14 @@ from tagframe.lm.prompt import (
     Stored,
     TokenLogprob,
     about,
+    as_json,
+    fields_schema,
+    words,
 )
 from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
-from tagframe.lm.retry import RetryPolicy
+from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream
-from tagframe.lm.structure import Form, as_json, fields_schema, words
 from tagframe.lm.usage import Usage, total_usage, usage
 
 __all__ = [

@@ -14,49 +14,44 @@ from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
-from tagframe import traces
+from tagframe import logs
 from tagframe.errors import (
     AnswerWithheld,
     BudgetExceeded,
-    ConnectionFailed,
     ContextTooLong,
     LMError,
     LMRequestFailed,
     MalformedResponse,
     RequestTimedOut,
     RunStopped,
-    ServerFailed,
 )
-from tagframe.lm.billing import NOT_GIVEN, Billed
-from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, Window, dollars_of
-from tagframe.lm.identity import forget
-from tagframe.lm.pacing import Rates, Sent, ServerState
+from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
+from tagframe.lm.pacing import AWAY, Rates, Sent, ServerState
 from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
-from tagframe.lm.prompt import LENGTHS, Message, Parameters, Prompt
-from tagframe.lm.retry import AWAY
+from tagframe.lm.prompt import FIELDS, LENGTHS, Message, Parameters, Prompt
+from tagframe.lm.reply import NOT_GIVEN, Billed, Reply, Transport
+from tagframe.lm.served import forget
 from tagframe.lm.store import ResponseStore
-from tagframe.lm.structure import FIELDS, Way
-from tagframe.lm.transport import Reply, Transport
 from tagframe.lm.usage import Usage
 from tagframe.logs import note
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
 
-SERVER_IS_DOWN = (ConnectionFailed, RequestTimedOut, ServerFailed)
 MAX_FAILURES_IN_A_ROW = 64
-"""A run stops when this many requests time out before any is answered, for as long as an outage may last. It also stops
-when this many rows in a row fail after all their retries, or the first so many replies are paid for and unusable."""
+"""A run stops after so many failed requests in a row, if :data:`MAX_ROWS_IN_A_ROW` rows failed with all their retries
+while no request was answered, or if none ever was and all are paid for and unusable, or time out for
+:data:`SILENT_SECONDS`."""
+MAX_ROWS_IN_A_ROW = 16
+SILENT_SECONDS = 120.0
 MAX_TOKENS_UNDER_A_BUDGET = 4096
 """The ``max_tokens`` of a request that sets none, under a budget of tokens or dollars: its cost must be bounded."""
 LONG_ANSWER_TOKENS = 16_384
 """Tokens assumed for an answer without a limit: about the most that today's models write in one answer."""
 MAX_WINDOW_TOKENS = 2**21
-"""The most tokens of a request to a model whose context window is unknown: the widest window of today's models."""
+"""The most tokens of a request: the widest window of today's models."""
 REASONING_TOKENS = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
-SECONDS_TO_REFUSE = 0.1
-"""How long other requests wait for the first one with a form, if nothing is known of the server."""
 MIN_LONG_BYTES = 2_000
 """The fewest bytes of a prompt that a server may refuse for its length in words that are not known."""
 SHORT_CHARACTERS = 400
@@ -69,6 +64,8 @@ _BYTES_A_TOKEN = 8
 """A prompt that a server counts fewer tokens of than one for so many bytes is looked at closer."""
 REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
+CONCERNS_A_ROW = (AnswerWithheld, ContextTooLong)
+"""Failures that say nothing of other rows."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _REFUSED = (400, 415, 422, 500, 501)
 
@@ -85,7 +82,6 @@ class Route:
         source: the id of these in that store.
         price: of the model in its tier.
         usual_price: of requests that the server takes out of a cheaper tier; a budget reserves by it.
-        window: the tokens that the model reads and writes in one request; None where that is not known.
         is_traced: whether prompts and answers are in traces.
     """
 
@@ -99,13 +95,16 @@ class Route:
     store: ResponseStore | None
     stored_as: tuple[str, str]
     source: int
-    window: int | None
     is_traced: bool
 
 
 @dataclass(slots=True)
 class Meter:
-    """The parameters of one job, and its cost so far."""
+    """The parameters of one job, and its cost so far.
+
+    Attributes:
+        answers: how many requests of the run had been answered when its first one was sent; -1 before.
+    """
 
     parameters: Parameters
     sent: int = 0
@@ -117,10 +116,11 @@ class Meter:
     dollars: float | None = 0.0
     dollars_saved: float = 0.0
     seconds: float = 0.0
+    answers: int = -1
 
     def usage(self, failed: int = 0) -> Usage:
         """As the usage of one row."""
-        spent = {name: getattr(self, name) for name in self.__slots__ if name != "parameters"}
+        spent = {name: getattr(self, name) for name in self.__slots__ if name not in ("parameters", "answers")}
         return Usage(prompts=1, failed=failed, **spent)
 
 
@@ -129,28 +129,22 @@ class Attempts:
 
     Attributes:
         dollars: their cost; None if the price is unknown.
-        replied: whether there was a reply.
-        miscounted: the server's impossible count of tokens in the last such reply; 0 if there was none.
+        answers: how many were answered.
     """
 
     def __init__(self, route: Route) -> None:
         self.dollars: float | None = 0.0 if route.price is not None else None
-        self.miscounted = 0
+        self.answers = 0
         self._route = route
         self._stopped: LMError | None = None
         self._stopping = asyncio.Event()
-        self.replied = False
-        self._answered = False
-        self._timeouts = 0
+        self._failures = 0  # requests since the last that was answered
+        self._failed_rows = 0  # while none was answered, in a row
+        self._began = time.monotonic()
         self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
-        self._unusable = 0  # replies
         self._served = 0  # bytes of the longest prompt that was answered
         self._too_long: int | None = None  # bytes of the shortest that was too long
         self._short: asyncio.Future[bool] | None = None  # whether a short prompt is answered
-        self._began = time.monotonic()
-        # If the server was down: the first request checks whether it is back, and the others wait for it.
-        self._checked = asyncio.Event() if route.state.down is not None else None
-        self._checking = False
 
     async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
         """The reply to a prompt, after as many attempts as the policy allows.
@@ -163,39 +157,34 @@ class Attempts:
         """
         if self._too_long is not None and max(self._too_long, self._served + 1) <= size_of(prompt):
             raise ContextTooLong("not sent: the server did not read a shorter prompt")
-        way, probes = await self._way(meter)
-        try:
-            reply, sent, way = await self._adapted(prompt, meter, way)
-        finally:
-            self._end_probe(probes)
-        reply = self._in_form(reply, meter, way)
+        meter.answers = self.answers if meter.answers < 0 else meter.answers
+        reply, sent, formed = await self._adapted(prompt, meter, self._asks_for_form(meter))
         if not reply.unfinished:
-            return reply
+            return self._in_form(reply, meter, formed)
         state, known = self._route.state, self._route.state.reasoning
         state.reasoning = REASONING_TOKENS
-        roomier = self._parameters(meter, way)
-        if roomier.limit == sent.limit:  # it had that room, or its limit is the user's word or the server's
-            state.reasoning = known
+        if self._parameters(meter, formed).limit == sent.limit:
+            state.reasoning = known  # it had that room, or its limit is the user's word or the server's
             return reply
         if self._route.store is not None and self._route.store.writable:
             self._route.store.put_reasoning(self._route.source, REASONING_TOKENS)
         meter.retried += 1
-        reply, _, way = await self._adapted(prompt, meter, way)
-        return self._in_form(reply, meter, way)
+        reply, _, formed = await self._adapted(prompt, meter, formed)
+        return self._in_form(reply, meter, formed)
 
-    async def _adapted(self, prompt: Prompt, meter: Meter, way: Way) -> tuple[Reply, Parameters, Way]:
-        """The reply, what it was asked with, and how its form was asked for.
+    async def _adapted(self, prompt: Prompt, meter: Meter, formed: bool) -> tuple[Reply, Parameters, bool]:
+        """The reply, what it was asked with, and whether its form was asked for.
 
         What the server refuses, or gives no text with, is left out. That is remembered if it then answers.
         """
         state, changes = self._route.state, _Changes()
         while True:
-            sent = self._parameters(meter, way, without_logprobs=changes.logprobs)
+            sent = self._parameters(meter, formed, without_logprobs=changes.logprobs)
             try:
-                reply = await self._patiently(prompt, meter, sent, way)
-                if way == "off" or not _is_filler(reply):
+                reply = await self._patiently(prompt, meter, sent, formed)
+                if not formed or not _is_filler(reply):
                     break
-                changes.form, way = way, "off"
+                changes.form, formed = True, False
             except LMRequestFailed as error:
                 again = changes.error is not None and changes.error.status == error.status
                 changes.error = error
@@ -203,32 +192,30 @@ class Attempts:
                     pass
                 elif _names_logprobs(error) and self._may_break_on_logprobs(error, meter, sent):
                     changes.logprobs = True
-                elif way != "off" and _spoils_form(error, state.keeps_form):
-                    changes.form, way = way, "off"
-                    if _is_empty(error):
-                        pass
-                    elif not state.keeps_form:
-                        state.structured = "off"  # for the others, until it is known
-                    elif meter.parameters.form is not None:
+                elif formed and _spoils_form(error, state.keeps_form):
+                    changes.form, formed = True, False
+                    if not _is_empty(error) and not state.keeps_form:
+                        state.structured = False  # for the others, until it is known
+                    elif not _is_empty(error) and meter.parameters.form is not None:
                         state.refused.add(meter.parameters.form)
                 elif self._may_break_on_logprobs(error, meter, sent):
                     changes.logprobs = True
                 else:
-                    if changes.form is not None and not state.keeps_form and again:
+                    if changes.form and not state.keeps_form and not self.answers and again:
                         state.structured = None  # it was not the form that was refused
                     for name in changes.fields:
                         state.fields.pop(name, None)
                     raise await self._for_its_length(error, prompt, meter) from None
             meter.retried += 1
-        if changes.form is not None and not state.keeps_form and not reply.truncated:
-            self._learn_way("off")
+        if changes.form and not state.keeps_form and not reply.truncated:
+            state.structured = False
         if changes.logprobs:
             state.without_logprobs += 1
             if state.without_logprobs >= MAX_BREAKS or (changes.error is not None and _names_logprobs(changes.error)):
                 state.gives_logprobs = False
         elif sent.logprobs and reply.logprobs:
             state.gives_logprobs = True
-        return reply, sent, way
+        return reply, sent, formed
 
     def _learn_field(self, error: LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
         """Whether the request is to be sent again with a field that the error names left out, renamed or lowered."""
@@ -319,75 +306,44 @@ class Attempts:
 
     def stop(self, cause: LMError) -> None:
         """Stop sending: every further request would fail in the same way."""
-        if isinstance(cause, SERVER_IS_DOWN) and self._stopped is None:
-            self._route.state.is_down(cause, time.monotonic() - self._began if self._checked is not None else 0.0)
         self._stopped = self._stopped or cause
         self._stopping.set()
 
-    async def _way(self, meter: Meter) -> tuple[Way, bool]:
-        """How to ask for the answer's form, and whether this is the first request that does.
+    def row_failed(self, error: LMRequestFailed, meter: Meter) -> None:
+        """Register a row that failed with all its retries; too many stop the run, if nothing is answered meanwhile."""
+        self._failed_rows = self._failed_rows + 1 if meter.answers == self.answers else 0
+        if self._failed_rows >= MAX_ROWS_IN_A_ROW and self._failures >= MAX_FAILURES_IN_A_ROW:
+            self.stop(error)
 
-        Others wait a little for its end: a server that refuses a field does so at once, and refuses one request only.
-        """
-        way, state = self._wanted_way(meter), self._route.state
-        if way == "off" or state.structured is not None:
-            return way, False
-        if state.probing is None:
-            state.probing = asyncio.Event()
-            return way, True
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SECONDS_TO_REFUSE):
-                await state.probing.wait()
-        return self._wanted_way(meter), False
+    def _asks_for_form(self, meter: Meter) -> bool:
+        form, wanted, state = meter.parameters.form, self._route.lm.structured, self._route.state
+        if form is None or wanted == "off" or state.structured is False or meter.parameters.extra.keys() & FIELDS:
+            return False
+        if form in state.refused:
+            return False
+        own = self._route.transport.own_server
+        return wanted != "auto" or bool(meter.repaired) or (own and form.eager)
 
-    def _wanted_way(self, meter: Meter) -> Way:
-        form, wanted, known = meter.parameters.form, self._route.lm.structured, self._route.state.structured
-        if form is None or wanted == "off" or known == "off" or meter.parameters.extra.keys() & FIELDS:
-            return "off"
-        if form in self._route.state.refused:
-            return "off"
-        if wanted != "auto":
-            return wanted
-        if self._route.transport.own_server and (form.eager or meter.repaired):
-            return known or "grammar"
-        return "json_schema" if meter.repaired else "off"
-
-    def _end_probe(self, probes: bool) -> None:
-        if probes and self._route.state.probing is not None:
-            self._route.state.probing.set()
-            self._route.state.probing = None
-
-    def _learn_way(self, way: Way) -> None:
-        self._route.state.keeps_form = self._route.state.keeps_form and way == self._route.state.structured
-        self._route.state.structured = way
-        store = self._route.store
-        if store is not None and store.writable:
-            store.put_structured(self._route.source, way)
-
-    def _in_form(self, reply: Reply, meter: Meter, way: Way) -> Reply:
+    def _in_form(self, reply: Reply, meter: Meter, formed: bool) -> Reply:
         """The reply with the text that the prompt asks for, if the server was asked for a form; learns if it obeys."""
-        form = meter.parameters.form
-        if form is None or way == "off" or reply.truncated:
+        form, state = meter.parameters.form, self._route.state
+        if form is None or not formed or reply.truncated:
             return reply
-        text = form.read(reply.text, way, not self._route.transport.own_server)
-        of_grammar = way == "grammar" and form.grammar is not None
-        learned: Way = way if text is not None else "json_schema" if of_grammar else "off"
-        if self._route.lm.structured not in ("auto", learned) and text is None:
-            learned = "off"
-        if learned != self._route.state.structured and self._route.state.structured in (None, way):
-            self._learn_way(learned)
+        text = form.read(reply.text, not self._route.transport.own_server)
         if text is None:
+            if not state.keeps_form:
+                state.structured = False
             return reply
-        self._route.state.keeps_form = True
+        state.structured = state.keeps_form = True
         return replace(reply, text=text)
 
-    def _parameters(self, meter: Meter, way: Way = "off", *, without_logprobs: bool = False) -> Parameters:
+    def _parameters(self, meter: Meter, formed: bool = False, *, without_logprobs: bool = False) -> Parameters:
         """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
         fields that ask for the answer's form."""
         own, state = meter.parameters, self._route.state
         known = (
             id(own),
-            way,
+            formed,
             without_logprobs,
             state.gives_logprobs,
             state.reasoning,
@@ -395,14 +351,13 @@ class Attempts:
             *state.fields.items(),
         )
         if known not in self._as_sent:  # rows of one batch are asked alike
-            self._as_sent[known] = own, self._made(own, way, without_logprobs)
+            self._as_sent[known] = own, self._made(own, formed, without_logprobs)
         return self._as_sent[known][1]
 
-    def _made(self, own: Parameters, way: Way, without_logprobs: bool) -> Parameters:
+    def _made(self, own: Parameters, formed: bool, without_logprobs: bool) -> Parameters:
         state = self._route.state
-        if own.form is not None and way != "off":
-            fields = own.form.fields(way, not self._route.transport.own_server)
-            own = replace(own, extra={**own.extra, **fields})
+        if own.form is not None and formed:
+            own = replace(own, extra={**own.extra, **own.form.fields(not self._route.transport.own_server)})
         if own.logprobs == "optional":
             own = replace(own, logprobs=state.gives_logprobs is not False and not without_logprobs)
         if state.fields:
@@ -416,53 +371,19 @@ class Attempts:
         limit = limit if state.most_answer is None else min(limit, state.most_answer)
         return own if limit == own.max_tokens else replace(own, max_tokens=limit)
 
-    async def _checks_first(self) -> bool:
-        """Whether this request checks whether a server is back that was down; the others wait for it.
-
-        Raises:
-            RunStopped: it is not back, or a request found it down a moment ago.
-        """
-        state = self._route.state
-        if self._checked is None or self._checked.is_set():
-            return False
-        if self._checking:
-            await self._checked.wait()
-        elif state.rests and state.down is not None:
-            self._stopped = self._stopped or state.down
-        if self._stopped is not None:
-            self._checked.set()
-            raise _not_sent(self._stopped)
-        checks, self._checking = not self._checking, True
-        return checks
-
-    async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters, way: Way) -> Reply:
-        checks = await self._checks_first()
+    async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters, formed: bool) -> Reply:
         try:
             return await self._send(prompt, meter, parameters)
         except LMRequestFailed as error:
-            if checks and isinstance(error, SERVER_IS_DOWN):
-                self.stop(error)
-            spoilt = way != "off" and _spoils_form(error, self._route.state.keeps_form)
-            if checks or not error.retryable or spoilt or self._may_break_on_logprobs(error, meter, parameters):
+            spoilt = formed and _spoils_form(error, self._route.state.keeps_form)
+            if not error.retryable or spoilt or self._may_break_on_logprobs(error, meter, parameters):
                 raise
 
             async def again() -> Reply:
                 meter.retried += 1
                 return await self._send(prompt, meter, parameters)
 
-            retry = self._route.lm.retry
-            try:
-                return await retry.again(error, again, self._sleep)
-            except LMRequestFailed as last:
-                if last.away is not None and last.away > retry.outage:
-                    last.args = (
-                        f"{last}; after an outage of {last.away:.0f} s (RetryPolicy(outage={retry.outage:g}))",
-                    )
-                    self.stop(last)
-                raise
-        finally:
-            if checks and self._checked is not None:
-                self._checked.set()
+            return await self._route.lm.retry.again(error, again, self._sleep)
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -473,16 +394,16 @@ class Attempts:
 
     async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
         route = self._route
-        window = None if route.budget is None else self._window(prompt, route.budget)
-        reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget, window)
+        reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget)
         spent: Cost | None = None
-        lengths, allowed = route.state.lengths, _allowed(parameters)
-        expected = estimate_tokens(prompt) + estimate_answer(parameters)
+        size, expected = size_of(prompt), 0
         try:
             if route.rates is not None:
+                expected = estimate_tokens(prompt) + estimate_answer(parameters)
                 await route.rates.take(expected, self._sleep)
             sending = await route.state.enter(route.lm, self._sleep)
-            outcome: Reply | LMRequestFailed | None = None
+            reply: Reply | None = None
+            error: LMRequestFailed | None = None
             cost, tokens_out, is_sent = None, 0, False
             try:
                 if self._stopped is not None:
@@ -491,17 +412,10 @@ class Attempts:
                 is_sent = True
                 spent = reserved  # what was sent counts as paid, until the server says what it took
                 reply = await self._exchange(prompt, parameters, sending)
-                count = self._believed(reply.billed, prompt, parameters)
-                self._check_read(prompt, count, parameters)
-                outcome = reply
-                self._answered = self.replied = True
-                self._served = max(self._served, size_of(prompt))
-                if reply.model is not None and reply.model != route.state.model:
-                    if route.state.model is not None:
-                        forget(route.transport.endpoint)
-                    route.state.model = reply.model
+                count = _believed(reply.billed)
+                self._check_read(prompt, size, count)
+                self._learn_from(reply, size)
                 cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, meter)
-                lengths.learn(allowed, tokens_out)
                 if count.tokens_in is not None and count.tokens_out is not None:
                     spent = cost
                     if route.rates is not None:
@@ -510,32 +424,42 @@ class Attempts:
                     spent = Cost(*map(max, reserved, cost))
                 return reply if count is reply.billed else replace(reply, billed=count)
             except LMRequestFailed as failed:
-                outcome = failed
-                lengths.learn(allowed, 0)
+                error = failed
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None:
-                    count = self._believed(failed.billed, prompt, parameters)
+                    count = _believed(failed.billed)
                     cost, tokens_out = self._charge(prompt, "", count, None, meter)
                     spent = cost if count is failed.billed else spent
                 elif failed.status not in (None, 200):
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
-                route.state.leave(sending, outcome, route.lm)
-                seconds = time.monotonic() - sending.at
+                if reply is not None or error is not None:
+                    route.state.lengths.learn(_allowed(parameters), 0 if error else tokens_out)
+                route.state.leave(sending, error, route.lm, answered=error is None and reply is not None)
+                seconds = time.monotonic() - sending.sent_at
                 meter.seconds += seconds
                 if is_sent:
-                    self._record(prompt, outcome, cost, tokens_out, seconds)
+                    self._record(prompt, reply, error, cost, tokens_out, seconds)
         finally:
             if route.budget is not None and reserved is not None:
-                route.budget.settle(reserved, spent or NOTHING, window)
+                route.budget.settle(reserved, spent or NOTHING)
+
+    def _learn_from(self, reply: Reply, size: int) -> None:
+        self.answers, self._failures = self.answers + 1, 0
+        self._served = max(self._served, size)
+        state = self._route.state
+        if reply.model is not None and reply.model != state.model:
+            if state.model is not None:
+                forget(self._route.transport.endpoint)
+            state.model = reply.model
 
     async def _exchange(self, prompt: Prompt, parameters: Parameters, sending: Sent) -> Reply:
         """The reply, unless the request has had its own time."""
         route = self._route
         try:
-            return await route.transport.send(prompt, parameters, sending.begins)
+            return await route.transport.send(prompt, parameters)
         except LMRequestFailed:
             raise
         except asyncio.CancelledError:
@@ -548,13 +472,12 @@ class Attempts:
             pass
         raise RequestTimedOut(f"no answer within {route.lm.timeout:g} s from {route.transport.endpoint}")
 
-    def _check_read(self, prompt: Prompt, count: Billed, parameters: Parameters) -> None:
+    def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
         """Refuse an answer to a part of the prompt.
 
         Raises:
             ContextTooLong: the server counts fewer tokens than the prompt can have.
         """
-        size = size_of(prompt)
         if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
             return
         least = least_tokens(prompt)
@@ -571,23 +494,23 @@ class Attempts:
     def _record(
         self,
         prompt: Prompt,
-        outcome: Reply | LMRequestFailed | None,
+        reply: Reply | None,
+        error: LMRequestFailed | None,
         cost: Cost | None,
         tokens_out: int,
         seconds: float,
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
-        route, reply = self._route, outcome if isinstance(outcome, Reply) else None
-        status = 200 if reply else getattr(outcome, "status", None)
-        error = None if reply else "CancelledError" if outcome is None else type(outcome).__name__
-        note("lm", DEBUG, "request", model=route.lm.model, status=status, error=error, seconds=seconds)
-        if traces.are_wanted():
-            traces.request(
+        route, status = self._route, 200 if error is None and reply else getattr(error, "status", None)
+        kind = type(error).__name__ if error else None if reply else "CancelledError"
+        note("lm", DEBUG, "request", model=route.lm.model, status=status, error=kind, seconds=seconds)
+        if logs.is_traced():
+            logs.trace_request(
                 route.lm.model,
                 route.lm.operation,
                 seconds=seconds,
                 status=status,
-                error=error,
+                error=kind,
                 tokens=None if cost is None else (int(cost.tokens) - tokens_out, tokens_out),
                 dollars=None if cost is None or route.price is None else cost.dollars,
                 messages=prompt.to_dicts() if route.is_traced else None,
@@ -595,62 +518,38 @@ class Attempts:
             )
 
     def _is_hopeless(self, error: LMRequestFailed, parameters: Parameters) -> bool:
-        """Whether every request would fail in this way; a silent server is given as long as one that is away."""
+        """Whether every request would fail in this way, as far as no request was answered yet."""
         if error.stops_run:
             return True
         # With a form, there may be no text because of it: that is found out first.
-        if error.status == 200 and isinstance(error, MalformedResponse | ServerFailed):
-            self._unusable += not (_is_empty(error) and parameters.extra.keys() & FIELDS)
-            if self._unusable >= MAX_FAILURES_IN_A_ROW and not self.replied:
-                return True
-        self._answered = self._answered or error.status is not None
-        if isinstance(error, RequestTimedOut):
-            self._timeouts += 1
-        silent = time.monotonic() - self._began
-        return not self._answered and self._timeouts >= MAX_FAILURES_IN_A_ROW and silent > self._route.lm.retry.outage
+        if not isinstance(error, CONCERNS_A_ROW) and not (_is_empty(error) and parameters.extra.keys() & FIELDS):
+            self._failures += 1
+        silent = isinstance(error, RequestTimedOut) and time.monotonic() - self._began > SILENT_SECONDS
+        return (silent or error.status == 200) and not self.answers and self._failures >= MAX_FAILURES_IN_A_ROW
 
-    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget, window: Window | None) -> Cost:
+    async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
         tokens_in = _most_read(prompt, parameters)
-        allowed = _allowed(parameters)
+        allowed, lengths = _allowed(parameters), self._route.state.lengths
 
         def most() -> Cost:
-            tokens_out = self._route.state.lengths.most(allowed)
+            tokens_out = lengths.most(allowed)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
-            return await budget.reserve(most, window)
+            long = LONG_ANSWER_TOKENS if not self._route.transport.in_batches else allowed
+            dollars = dollars_of(self._dearest, most_tokens(prompt), long)
+            return await budget.reserve(most, lambda: lengths.seen, Cost(1, most_tokens(prompt) + long, dollars or 0.0))
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
-
-    def _window(self, prompt: Prompt, budget: Budget) -> Window | None:
-        """The limit on requests in flight; None if the length of answers costs nothing."""
-        if not budget.bounds_answers or self._route.transport.in_batches:
-            return None
-        tokens_in = most_tokens(prompt)
-        dollars = dollars_of(self._dearest, tokens_in, LONG_ANSWER_TOKENS)
-        long = Cost(1, tokens_in + LONG_ANSWER_TOKENS, dollars or 0.0)
-        return Window(self._route.state, lambda: self._route.state.lengths.seen, long)
 
     @property
     def _dearest(self) -> Price | None:
         """The price by which a request is reserved."""
         return None if self._route.usual_price is None else self._route.usual_price.most_in
-
-    def _believed(self, count: Billed, prompt: Prompt, parameters: Parameters) -> Billed:
-        """The server's counts, unless they are impossible: one would spend this budget and the next."""
-        counts = count.tokens_in or 0, count.tokens_out or 0
-        window = self._route.window or MAX_WINDOW_TOKENS
-        if max(counts) <= window:
-            return count
-        most = max(window, _most_read(prompt, parameters)), max(window, LONG_ANSWER_TOKENS, _allowed(parameters))
-        if counts[0] <= most[0] and counts[1] <= most[1]:
-            return count
-        self.miscounted = min(max(counts), 10**18)
-        return NOT_GIVEN
 
     def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, meter: Meter) -> tuple[Cost, int]:
         """Count a reply's tokens; if the server gives none, they are estimated from the length.
@@ -679,16 +578,21 @@ class _Changes:
     """What is left out of the request for one prompt, since the server failed with it.
 
     Attributes:
-        form: the way in which the form was asked for first.
+        form: whether no form is asked for.
         logprobs: whether no log probabilities are asked for.
         fields: the fields that are renamed or left out.
         error: the last failure.
     """
 
-    form: Way | None = None
+    form: bool = False
     logprobs: bool = False
     fields: list[str] = field(default_factory=list)
     error: LMRequestFailed | None = None
+
+
+def _believed(count: Billed) -> Billed:
+    """The server's counts, unless they are impossible: one would spend this budget and the next."""
+    return count if max(count.tokens_in or 0, count.tokens_out or 0) <= MAX_WINDOW_TOKENS else NOT_GIVEN
 
 
 def _is_filler(reply: Reply) -> bool:

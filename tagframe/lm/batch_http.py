@@ -10,14 +10,15 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut, ServerFailed
+from tagframe.lm.failures import failure, shorten
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.prompt import Parameters, Prompt
+from tagframe.lm.reply import Reply, read_reply
 from tagframe.lm.store import ResponseStore
-from tagframe.lm.transport import Reply, failure, read_reply, shorten
 
 MAX_REQUESTS = 50_000
 """The most requests of a batch (OpenAI's)."""
@@ -53,13 +54,12 @@ class BatchHTTP(OpenAIHTTP):
         self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting = 0  # requests
 
     def __reduce__(self) -> Any:
         return BatchHTTP, self._made_of
 
-    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
-        """See :meth:`tagframe.lm.transport.Transport.send`."""
+    async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
+        """See :meth:`tagframe.lm.reply.Transport.send`."""
         body = self.body(prompt, parameters)
         name = hashlib.sha256(json.dumps([body, prompt.sample], sort_keys=True).encode()).hexdigest()
         if name not in self._lines:
@@ -68,15 +68,7 @@ class BatchHTTP(OpenAIHTTP):
             self._new.append((name, json.dumps(request).encode()))
             if self._collector is None:
                 self._collector = asyncio.create_task(self._collect())
-        self._waiting += 1
-        try:
-            line: Any = await asyncio.shield(self._lines[name])
-        except asyncio.CancelledError:
-            if self._waiting == 1:
-                self._leave()
-            raise
-        finally:
-            self._waiting -= 1
+        line: Any = await asyncio.shield(self._lines[name])
         self._lines.pop(name, None)
         response = line.get("response") or {}
         status, answer = response.get("status_code", 200), response.get("body")
@@ -89,14 +81,6 @@ class BatchHTTP(OpenAIHTTP):
         found = (answer.get("error") if isinstance(answer, dict) else None) or error
         message = str(found.get("message") or found) if isinstance(found, dict) else str(found)
         return failure(status, message, {}, self._secrets) if status != 200 else ServerFailed(shorten(message), None)
-
-    def _leave(self) -> None:
-        """Stop looking at batches that nobody waits for; whoever asks the same later finds them in the store."""
-        for task in (*self._tasks, *([self._collector] if self._collector else [])):
-            task.cancel()
-        self._new.clear()
-        self._lines.clear()
-        self._earlier_known = False
 
     # --- submitting -----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,20 +21,6 @@ class Cost(NamedTuple):
     calls: float
     tokens: float
     dollars: float
-
-
-class Window(NamedTuple):
-    """How many requests to one server may be in flight together, if answers may pass their limit of tokens.
-
-    Attributes:
-        of: the server and model.
-        seen: how many requests to it have ended well, at any time.
-        long: the cost of one request if its answer is as long as an answer without a limit.
-    """
-
-    of: object
-    seen: Callable[[], int]
-    long: Cost
 
 
 NOTHING = Cost(0, 0, 0.0)
@@ -81,7 +66,7 @@ class Budget(Displayable):
         """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
-        self._under_way: Counter[object] = Counter()
+        self._under_way = 0
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __str__(self) -> str:
@@ -131,12 +116,13 @@ class Budget(Displayable):
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def reserve(self, most: Callable[[], Cost], window: Window | None = None) -> Cost:
+    async def reserve(self, most: Callable[[], Cost], seen: Callable[[], int], long: Cost) -> Cost:
         """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
             most: gives the highest cost of the request, as far as is known by now.
-            window: how many requests may be in flight; None for any number.
+            seen: how many requests to its server have ended well.
+            long: its cost if the answer is as long as one without a limit.
 
         Returns:
             The reserved cost.
@@ -149,10 +135,9 @@ class Budget(Displayable):
                 cost = most()
                 together = _plus(_plus(self._spent, self._reserved), cost)
                 short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
-                if not short and self._is_open(window):
+                if not short and (self._under_way <= seen() or self._pays(self._under_way + 1, long)):
                     self._reserved = _plus(self._reserved, cost)
-                    if window is not None:
-                        self._under_way[window.of] += 1
+                    self._under_way += 1
                     return cost
                 if short and not self._reserved.calls:
                     needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
@@ -164,22 +149,18 @@ class Budget(Displayable):
                 self._waiting.add(turn)
             await turn
 
-    def _is_open(self, window: Window | None) -> bool:
-        if window is None:
-            return True
-        under_way = self._under_way[window.of]
-        if under_way <= window.seen():
-            return True
+    def _pays(self, count: int, long: Cost) -> bool:
+        """Whether the budget could pay for so many long answers; its calls are not the matter."""
         return all(
-            getattr(self._spent, name) + (under_way + 1) * getattr(window.long, name) <= limit
+            getattr(self._spent, name) + count * getattr(long, name) <= limit
             for name, limit in self._limits.items()
+            if name != "calls"
         )
 
-    def settle(self, reserved: Cost, spent: Cost, window: Window | None = None) -> None:
-        """Replace the reservation of a call that has ended, or of one in the ``window`` of its server, by its cost."""
+    def settle(self, reserved: Cost, spent: Cost) -> None:
+        """Replace the reservation of a call that has ended by its cost."""
         with self._lock:
-            if window is not None:
-                self._under_way[window.of] -= 1
+            self._under_way -= 1
             self._reserved = _plus(self._reserved, reserved, -1)
             if not self._reserved.calls:
                 self._reserved = NOTHING  # no rounding is left over

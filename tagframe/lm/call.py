@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -14,6 +14,7 @@ from tagframe.lm.prompt import (
     UNLABELLED,
     Accept,
     Completion,
+    Form,
     Label,
     Logprobs,
     Origin,
@@ -24,7 +25,6 @@ from tagframe.lm.prompt import (
     request_keys,
 )
 from tagframe.lm.store import StoredAnswer
-from tagframe.lm.structure import Form
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FAILED_IN_STORE, FROM_STORE, Usage, total
 
 T = TypeVar("T")
@@ -67,8 +67,6 @@ class Batch(Generic[T]):
         sends: False only looks the prompts up in the store: prompts without an answer there end with
             :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
         known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
-        rows: for a prompt's number, the rows of its pack as they are shown, each with the prompt for it alone: noted
-            if the prompt is exported, so that the pack stays as it is.
         form: of an answer, for servers that can hold a model to it.
         free: whether answers are texts of any length: then the setting ``max_tokens`` replaces the batch's own, and
             else only raises it.
@@ -87,7 +85,6 @@ class Batch(Generic[T]):
     stored: Stored = "any"
     sends: bool = True
     known: Sequence[str] | None = None
-    rows: Callable[[int], Sequence[tuple[str, Prompt]]] | None = None
     form: Form | None = None
     free: bool = False
     keeps_rejected: bool = False

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tagframe.errors import TagframeError, counted
-from tagframe.lm.batch import BATCH_MODEL, export_requests, import_answers
+from tagframe.lm.replay import BATCH_MODEL, export_requests, import_answers
 from tagframe.lm.store import default_path, open_store
 
 _STORE = click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
@@ -38,15 +38,14 @@ def lm() -> None:
 @_STORE
 @click.option("-o", "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @click.option("--model", default=BATCH_MODEL, show_default=True, help="The model named in the requests.")
-@click.option("--pretty", is_flag=True, help="Write for a person to read, not for a provider.")
-def export_command(store: Path, out: Path, model: str, pretty: bool) -> None:
+def export_command(store: Path, out: Path, model: str) -> None:
     """Write the requests that lm="replay:STORE" did not find to a file in OpenAI's Batch format.
 
     \b
     Example:
         tagframe lm export answers.db -o batch.jsonl
     """
-    count = export_requests(store, out, model, pretty=pretty)
+    count = export_requests(store, out, model)
     click.echo(f"{counted(count, 'request')} written to {out}")
 
 

@@ -1,43 +1,197 @@
-"""Sends the prompts of one call that no store answered; each ends with an answer or a named error."""
+"""Sends the prompts of one call that no store answered; each ends with an answer or a named error.
+
+If several calls ask the same at once, one of them sends it. Answers are parsed in a thread of each call, not on the
+event loop that all calls share: a parser that takes half a second would block every other caller.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
+import itertools
 import math
-import sqlite3
-import time
+import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from tagframe import traces
+from tagframe import logs
 from tagframe.config import too_many
 from tagframe.errors import (
     AnswerCut,
     AnswerRejected,
-    AnswerWithheld,
-    BudgetExceeded,
-    ContextTooLong,
     LMError,
     LMRequestFailed,
     RunStopped,
     counted,
 )
-from tagframe.lm.attempts import MAX_FAILURES_IN_A_ROW, SERVER_IS_DOWN, Attempts, Meter, Route, is_endless
-from tagframe.lm.call import Job, stored_completion
-from tagframe.lm.inflight import SharedReply, in_flight, rules
-from tagframe.lm.parse import Parsed, Parser
-from tagframe.lm.prompt import Completion, Prompt, request_keys
+from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, Meter, Route, is_endless
+from tagframe.lm.call import Job
+from tagframe.lm.failures import shorten
+from tagframe.lm.prompt import Accept, Completion, Prompt, accepted, request_keys
+from tagframe.lm.reply import Reply
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
-from tagframe.lm.transport import shorten
 from tagframe.lm.usage import DUPLICATE, Usage, total
 
-CONCERNS_A_ROW = (AnswerWithheld, ContextTooLong)
-"""Failures that say nothing of other rows."""
-_SECONDS_BETWEEN_LOOKUPS = 1.0
-"""Prompts that have waited for so long are looked up again before they are sent: another process may have asked."""
+T = TypeVar("T")
+_Item: TypeAlias = tuple[T, str, Accept[Any]]
+
+
+class Parsed(NamedTuple, Generic[T]):
+    """An answer's value, or the reason why it has none."""
+
+    of: T
+    value: Any
+    rejection: AnswerRejected | None
+
+
+class Parser(Generic[T]):
+    """Parses the answers of one call, one after the other, in the context of the caller.
+
+    Args:
+        report: called on the loop with the results.
+    """
+
+    def __init__(self, report: Callable[[Sequence[Parsed[T]]], None]) -> None:
+        self._report = report
+        self._context = copy_context()
+        self._thread = ThreadPoolExecutor(1, "tagframe-parse")
+        self._new: list[_Item[T]] = []
+
+    def put(self, of: T, text: str, accept: Accept[Any]) -> None:
+        """Add an answer to parse; called on the loop. Those of one turn of it are handed over together."""
+        if not self._new:
+            asyncio.get_running_loop().call_soon(self._hand_over, asyncio.get_running_loop())
+        self._new.append((of, text, accept))
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        items, self._new = self._new, []
+
+        def report(future: Future[list[Parsed[T]]]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(self._report, future.result())
+
+        with contextlib.suppress(RuntimeError):  # the call was left
+            self._thread.submit(self._context.run, _parsed, items).add_done_callback(report)
+
+    def close(self) -> None:
+        """End the thread after the answers that it is parsing."""
+        self._thread.shutdown(wait=False)
+
+
+def _parsed(items: Sequence[_Item[T]]) -> list[Parsed[T]]:
+    parsed: list[Parsed[T]] = []
+    for of, text, accept in items:
+        try:
+            parsed.append(Parsed(of, accepted(text, accept), None))
+        except AnswerRejected as rejection:
+            parsed.append(Parsed(of, None, rejection))
+        except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+            parsed.append(Parsed(of, None, AnswerRejected(f"{type(error).__name__}: {error}")))
+    return parsed
+
+
+Key: TypeAlias = tuple[int, int | None, bytes]
+"""The rules of a request (see :func:`rules`), its limit of tokens, and its key."""
+
+MAX_RETAINED_REPLIES = 4096
+"""Replies that are retained for calls that began before they arrived."""
+
+
+class SharedReply(NamedTuple):
+    """A reply, the seconds that its requests took, and the store that has it, if any."""
+
+    reply: Reply
+    seconds: float
+    store: ResponseStore | None
+
+
+class _Flight(asyncio.Future[SharedReply | LMRequestFailed | None]):
+    """A request in flight, or its reply, which came at the time ``arrived``."""
+
+    arrived: float = math.inf
+
+
+class InFlight:
+    """The requests of this process that are in flight, by key.
+
+    A call could look into the response store before an answer arrives, and send the same request after that; the answer
+    would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
+
+    Calls open from any thread; everything else happens on the loop.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all requests, in the child of a fork: they are the parent's."""
+        self._requests: dict[Key, _Flight] = {}
+        self._replied: deque[tuple[Key, _Flight]] = deque()
+        self._time = itertools.count(1)
+
+    def open(self) -> int:
+        """Register a call that is about to look into the store; gives a time for :meth:`share`."""
+        return next(self._time)
+
+    @property
+    def size(self) -> int:
+        """The number of requests in flight, and of retained replies."""
+        return len(self._requests)
+
+    async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]) -> SharedReply:
+        """The result of ``ask``, or of another call that asks the same already.
+
+        Raises:
+            LMRequestFailed: raised by ``ask``, here or in the other call. (If the other call's request ended for
+                another reason, such as its budget, this call asks by itself.)
+        """
+        while (request := self._requests.get(key)) is not None and request.arrived >= opened:
+            reply = await asyncio.shield(request)
+            if isinstance(reply, LMRequestFailed):
+                raise copy.copy(reply)
+            if reply is not None:
+                return reply
+        request = self._requests[key] = _Flight(loop=asyncio.get_running_loop())
+        reply = None
+        try:
+            reply = await ask()
+            return reply
+        except LMRequestFailed as error:
+            reply = error
+            raise
+        finally:
+            if isinstance(reply, SharedReply):
+                request.arrived = next(self._time)
+                self._replied.append((key, request))
+                if len(self._replied) > MAX_RETAINED_REPLIES:
+                    self._forget(*self._replied.popleft())
+            else:
+                self._forget(key, request)
+            request.set_result(reply)
+
+    def _forget(self, key: Key, request: _Flight) -> None:
+        if self._requests.get(key) is request:
+            del self._requests[key]
+
+
+in_flight = InFlight()
+_rules: dict[object, int] = {}
+
+
+def rules(*of: object) -> int:
+    """A number for the things that two calls must have in common to share a request: endpoint, model, patience, …"""
+    return _rules.setdefault(of, len(_rules))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=in_flight.reset)
+
+
 JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
@@ -47,18 +201,13 @@ MAX_FAILED_REPAIRS = 2
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the reply so far.
-
-    Attributes:
-        stored: an answer that another process has stored meanwhile.
-    """
+    """A job that is being sent: its current prompt (its own, or the repair of an answer), and the reply so far."""
 
     job: Job[Any]
     prompt: Prompt
     key: bytes
     meter: Meter
     shared: SharedReply | None = None
-    stored: StoredAnswer | None = None
 
     @property
     def text(self) -> str | None:
@@ -72,7 +221,7 @@ class Run:
     Args:
         route: where to, and under which rules.
         concurrency: the most jobs at once.
-        opened: when the call was opened, by :data:`~tagframe.lm.inflight.in_flight`.
+        opened: when the call was opened, by :data:`~tagframe.lm.dispatch.in_flight`.
         ended: called on the loop with jobs as soon as they have their completion.
         max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
 
@@ -102,16 +251,11 @@ class Run:
         of = (route.transport.endpoint, route.lm.model, route.lm.retry, route.lm.timeout, id(route.rates))
         self._rules = rules(*of)
         self._ready: deque[_Request] = deque()  # to be sent
-        self._looked_up = time.monotonic()  # when it was last looked whether they are stored
-        self._checked = 0  # how many of the first of them were looked up since
         self._working = 0
         self._unparsed = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
-        self._failed_in_a_row = 0
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
-        self._useful_repairs = 0  # whose answers were accepted
-        self._failed_repairs = 0  # whose answers were not, and those that have not ended
-        self._to_repair: deque[tuple[_Request, AnswerRejected]] = deque()  # until it is known whether repairs help
+        self._useful_repairs = self._failed_repairs = 0  # that have ended
         self._sent: set[_Request] = set()  # that have not ended
         self._answers: list[tuple[bytes, int, StoredAnswer]] = []
         self._on_disk: asyncio.Future[None]
@@ -125,7 +269,6 @@ class Run:
 
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
-        self._looked_up = time.monotonic()
         self._ready.extend(_Request(job, job.prompt, job.key, Meter(job.parameters)) for job in jobs)
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
@@ -137,17 +280,14 @@ class Run:
                         self._working += 1
                         workers.create_task(self._work())
         finally:
-            traces.record()
+            logs.record_metrics()
 
     async def _work(self) -> None:
         try:
-            while self._ready or self._unparsed or self._to_repair:
+            while self._ready or self._unparsed:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser
                 # than requests may be in flight.
                 if self._ready and self._unparsed < self._concurrency:
-                    if time.monotonic() - self._looked_up > _SECONDS_BETWEEN_LOOKUPS:
-                        self._take_stored()
-                        continue
                     await self._ask(self._ready.popleft())
                 else:
                     await self._next_turn()
@@ -170,10 +310,7 @@ class Run:
         try:
             shared = request.shared = await self._reply(request)
             if shared.reply.truncated:
-                with_form = request.job.parameters.form is not None and self._route.state.structured not in (
-                    None,
-                    "off",
-                )
+                with_form = request.job.parameters.form is not None and self._route.state.structured is True
                 self._reject(request, _cut(request.job.parameters.limit, with_form))
                 return
         except LMError as error:
@@ -215,9 +352,6 @@ class Run:
     def _parsed(self, answers: Sequence[Parsed[_Request]]) -> None:
         self._unparsed -= len(answers)
         for request, value, rejection in answers:
-            if request.stored is not None:
-                self._parsed_stored(request, request.stored, value, rejection)
-                continue
             assert request.shared is not None
             if rejection is None:
                 self._accept(request, request.shared, value)
@@ -228,7 +362,6 @@ class Run:
         self._wake()
 
     def _accept(self, request: _Request, shared: SharedReply, value: Any) -> None:
-        self._failed_in_a_row = 0
         self._last_accepted.append(True)
         text, logprobs = shared.reply.text, shared.reply.logprobs
         if request.meter.sent:
@@ -242,43 +375,25 @@ class Run:
         assert request.shared is not None
         reply = request.shared.reply
         endless = reply.truncated and is_endless(reply.text)
-        if request.meter.repaired or reply.unfinished or endless or self.attempts.stopped:
+        helps = self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
+        if request.meter.repaired or reply.unfinished or endless or self.attempts.stopped or not helps:
             self._fail(request, rejection)
-        elif self._repairs_help:
-            self._repair(request, rejection)
-        elif any(one.meter.repaired for one in self._sent):
-            self._to_repair.append((request, rejection))
-        else:
-            self._fail(request, rejection)
-
-    @property
-    def _repairs_help(self) -> bool:
-        return self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
-
-    def _repair(self, request: _Request, rejection: AnswerRejected) -> None:
-        assert request.shared is not None
-        reply = request.shared.reply
-        self._log(request, "rejected", rejection)
-        self._failed_repairs += 1
+            return
         request.meter.repaired = 1
         request.prompt = request.job.prompt.repair(reply.text, str(rejection))
         request.key = request_keys([request.prompt], request.job.parameters)[0]
         self._ready.appendleft(request)
+        self._wake()
 
     def _fail(self, request: _Request, error: LMError) -> None:
-        self._log(request, "failed", error)
         self._failed += not request.job.batch.keeps_rejected
         if too_many(self._failed, max(self._prompts, JUDGED_ROWS), self._max_failed) and not self.attempts.stopped:
             reason = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
             self.attempts.stop(RunStopped(f"not sent, because {reason}; the last failure was {error}"))
         if isinstance(error, LMRequestFailed) and error.stops_run:
             self.attempts.stop(error)
-        if isinstance(error, SERVER_IS_DOWN) and not self.attempts.replied:
-            self._route.state.row_failed(error)
         if isinstance(error, LMRequestFailed) and not isinstance(error, CONCERNS_A_ROW):
-            self._failed_in_a_row += 1
-            if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:
-                self.attempts.stop(error)
+            self.attempts.row_failed(error, request.meter)
         if isinstance(error, AnswerRejected) and not request.job.batch.keeps_rejected:
             self._last_accepted.append(False)
             rejected = self._last_accepted.count(False)
@@ -294,56 +409,14 @@ class Run:
         self._sent.discard(request)
         self.done += 1
         self._ended((job,))
-        if request.meter.repaired:
-            if completion.ok:
-                self._useful_repairs, self._failed_repairs = self._useful_repairs + 1, self._failed_repairs - 1
-            self._continue_repairs()
-
-    def _continue_repairs(self) -> None:
-        """Repair answers that wait for it, if repairs help; fail them if no repair is under way that could show it."""
-        while self._to_repair and self._repairs_help and not self.attempts.stopped:
-            self._repair(*self._to_repair.popleft())
-        if self._to_repair and not any(one.meter.repaired for one in self._sent):
-            waiting, self._to_repair = self._to_repair, deque()
-            for request, rejection in waiting:
-                self._fail(request, rejection)
-        self._wake()
+        self._useful_repairs += request.meter.repaired and completion.ok
+        self._failed_repairs += request.meter.repaired and not completion.ok
 
     def unended(self) -> Usage:
         """The cost of the requests whose prompts have not ended, as of a call that was interrupted."""
         return total(request.meter.usage(failed=1) for request in self._sent if request.meter.sent)
 
     # --- the store ------------------------------------------------------------------------------------------------
-
-    def _take_stored(self) -> None:
-        """Take the answers that another process has stored since the prompts were looked up; the others are sent."""
-        self._looked_up = time.monotonic()
-        store, requests = self._route.store, [request for request in self._ready if not request.meter.sent]
-        if store is None:
-            return
-        for stored in {one.job.batch.stored for one in requests}:
-            alike = {one.job.key: one for one in requests if one.job.batch.stored == stored}
-            with contextlib.suppress(sqlite3.Error):  # the store cannot be read: the prompts are sent
-                for key, answer in store.lookup(list(alike), *self._route.stored_as, stored).items():
-                    self._take_one(alike[key], answer)
-
-    def _take_one(self, request: _Request, answer: StoredAnswer) -> None:
-        self._ready.remove(request)
-        request.stored = answer
-        if request.job.accept is None:
-            self._parsed_stored(request, answer, answer.text, None)
-        else:
-            self._unparsed += 1
-            self._parser.put(request, answer.text, request.job.accept)
-
-    def _parsed_stored(
-        self, request: _Request, answer: StoredAnswer, value: Any, rejection: AnswerRejected | None
-    ) -> None:
-        request.stored = None
-        if rejection is None:
-            self._end(request, stored_completion(request.job.batch, answer, value))
-        else:
-            self._ready.append(request)
 
     async def _keep(self, key: bytes, shared: SharedReply) -> None:
         """Store a complete answer, and wait until it is on disk."""
@@ -353,30 +426,23 @@ class Run:
         if not self._answers:  # the answers of one turn of the loop are written together
             self._on_disk = asyncio.get_running_loop().create_future()
             asyncio.get_running_loop().call_soon(self._write_answers, store)
-        answer = StoredAnswer(reply.text, reply.logprobs, reply.tokens_in, reply.tokens_out, shared.seconds)
+        answer = StoredAnswer(
+            reply.text, reply.logprobs, reply.billed.tokens_in, reply.billed.tokens_out, shared.seconds
+        )
         self._answers.append((key, self._route.source, answer))
         await asyncio.shield(self._on_disk)
 
     def _write_answers(self, store: ResponseStore) -> None:
-        answers, on_disk, self._answers = self._answers, self._on_disk, []
-        loop = asyncio.get_running_loop()
-        written = True  # what cannot be stored is not waited for
+        answers, self._answers = self._answers, []
         with warned(store, "written"):
-            written = store.put(answers, lambda: _resolve_soon(loop, on_disk))
-        if written:
-            on_disk.set_result(None)
+            store.put(answers)
+        self._on_disk.set_result(None)
 
     def _forget(self, key: bytes, shared: SharedReply) -> None:
         store = self._route.store
         if store is not None and store.writable:
             with warned(store, "written"):
                 store.forget(key, self._route.source, shared.reply.text)
-
-    def _log(self, request: _Request, kind: str, reason: LMError) -> None:
-        store, job = self._route.store, request.job
-        if store is not None and store.writable and not isinstance(reason, BudgetExceeded | RunStopped):
-            with warned(store, "written"):
-                store.put_log(job.key, self._route.source, kind, str(reason), request.text, job.prompt.to_dicts())
 
 
 def _cut(limit: int | None, with_form: bool) -> AnswerCut:
@@ -387,8 +453,3 @@ def _cut(limit: int | None, with_form: bool) -> AnswerCut:
         f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
         f" in tagframe.configure{form}"
     )
-
-
-def _resolve_soon(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
-        loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(None))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -24,8 +24,8 @@ from tagframe.lm.pricing import estimate_tokens, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
+from tagframe.lm.reply import Reply, Transport
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
-from tagframe.lm.transport import Reply, Transport
 
 MAX_BATCH_TEXTS = 512
 """The most texts in a request; if a server refuses that many, the number is halved from then on."""
@@ -267,9 +267,9 @@ class _Vectors:
         self.own_server = self.in_batches = False
         self._inner = inner
 
-    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
-        """See :meth:`tagframe.lm.transport.Transport.send`."""
-        reply: Reply = await self._inner.embed([str(message.content) for message in prompt.messages], begins)
+    async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
+        """See :meth:`tagframe.lm.reply.Transport.send`."""
+        reply: Reply = await self._inner.embed([str(message.content) for message in prompt.messages])
         return reply
 
 

@@ -6,15 +6,14 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
-from tagframe.lm.endings import ending_of
+from tagframe.lm.failures import error_message, failure, raise_error_in
 from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.transport import Reply, error_message, failure, raise_error_in, read_reply, read_vectors
+from tagframe.lm.reply import Reply, ending_of, read_reply, read_vectors
 from tagframe.quiet import quiet
 
 _TIMEOUT_SECONDS = 86_400.0
@@ -45,8 +44,8 @@ class LiteLLM:
         self.in_batches = False
         self._tier = {"service_tier": "flex"} if tier == "flex" else {}
 
-    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
-        """See :meth:`tagframe.lm.transport.Transport.send`."""
+    async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
+        """See :meth:`tagframe.lm.reply.Transport.send`."""
         raw = _RawResponse()
         fields = {"messages": prompt.to_dicts(), **self._tier, **parameters.to_dict()}
         try:
@@ -58,7 +57,7 @@ class LiteLLM:
         body = raw.correct(response.model_dump(warnings=False))
         return read_reply(body, tools=parameters.tools, secrets=self._secrets())
 
-    async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
+    async def embed(self, texts: list[str]) -> Reply:
         """See :meth:`tagframe.lm.openai_http.OpenAIHTTP.embed`."""
         response = await self._call("aembedding", input=texts)
         return read_vectors(response.model_dump(warnings=False), len(texts), self._secrets())

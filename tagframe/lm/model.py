@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -15,17 +16,15 @@ from tagframe.lm.attempts import Route
 from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
 from tagframe.lm.budget import account_of
 from tagframe.lm.call import Batch, Job
-from tagframe.lm.identity import identified
-from tagframe.lm.pacing import rates_of, server_state
+from tagframe.lm.pacing import RetryPolicy, rates_of, server_state
 from tagframe.lm.pricing import Price, Tier, at_tier, price_of, window_of
-from tagframe.lm.prompt import Accept, Completions, Prompt
+from tagframe.lm.prompt import Accept, Completions, Prompt, Structured
 from tagframe.lm.providers import TransportName, connect
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
-from tagframe.lm.retry import RetryPolicy
+from tagframe.lm.reply import Transport
+from tagframe.lm.served import served
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
 from tagframe.lm.stream import Stream
-from tagframe.lm.structure import Structured, Way
-from tagframe.lm.transport import Transport
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -56,10 +55,10 @@ class LM:
         tier: ``"flex"`` sends requests in the provider's cheaper and slower tier; ``"batch"`` submits the prompts of a
             call as one batch, waits until the provider has answered it (up to a day), and takes its answers. Both cost
             about half. A process that is killed while it waits finds its batch again, through the store.
-        structured: how the form of answers is asked of the server: ``"grammar"`` (llama.cpp, vLLM), ``"json_schema"``
-            (OpenAI's ``response_format``), ``"off"``, or ``"auto"``: a server of your own is asked from the first
-            request on, in the first way that it takes; hosted models are asked where an answer is repaired. With a
-            form, a model that reasons in the text of its answer cannot do so: use "off" for it.
+        structured: whether the form of answers is asked of the server (OpenAI's ``response_format``):
+            ``"json_schema"``, ``"off"``, or ``"auto"``: a server of your own is asked from the first request on, until
+            it shows that it does not take it; hosted models are asked where an answer is repaired. With a form, a model
+            that reasons in the text of its answer cannot do so: use "off" for it.
         transport: ``"http"`` or ``"litellm"`` to override the choice by the model's name.
         extra_body: further fields of every request's body, such as ``{"seed": 7}`` or ``{"reasoning_effort": "low"}``.
         settings: ``store``, ``budget``, ``concurrency``, ``rpm``, ``tpm``, ``context_window``, ``max_tokens``,
@@ -141,9 +140,8 @@ class LM:
         """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
-        several calls of this process ask the same prompt at once, it is sent once for all of them. (Of two processes
-        that share a store, one takes the answers that the other has stored; what both ask within the same second may be
-        sent twice.)
+        several calls of this process ask the same prompt at once, it is sent once for all of them. (A call takes the
+        answers that another process had stored before it began.)
 
         Args:
             prompts: any number, in any order; identical ones are asked once.
@@ -201,13 +199,18 @@ class LM:
 
     @property
     def context_window(self) -> int | None:
-        """The context window in tokens: as set, else from litellm's table, else None."""
-        return self.settings().context_window or window_of(self.model)
+        """The context window in tokens: as set, else as a server of your own says, else from litellm's table."""
+        setting = self.settings().context_window
+        if self.replays or setting:
+            return setting
+        own = None
+        with contextlib.suppress(NotConfigured):  # which is said when something is asked
+            own = served(self.transport)
+        return (own.window if own else None) or window_of(self.model)
 
-    def structured_by(self) -> Way | None:
-        """How the server takes the form of answers, as its answers have shown: "grammar", "json_schema", or "off" if it
-        refuses or ignores it; None until a request with a form was answered."""
-        return self.route(self.open_store()).state.structured
+    def takes_forms(self) -> bool | None:
+        """Whether the server holds answers to the form that it is asked for, as they have shown; None until then."""
+        return server_state(self.transport.endpoint, self.model).structured
 
     @property
     def replays(self) -> bool:
@@ -219,11 +222,13 @@ class LM:
         """The endpoint and the model under which answers are stored; the model as its server names it, if otherwise."""
         if self.replays:
             return IMPORTED, ""
-        endpoint, own = self.transport.endpoint, identified(self.transport, self.model)
+        endpoint, own = self.transport.endpoint, served(self.transport)
         if own is None:  # it cannot be reached: its answers are those of the model that it had
             store = self.open_store()
-            own = "" if store is None else store.last_name(endpoint, self.model)
-        return endpoint, f"{self.model} ({own})" if own else self.model
+            name = "" if store is None else store.last_name(endpoint, self.model)
+        else:
+            name = own.name
+        return endpoint, f"{self.model} ({name})" if name else self.model
 
     def price_in(self, tier: Tier) -> Price | None:
         """The price of the model in a tier; None if it is not known."""
@@ -286,7 +291,6 @@ class LM:
             with warned(writable, "written"):
                 source = writable.source(*stored_as, self.model)
                 state.reasoning = state.reasoning or writable.reasoning(source)
-                state.structured = state.structured or writable.structured(source)
                 store = writable
         settings = self.settings()
         if isinstance(self.transport, BatchHTTP):
@@ -302,7 +306,6 @@ class LM:
             store=store,
             stored_as=stored_as,
             source=source,
-            window=self.context_window,
             is_traced=settings.trace_contents,
         )
 

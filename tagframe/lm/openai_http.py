@@ -9,7 +9,7 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
@@ -22,10 +22,10 @@ from tagframe.errors import (
     ResponseTooLong,
 )
 from tagframe.lm import background
-from tagframe.lm.event_stream import completion_of, is_event_stream
+from tagframe.lm.failures import error_message, failure, without
 from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.transport import Reply, error_message, failure, read_reply, read_vectors, without
+from tagframe.lm.reply import Reply, completion_of, is_event_stream, read_reply, read_vectors
 
 if TYPE_CHECKING:
     import aiohttp
@@ -113,20 +113,20 @@ class OpenAIHTTP:
                 fields["max_completion_tokens"] = fields.pop("max_tokens")
         return {"model": self.model, "messages": prompt.to_dicts(), **self._tier, **fields}
 
-    async def send(self, prompt: Prompt, parameters: Parameters, begins: Callable[[], None]) -> Reply:
-        """See :meth:`tagframe.lm.transport.Transport.send`."""
+    async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
+        """See :meth:`tagframe.lm.reply.Transport.send`."""
         most = MAX_RESPONSE_BYTES * (LOGPROBS_TIMES if parameters.logprobs else 1)
-        body = await self.ask("POST", "/chat/completions", self.body(prompt, parameters), begins, most)
+        body = await self.ask("POST", "/chat/completions", self.body(prompt, parameters), most)
         return read_reply(body, tools=parameters.tools, secrets=self._secrets)
 
-    async def embed(self, texts: list[str], begins: Callable[[], None]) -> Reply:
-        """The vectors of texts, as :func:`tagframe.lm.transport.read_vectors` gives them.
+    async def embed(self, texts: list[str]) -> Reply:
+        """The vectors of texts, as :func:`tagframe.lm.reply.read_vectors` gives them.
 
         Raises:
             LMRequestFailed: as :meth:`send`.
         """
         fields = {"model": self.model, "input": texts, "encoding_format": "float"}
-        body = await self.ask("POST", "/embeddings", fields, begins)
+        body = await self.ask("POST", "/embeddings", fields)
         return read_vectors(body, len(texts), self._secrets)
 
     async def models(self) -> list[dict[str, Any]]:
@@ -144,7 +144,6 @@ class OpenAIHTTP:
         method: str,
         path: str,
         fields: Mapping[str, Any] | None = None,
-        begins: Callable[[], None] = lambda: None,
         most: int = MAX_RESPONSE_BYTES,
     ) -> Any:
         """The JSON of a response.
@@ -153,14 +152,13 @@ class OpenAIHTTP:
             method: of HTTP.
             path: below ``api_base``.
             fields: of the request's body.
-            begins: called when the response begins to arrive.
             most: bytes of the response.
 
         Raises:
             LMRequestFailed: as :meth:`send`.
         """
         data = None if fields is None else json.dumps(fields).encode()
-        raw = await self.exchange(method, path, data, begins, most)
+        raw = await self.exchange(method, path, data, most)
         try:
             if is_event_stream(raw):
                 return completion_of(raw)
@@ -173,7 +171,6 @@ class OpenAIHTTP:
         method: str,
         path: str,
         data: Any = None,
-        begins: Callable[[], None] = lambda: None,
         most: int = MAX_RESPONSE_BYTES,
     ) -> bytes:
         """The body of a response of status 200; ``data`` is JSON, or a form of aiohttp's, or nothing.
@@ -198,7 +195,6 @@ class OpenAIHTTP:
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as response:
-                begins()
                 raw = await _read(response, most)
         except TimeoutError as error:
             raise RequestTimedOut(f"no connection within {CONNECT_SECONDS:g} s to {self.endpoint}") from error

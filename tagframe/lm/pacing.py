@@ -7,24 +7,88 @@ decrease, as in TCP); ``rpm`` and ``tpm`` are token buckets.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import math
 import os
+import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from weakref import WeakSet
 
-from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut
-from tagframe.lm.retry import AWAY
-from tagframe.lm.structure import Form, Way
-from tagframe.lm.transport import Reply
+from tagframe.errors import ConnectionFailed, InvalidArgument, LMRequestFailed, RateLimited
+from tagframe.lm.prompt import Form
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
+
+T = TypeVar("T")
+
+AWAY = (502, 503, 529)
+"""What a server, or a proxy before it, answers while it is loading, restarting or overloaded."""
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often, and after which waits, a failed request is sent again.
+
+    The wait grows exponentially with full jitter; a ``Retry-After`` is a lower bound of it.
+
+    Attributes:
+        faults: retries after a timeout, a dropped connection, a 408, 409 or 5xx, or a malformed,
+            empty or broken-off answer.
+        refusals: retries after a 429 (too many requests), a 502, 503 or 529, or if a server that has answered before
+            is gone: it is overloaded, loading or restarting.
+        outage: the seconds for which such a server is waited for.
+        first_wait: seconds before the first retry at most; doubled for each further one.
+        longest_wait: the longest wait in seconds, unless the server asks for more.
+        patience: if the server asks for a longer wait than these seconds, the request fails instead.
+
+    Raises:
+        InvalidArgument: for a negative number.
+    """
+
+    faults: int = 5
+    refusals: int = 12
+    first_wait: float = 0.5
+    longest_wait: float = 30.0
+    patience: float = 300.0
+    outage: float = 120.0
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if getattr(self, name) < 0:
+                raise InvalidArgument(f"RetryPolicy.{name} must be 0 or more; got {getattr(self, name)!r}")
+
+    async def again(
+        self,
+        first: LMRequestFailed,
+        attempt: Callable[[], Awaitable[T]],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> T:
+        """The result of ``attempt``, retried after a first failure; ``sleep`` waits between attempts.
+
+        Raises:
+            LMRequestFailed: the last failure, when the policy allows no further attempt.
+        """
+        error, faults, refusals, most = first, 0, 0, self.first_wait
+        began = time.monotonic()
+        while error.retryable and (error.retry_after or 0.0) <= self.patience:
+            refusals, faults = refusals + error.away, faults + (not error.away)
+            is_gone = error.away and not isinstance(error, RateLimited)
+            is_over = is_gone and time.monotonic() - began > self.outage
+            if refusals > self.refusals or faults > self.faults or is_over:
+                break
+            await sleep((error.retry_after or 0.0) + random.uniform(0.0, most))
+            most = min(2 * most, self.longest_wait)
+            try:
+                return await attempt()
+            except LMRequestFailed as failed:
+                error = failed
+        raise error
+
 
 Sleep: TypeAlias = Callable[[float], Awaitable[bool]]
 """Waits some seconds; False if the run has stopped, so that waiting is of no use."""
@@ -33,30 +97,20 @@ MAX_UNCOUNTED_TOKENS = 16
 """Tokens by which an answer may pass ``max_tokens``: servers differ in counting the first and last tokens."""
 CUT_FACTOR = 0.5
 """The factor for the number in flight after a 429."""
-MAX_SECONDS_BETWEEN_CHECKS = 2.0
-"""The most seconds between two requests that check whether a server is back."""
-DOWN_AFTER = 8
-"""Rows in a row that fail after all their retries, in runs to which a server gave no answer: it is down."""
-SECONDS_OF_REST = 5.0
-"""Seconds for which a server that is down is sent nothing, or as long as it took to find that it still is."""
-MAX_TIMER_SECONDS = 86_400.0
-"""The most seconds of a timer."""
-MAX_ANSWER_TIMES = 4096
-"""The times of so many answers are stored."""
+LOOKS_A_TIMEOUT = 8
+"""How often it is looked, within a timeout, whether requests have had their time."""
+LONGEST_LOOK = 1.0
+"""The most seconds between two such looks."""
 
 
 class AdaptiveLimit:
     """Limits the number of requests in flight: halved after a 429, plus one after each round of answers.
 
     The limit is never above the highest concurrency of the calls in progress. Used from one event loop only.
-
-    Attributes:
-        away: whether the server answers nothing at present, so that one request at a time checks whether it is back.
     """
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.away = False
         self._ceilings: list[int] = []
         self._limit = math.inf  # what the server takes, as far as a 429 has shown
         self._ceiling_at_cut = 0
@@ -71,7 +125,7 @@ class AdaptiveLimit:
     @property
     def limit(self) -> int:
         """The current limit on requests in flight."""
-        return 1 if self.away else self.at_once(self.ceiling)
+        return self.at_once(self.ceiling)
 
     def at_once(self, concurrency: int) -> int:
         """How many requests a call of this concurrency may have in flight, by what the server has shown so far."""
@@ -106,11 +160,6 @@ class AdaptiveLimit:
         self.in_flight -= 1
         self._wake()
 
-    def back(self) -> None:
-        """Register that the server answers again."""
-        self.away = False
-        self._wake()
-
     def answered(self) -> None:
         """Register a success; the limit grows if it is all that prevents more requests."""
         if self.in_flight >= self._limit - 1:
@@ -118,15 +167,11 @@ class AdaptiveLimit:
             if self._limit >= self._ceiling_at_cut:
                 self._limit = math.inf
 
-    def refused(self, sent_at: float, least: float = 1.0) -> None:
-        """Register a 429, or another sign of too many; requests that were sent before the last cut do not cut again.
-
-        The limit is not cut below ``least``.
-        """
+    def refused(self, sent_at: float) -> None:
+        """Register a 429, or another sign of too many; requests that were sent before the last cut do not cut again."""
         if sent_at > self._last_cut:
             self._ceiling_at_cut = self.ceiling
-            before = min(self._limit, float(self.in_flight))
-            self._limit = max(before * CUT_FACTOR, min(before, least))
+            self._limit = max(1.0, min(self._limit, float(self.in_flight)) * CUT_FACTOR)
             self._last_cut = time.monotonic()
 
     def _wake(self) -> None:
@@ -135,103 +180,6 @@ class AdaptiveLimit:
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
-
-
-class Answers:
-    """When a server's answers came, for requests that waited behind others in its queue."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._times: deque[float] = deque(maxlen=MAX_ANSWER_TIMES)
-
-    def add(self) -> None:
-        """Register an answer."""
-        self.count += 1
-        self._times.append(time.monotonic())
-
-    def turn_of(self, sent: Sent) -> float:
-        """When a request's own time began, as far as is known.
-
-        That is the time of the answer that made room for it: of as many as were in flight when it was sent, the latest
-        so far. So a request times out only if nothing has moved for that long, or if others have overtaken it.
-        """
-        since = min(self.count - sent.answers, sent.ahead)
-        back = self.count - sent.answers - since  # answers after that one
-        return max(sent.at, sent.begun, self._times[-1 - min(back, len(self._times) - 1)] if since else sent.at)
-
-
-@dataclass(slots=True, eq=False)
-class Sent:
-    """A request in flight.
-
-    Attributes:
-        at: when it was sent.
-        ahead: the requests that were in flight then.
-        answers: the answers that had come by then.
-        task: sends it, and is cancelled once the request has had its own time.
-        seconds: of its own time.
-        begun: when the first byte of its answer came; 0 until then.
-        timed_out: whether it was cancelled for that.
-    """
-
-    at: float
-    ahead: int
-    answers: int
-    task: asyncio.Task[object] | None = None
-    seconds: float = math.inf
-    begun: float = 0.0
-    timed_out: bool = False
-
-    def begins(self) -> None:
-        """Register the first byte."""
-        self.begun = time.monotonic()
-
-
-class OwnTimes:
-    """Cancels requests that have had their own time; one timer for all that a server is sent.
-
-    A request's time never ends earlier than it was thought to, so that each is looked at when that time has come.
-    """
-
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-        self._due: list[tuple[float, int, Sent]] = []
-        self._count = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def watch(self, sent: Sent) -> None:
-        """Have a request cancelled in time."""
-        while self._due and self._due[0][2].task is None:
-            heapq.heappop(self._due)
-        self._count += 1
-        heapq.heappush(self._due, (sent.at + sent.seconds, self._count, sent))
-        if self._due[0][2] is sent:
-            self._set_timer()
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        loop = asyncio.get_running_loop()
-        wait = max(0.0, self._due[0][0] - time.monotonic())
-        self._timer = loop.call_later(min(wait, MAX_TIMER_SECONDS), self._look)
-
-    def _look(self) -> None:
-        self._timer = None
-        now = time.monotonic()
-        while self._due and (self._due[0][2].task is None or self._due[0][0] <= now):
-            _, _, sent = heapq.heappop(self._due)
-            if sent.task is None:  # it has ended
-                continue
-            due = self._answers.turn_of(sent) + sent.seconds
-            if due > now:
-                self._count += 1
-                heapq.heappush(self._due, (due, self._count, sent))
-                continue
-            sent.timed_out = True
-            sent.task.cancel()
-            sent.task = None
-        if self._due:
-            self._set_timer()
 
 
 class Rates:
@@ -302,8 +250,34 @@ class Lengths:
         return max(allowed, self.longest)
 
 
+@dataclass(slots=True, eq=False)
+class Sent:
+    """A request in flight.
+
+    Attributes:
+        sent_at: when it was sent.
+        at: when its own time began, as far as is known.
+        ahead: the requests that were in flight then.
+        answers: the answers that had come by then.
+        task: sends it, and is cancelled once the request has had its own time.
+        seconds: of its own time.
+        timed_out: whether it was cancelled for that.
+    """
+
+    sent_at: float
+    at: float
+    ahead: int
+    answers: int
+    task: asyncio.Task[object] | None
+    seconds: float
+    timed_out: bool = False
+
+
 class ServerState:
     """The shared state of all requests of this process to one model of one server.
+
+    A request's own time begins when the server has answered those that were in flight before it, as far as is known: a
+    server that answers few at a time does not time out those that wait in its queue.
 
     Attributes:
         gate: limits the number of requests in flight.
@@ -313,20 +287,13 @@ class ServerState:
         fields: the names that it has for fields of a request's body that it refuses; None for one that it lacks.
         most_answer: the most tokens of an answer that it takes as a limit; None until it has refused one.
         model: the name that its replies give the model.
-        structured: the way in which it takes the form of answers, "off" if it takes none; None until it is known.
-        keeps_form: whether an answer had the form that it was asked for in this way.
-        probing: set at the end of the first request that asks for a form.
+        structured: whether it holds answers to the form that it is asked for; None until it is known.
+        keeps_form: whether an answer had that form.
         refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
-        answers: when they came.
-        down: the failure by which the server was found to be down; None once it has answered again. A run that begins
-            then sends one request first, without retries, and none while the server rests.
     """
 
     def __init__(self) -> None:
-        self.down: LMRequestFailed | None = None
-        self._down_rows = 0
-        self._rests_until = 0.0
         self.gate = AdaptiveLimit()
         self.reasoning = 0
         self.gives_logprobs: bool | None = None
@@ -334,39 +301,21 @@ class ServerState:
         self.fields: dict[str, str | None] = {}
         self.most_answer: int | None = None
         self.model: str | None = None
-        self.structured: Way | None = None
+        self.structured: bool | None = None
         self.keeps_form = False
-        self.probing: asyncio.Event | None = None
         self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()
-        self.answers = Answers()
-        self._own_times = OwnTimes(self.answers)
         self._paused_until = 0.0
-        self._answers_at_cut = -1  # by the last cut after a timeout
         self._reached = False  # whether there was ever a server
-        self._away_since: float | None = None
-        self._checks = 0  # requests since then
-        self._next_check = 0.0  # the time of the next
+        self._answers = 0
+        self._last_answer = 0.0
+        self._in_flight: dict[Sent, None] = {}
+        self._looks = False
 
     @property
     def paused(self) -> bool:
         """Whether the server has asked for a pause that is not over."""
         return time.monotonic() < self._paused_until
-
-    @property
-    def rests(self) -> bool:
-        """Whether the server is down, and is sent nothing now."""
-        return self.down is not None and time.monotonic() < self._rests_until
-
-    def is_down(self, error: LMRequestFailed, seconds: float = 0.0) -> None:
-        """Register that the server is down, after checking for ``seconds`` whether it is back."""
-        self.down, self._rests_until = error, time.monotonic() + max(SECONDS_OF_REST, seconds)
-
-    def row_failed(self, error: LMRequestFailed) -> None:
-        """Register a row that failed after its retries, in a run to which the server gave no answer."""
-        self._down_rows += 1
-        if self._down_rows >= DOWN_AFTER:
-            self.is_down(error)
 
     async def enter(self, lm: LM, sleep: Sleep) -> Sent:
         """Wait until a request may be sent; gives what :meth:`leave` takes.
@@ -376,8 +325,8 @@ class ServerState:
         """
         await self.gate.acquire()
         try:
-            while (wait := max(self._paused_until, self._next_check) - time.monotonic()) > 0:
-                if self._paused_until - time.monotonic() > lm.retry.patience:
+            while (wait := self._paused_until - time.monotonic()) > 0:
+                if wait > lm.retry.patience:
                     raise RateLimited(
                         f"not sent: the server asked to wait {wait:.0f} s more; the patience is"
                         f" {lm.retry.patience:g} s",
@@ -389,62 +338,56 @@ class ServerState:
         except BaseException:
             self.gate.release()
             raise
-        sent = Sent(time.monotonic(), self.gate.in_flight - 1, self.answers.count, asyncio.current_task(), lm.timeout)
-        self._own_times.watch(sent)
+        now = time.monotonic()
+        sent = Sent(now, now, self.gate.in_flight - 1, self._answers, asyncio.current_task(), lm.timeout)
+        self._in_flight[sent] = None
+        if not self._looks:
+            self._looks = True
+            self._look_later()
         return sent
 
-    def leave(self, sent: Sent, outcome: Reply | LMRequestFailed | None, lm: LM) -> None:
-        """Register the end of a request: with a reply, an error, or neither if it was cancelled."""
-        sent.task = None
-        if outcome is None:
-            pass
-        elif isinstance(outcome, LMRequestFailed):
-            self._failed(sent, outcome, lm)
-        else:
-            self._is_there()
-            self.down, self._down_rows = None, 0
-            self.answers.add()
+    def leave(self, sent: Sent, error: LMRequestFailed | None, lm: LM, *, answered: bool) -> None:
+        """Register the end of a request: answered, or with an error, or neither if it was cancelled."""
+        del self._in_flight[sent]
+        if answered:
             self.gate.answered()
+        elif error is not None:
+            self._failed(sent, error, lm)
+        if answered or (error is not None and error.status is not None):
+            self._reached = True
+            self._answers += 1
+            self._last_answer = time.monotonic()
         self.gate.release()
 
     def _failed(self, sent: Sent, error: LMRequestFailed, lm: LM) -> None:
-        if isinstance(error, RateLimited) or error.status in AWAY:
-            self.gate.refused(sent.at)
-            # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
-            # are refused by the server themselves.
-            if error.retry_after is not None and error.retry_after <= lm.retry.patience:
-                self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
-        if error.status in AWAY or (isinstance(error, ConnectionFailed) and not error.connected and self._reached):
-            self._is_away(error, lm)
-        elif isinstance(error, RequestTimedOut) or error.status == 504:
-            # Where others were answered, it hangs alone; and where none is since the last cut, fewer do not help. A
-            # server that has not answered yet may be at work for others, and on what timed out.
-            answered = self.answers.count
-            if answered - sent.answers < sent.ahead and (not answered or answered != self._answers_at_cut):
-                self._answers_at_cut = answered
-                self.gate.refused(sent.at, least=4)
-        elif error.status is not None and not isinstance(error, RateLimited):
-            self._is_there()
-            self.answers.add()
-        self._reached = self._reached or error.status is not None
+        gone = isinstance(error, ConnectionFailed) and not error.connected and self._reached
+        if gone:
+            error.retryable, error.stops_run = True, False
+        error.away = gone or isinstance(error, RateLimited) or error.status in AWAY
+        if (error.away and not gone) or error.status == 504:
+            self.gate.refused(sent.sent_at)
+        # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
+        # are refused by the server themselves.
+        if error.away and error.retry_after is not None and error.retry_after <= lm.retry.patience:
+            self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
 
-    def _is_away(self, error: LMRequestFailed, lm: LM) -> None:
-        """Have one request at a time check whether the server is back, after waits that grow."""
+    def _look_later(self) -> None:
+        shortest = min(sent.seconds for sent in self._in_flight)
+        asyncio.get_running_loop().call_later(min(LONGEST_LOOK, shortest / LOOKS_A_TIMEOUT), self._look)
+
+    def _look(self) -> None:
+        """Cancel the requests that have had their own time."""
         now = time.monotonic()
-        if self._away_since is None:
-            self._away_since, self._checks, self.gate.away = now, 0, True
-        error.away, error.retryable, error.stops_run = now - self._away_since, True, False
-        if now >= self._next_check:
-            self._next_check = now + min(
-                lm.retry.first_wait * 2**self._checks, lm.retry.longest_wait, MAX_SECONDS_BETWEEN_CHECKS
-            )
-            self._checks = min(self._checks + 1, 10)
-
-    def _is_there(self) -> None:
-        self._reached = True
-        if self._away_since is not None:
-            self._away_since, self._next_check = None, 0.0
-            self.gate.back()
+        for sent in list(self._in_flight):
+            if self._answers - sent.answers < sent.ahead:  # it waits for others
+                sent.at = max(sent.at, self._last_answer)
+            if now - sent.at >= sent.seconds and sent.task is not None:
+                sent.timed_out = True
+                sent.task.cancel()
+                sent.task = None
+        self._looks = bool(self._in_flight)
+        if self._looks:
+            self._look_later()
 
 
 _states: dict[tuple[str, str], ServerState] = {}

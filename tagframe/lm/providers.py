@@ -11,7 +11,7 @@ from tagframe.lm.batch_http import BatchHTTP
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.pricing import Tier, provider_of
-from tagframe.lm.transport import Transport
+from tagframe.lm.reply import Transport
 
 TransportName: TypeAlias = Literal["auto", "http", "litellm"]
 

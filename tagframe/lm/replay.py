@@ -1,22 +1,29 @@
 """``lm="replay:STORE"``: nothing is sent, answers come from a store, and missing ones are noted in it.
 
-``lm="replay:FILE.jsonl"`` takes answers from a file of recorded answers, which does not change.
+What is noted is exported as a file of requests, one JSON object a line (OpenAI's Batch format; a pack of rows is one
+line), and the file of their answers is imported. ``lm="replay:FILE.jsonl"`` takes answers from such a file, which does
+not change.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 import sqlite3
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagframe.errors import InvalidArgument, ReplayMiss
-from tagframe.lm.batch import read_answers
+from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
 from tagframe.lm.call import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
-from tagframe.lm.store import ResponseStore, StoredAnswer, create, labelled, open_store, warn_of_damage
+from tagframe.lm.reply import read_reply
+from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, labelled, open_store, unlabelled
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 
@@ -25,10 +32,15 @@ if TYPE_CHECKING:
 
 REPLAY = "replay:"
 """The prefix of a model's name that names a response store instead."""
+BY_HAND = "by hand"
+"""The recorder of answers that name none."""
+BATCH_MODEL = "gpt-4o-mini"
+"""The model named in exported requests by default: OpenAI's format requires one."""
+_MAX_QUESTION_LETTERS = 60
 
 
 class RecordedAnswers(ResponseStore):
-    """The answers of a file as :func:`tagframe.lm.import_answers` takes it, in a store in memory.
+    """The answers of a file as :func:`import_answers` takes it, in a store in memory.
 
     Raises:
         InvalidArgument: a line is not an answer.
@@ -36,7 +48,7 @@ class RecordedAnswers(ResponseStore):
     """
 
     def __init__(self, path: Path) -> None:
-        answers, _ = read_answers(path)
+        answers, _ = _read_answers(path)
         super().__init__(path)
         self.put_imported(answers)
         self._connection.execute("PRAGMA query_only = ON")
@@ -44,7 +56,7 @@ class RecordedAnswers(ResponseStore):
     def _open(self) -> sqlite3.Connection:
         self.read_only = True
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        create(connection)
+        create_tables(connection)
         return connection
 
 
@@ -86,7 +98,6 @@ class ReplayStream(Stream):
         self._prompts = 0
         self._repairs = 0
         self._missing: list[tuple[Prompt, Parameters, Label]] = []
-        self._packs: list[tuple[bytes, list[tuple[str, bytes]]]] = []
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         assert self._store is not None
@@ -96,11 +107,6 @@ class ReplayStream(Stream):
         label = batch.label.or_else(Label(self._description, question_in_force()))
         self._missing += [(prompt, parameters, label) for prompt, parameters in missing]
         self._call.end(job for job in jobs if job.completion is not None)
-        for job in jobs:
-            if job.completion is None and batch.rows is not None:
-                lines, alone = zip(*batch.rows(job.position), strict=True)
-                keys = request_keys(alone, job.parameters)
-                self._packs.append((job.key, list(zip(lines, keys, strict=True))))
         if missing:
             self._call.wake()
 
@@ -108,7 +114,7 @@ class ReplayStream(Stream):
         arrived = super()._taken()
         if not arrived and self._missing:
             assert self._store is not None
-            raise _miss(self._store, self._missing, self._packs, self._prompts, self._repairs)
+            raise _miss(self._store, self._missing, self._prompts, self._repairs)
         return arrived
 
 
@@ -132,7 +138,6 @@ def take(jobs: Sequence[Job[Any]], store: ResponseStore) -> tuple[list[tuple[Pro
             missing.append((prompt, job.parameters))
         elif rejection := job.take_stored(answer):
             job.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
-    warn_of_damage(store)
     return missing, len(missing) - first_misses
 
 
@@ -151,11 +156,7 @@ def _find(
 
 
 def _miss(
-    store: ResponseStore,
-    missing: Sequence[tuple[Prompt, Parameters, Label]],
-    packs: Sequence[tuple[bytes, Sequence[tuple[str, bytes]]]],
-    prompts: int,
-    repairs: int,
+    store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, Label]], prompts: int, repairs: int
 ) -> ReplayMiss:
     fact = f"{len(missing)} of {prompts} prompts have no answer in {str(store.path)!r}"
     if repairs:
@@ -166,7 +167,7 @@ def _miss(
             " missing prompts in it"
         )
     try:
-        store.note_missing(
+        noted = store.note_missing(
             (
                 request_keys([prompt], parameters)[0],
                 labelled({"messages": prompt.to_dicts(), **parameters.to_dict()}, label),
@@ -174,8 +175,6 @@ def _miss(
             )
             for prompt, parameters, label in missing
         )
-        store.note_formed(packs)
-        noted = store.count_missing()
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")
     fact += "; they are noted there" + (f", {noted:,} in all" if noted > len(missing) else "")
@@ -183,3 +182,188 @@ def _miss(
         f"{fact}: 'tagframe lm export {store.path} -o batch.jsonl' writes them to a file, and"
         f" 'tagframe lm import {store.path} ANSWERS' imports their answers"
     )
+
+
+# --- files of requests and answers ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Import:
+    """The result of an import.
+
+    Attributes:
+        answers: how many were stored.
+        failed: the custom ids of requests that the provider could not answer; they are still missing.
+        recorded_by: how many answers each recorder gave.
+    """
+
+    answers: int
+    failed: tuple[str, ...]
+    recorded_by: Mapping[str, int]
+
+    def __str__(self) -> str:
+        by = ", ".join(f"{count} by {name.removeprefix('by ')}" for name, count in self.recorded_by.items())
+        failed = f"; {len(self.failed)} failed and stay missing" if self.failed else ""
+        return f"{counted(self.answers, 'answer')} imported{f' ({by})' if by else ''}{failed}"
+
+
+def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL) -> int:
+    """Write the requests that a replay of ``store`` did not find to ``out``, in OpenAI's Batch format.
+
+    Each line is one JSON object with ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` begins with the
+    stage and the first words of the question, if these are known, and ends with the request's key. The file is created
+    with mode 0600, because prompts contain users' values. Exported requests stay in the list of missing ones until
+    their answers are imported.
+
+    Args:
+        store: the response store that was replayed.
+        out: the file to write.
+        model: the model named in the requests.
+
+    Returns:
+        The number of requests written.
+
+    Raises:
+        NotAStore: ``store`` is not a response store.
+        FileNotFoundError: it does not exist.
+    """
+    with closing(_existing(store)) as opened:
+        missing = opened.missing()
+    descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        for key, noted, _ in missing:
+            body, label = unlabelled(noted)
+            line = {
+                "custom_id": _custom_id(key, label),
+                "method": "POST",
+                "url": "/v1/chat/completions",
+                "body": {"model": model, **body},
+            }
+            file.write(json.dumps(line) + "\n")
+    return len(missing)
+
+
+def _custom_id(key: bytes, label: Label) -> str:
+    """The id that a provider returns with the answer: short, and with a small set of characters."""
+    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_MAX_QUESTION_LETTERS]
+    return "/".join(part for part in (label.stage, question, key.hex()) if part)
+
+
+def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:
+    """Import answers into a store, for ``lm="replay:STORE"``: the whole file, or nothing if there is an error.
+
+    A line of ``file`` is one of
+
+    - a line of a provider's batch output (``{"custom_id": …, "response": {"body": …}}``),
+    - ``{"custom_id": …, "answer": "…"}``, answered by hand,
+    - ``{"messages": [...], "answer": "…"}``, which is valid for all parameters, unless the line has ``parameters`` (the
+      limit on the length is not one of them: a complete answer is valid under every limit); with ``sample`` for a
+      sample number other than 0.
+
+    An answer replaces an earlier import of the same request by the same recorder. The recorder is ``recorded_by``, else
+    the line's own ``recorded_by``, else the model that the provider names, else "by hand".
+
+    Raises:
+        InvalidArgument: a line has another form; the error gives its number.
+        NotAStore: ``store`` is a file of another program.
+        OSError: a file cannot be read or written.
+    """
+    answers, failed = _read_answers(Path(file), recorded_by)
+    with closing(ResponseStore(Path(store).expanduser())) as opened:
+        opened.put_imported(answers)
+        # A line for all parameters also answers requests that were missing with certain parameters.
+        answered = {key for _, _, key, _ in answers}
+        opened.no_longer_missing(
+            [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
+        )
+    return Import(len(answers), tuple(failed), dict(Counter(recorder for _, recorder, _, _ in answers)))
+
+
+def recorded_by(store: str | Path) -> dict[str, int]:
+    """The recorders of a store's answers, and how many each: models' names, or the names given at an import.
+
+    Raises:
+        NotAStore: ``store`` is not a response store.
+        FileNotFoundError: it does not exist.
+    """
+    with closing(_existing(store)) as opened:
+        return opened.recorded_by()
+
+
+def _existing(store: str | Path) -> ResponseStore:
+    path = Path(store).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"no response store at {str(path)!r}")
+    return ResponseStore(path)
+
+
+def _read_answers(
+    file: Path, recorded_by: str | None = None
+) -> tuple[list[tuple[str, str, bytes, StoredAnswer]], list[str]]:
+    """The answers (model, recorder, key, answer) of a file as :func:`import_answers` takes it, and the failed requests.
+
+    Raises:
+        InvalidArgument: a line has another form.
+        OSError: the file cannot be read.
+    """
+    answers: list[tuple[str, str, bytes, StoredAnswer]] = []
+    failed = []
+    for number, line in _lines(file):
+        try:
+            key, answer, model = _read(line)
+        except LMRequestFailed:
+            failed.append(str(line.get("custom_id")))
+            continue
+        except (InvalidArgument, ValueError, TypeError, LookupError) as error:
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not an answer: {error}") from error
+        recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
+        answers.append((model, recorder, key, answer))
+    return answers, failed
+
+
+def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    # JSON may hold characters at which splitlines() would split: U+2028, U+0085.
+    for number, text in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not JSON: {error}") from error
+        if not isinstance(line, dict):
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not a JSON object: {text[:80]!r}")
+        yield number, line
+
+
+def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
+    """Key, answer and model of a line; LMRequestFailed if the provider has no answer."""
+    if "answer" in line:
+        if not isinstance(line["answer"], str):
+            raise InvalidArgument(f"'answer' must be a text; got {line['answer']!r}")
+        return _key(line), StoredAnswer(line["answer"]), str(line.get("model", ""))
+    if "response" not in line and "error" not in line:
+        raise InvalidArgument("it has neither 'answer' nor 'response'")
+    response = line.get("response") or {}
+    if line.get("error") or response.get("status_code", 200) != 200 or "body" not in response:
+        raise LMRequestFailed(str(line.get("error")))
+    reply = read_reply(response["body"], tools=True)  # a call of a tool ends an answer only if tools were offered
+    if reply.truncated:
+        raise LMRequestFailed("the answer was cut off at its limit of tokens")
+    answer = StoredAnswer(reply.text, reply.logprobs, reply.billed.tokens_in, reply.billed.tokens_out)
+    return _key(line), answer, str(response["body"].get("model", ""))
+
+
+def _key(line: dict[str, Any]) -> bytes:
+    if "custom_id" in line:
+        key = bytes.fromhex(str(line["custom_id"]).rpartition("/")[2])
+        if len(key) != 32:
+            raise InvalidArgument(f"custom_id {line['custom_id']!r} is not one that was exported")
+        return key
+    if not isinstance(line.get("messages"), list):
+        raise InvalidArgument("it has neither 'custom_id' nor 'messages'")
+    parameters = Parameters.from_dict(line["parameters"]) if "parameters" in line else None
+    return _messages_key(line["messages"], line.get("sample", 0), parameters)
+
+
+def _messages_key(messages: list[dict[str, Any]], sample: int, parameters: Parameters | None = None) -> bytes:
+    return request_keys([Prompt.from_dicts(messages, sample)], parameters)[0]

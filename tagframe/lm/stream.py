@@ -9,21 +9,19 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, UsageWarning, spared, warn
+from tagframe.errors import NotStored, ReportWarning, spared, warn
 from tagframe.lm import background
 from tagframe.lm.call import Arrived, Batch, Call, Job
-from tagframe.lm.dispatch import Run
-from tagframe.lm.inflight import in_flight
-from tagframe.lm.progress_bar import Bar
+from tagframe.lm.dispatch import Run, in_flight
 from tagframe.lm.prompt import Completion, Completions, Parameters
-from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_damage, warn_of_store, warned
+from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import Usage, record
-from tagframe.progress import is_wanted
+from tagframe.progress import is_wanted, new_bar
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
@@ -96,8 +94,7 @@ class Stream:
         if store is not None and store.writable and jobs:
             with warned(store, "written"):
                 source = store.source(*self._lm.stored_as, PACKED)
-                if not store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs]):
-                    store.flush()
+                store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs])
         for job in jobs:
             job.completion = Completion(answers[job.position], None, None, Usage(), None, "pack")
         self._call.end(jobs)
@@ -105,22 +102,10 @@ class Stream:
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store, and the others with the error :class:`~tagframe.errors.NotStored`."""
         self._take_stored(jobs)
-        formed = self._formed([job.key for job in jobs if job.completion is None])
         for job in jobs:
             if job.completion is None:
-                error = _NOT_STORED
-                if lines := formed.get(job.key):
-                    error = NotStored(f"the answer comes from an exported pack of {len(lines)} rows")
-                    error.pack = lines
-                job.completion = Completion(None, None, error, Usage(), None, "store")
+                job.completion = Completion(None, None, _NOT_STORED, Usage(), None, "store")
         self._call.end(jobs)
-
-    def _formed(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[str, ...]]:
-        """The rows of the exported packs that hold these prompts' rows, by key."""
-        if self._store is not None and self._lm.replays and keys:
-            with warned(self._store, "read"):
-                return self._store.formed(keys)
-        return {}
 
     def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store."""
@@ -258,10 +243,6 @@ class Stream:
             deadline = time.monotonic() + _SECONDS_TO_STOP
             for sending in sendings:
                 sending.ended.wait(max(0.0, deadline - time.monotonic()))
-            if self._store is not None:
-                self._store.flush(_SECONDS_TO_STOP)
-        if self._opened is not None:
-            in_flight.close(self._opened)
         self._record()
         if self._run is not None:
             self._run.close()
@@ -275,15 +256,54 @@ class Stream:
         spared("the usage", None, record, self._description, self._lm.model, self.usage() + unended)
         if self._run is None:
             return
-        if self._store is not None:
-            warn_of_damage(self._store)
         if self._store is not None and self._store.read_only:
             warn_of_store(f"the response store {str(self._store.path)!r} is read-only")
         elif self._store is not None and self._store.trouble is not None:
             warn_of_store(self._store.trouble)
-        if count := self._run.attempts.miscounted:
-            warn(
-                f"the server counts {count:,} tokens for one request, more than any can have: they are estimated by"
-                " the length of its texts",
-                UsageWarning,
-            )
+
+
+class Bar:
+    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows.
+
+    A bar that cannot be drawn, as on a terminal that is gone, ends no call: it is not drawn any more.
+    """
+
+    def __init__(self, description: str, wanted: bool) -> None:
+        self._description = description
+        self._wanted = wanted
+        self._bar: Any = None
+        self._done = 0
+
+    def grow(self, rows: int) -> None:
+        """Add to the total number of rows."""
+        with self._drawing():
+            if self._bar is not None:
+                self._bar.total += rows
+                self._bar.refresh()
+            elif self._wanted:
+                self._bar = new_bar(rows, self._description, "row")
+
+    def update(self, done: int, dollars: float | None) -> None:
+        """Show the number of finished rows, and their dollars."""
+        with self._drawing():
+            if self._bar is not None and done != self._done:
+                self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
+                self._bar.update(done - self._done)
+                self._done = done
+
+    def close(self, failed: int = 0) -> None:
+        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
+        with self._drawing():
+            if self._bar is not None and failed:
+                self._bar.colour = "red"
+                self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
+            if self._bar is not None:
+                self._bar.close()
+
+    @contextlib.contextmanager
+    def _drawing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._wanted, self._bar = False, None
+            warn(f"the progress bar is not drawn any more: {type(error).__name__}: {error}", ReportWarning)

@@ -147,6 +147,17 @@ def whose_rows(plan: JoinPlan) -> str:
     return f"how='anti' needs to know whose rows are wanted: {'; '.join(lines)}"
 
 
+def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
+    """Warn of rows with a partner in tables that the question may deny, in words that are not theirs."""
+    ways = [f"merge(plan.lacking({table!r}))" for table in tables if table != plan.start or not plan.is_anchored]
+    if ways:
+        warn(
+            f"the question denies something that no table is called: each row has a partner in {' and '.join(tables)}. "
+            f"Rows without one: {', '.join(ways)}",
+            DoubtfulJoinWarning,
+        )
+
+
 def say_weak_absence(plan: JoinPlan) -> None:
     """Warn of rows that count as present because of a key that repeats on both sides: it may be a part of the key."""
     weak = [step for step in plan.steps if step.table in plan.absent and step.cardinality == "many-to-many"]
@@ -308,12 +319,12 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
         return f"{message} distinct=True to count exact copies once: keys of {step.table} repeat because {are}"
     if wider:
         return f"{message} {wider}"
-    way, first = ways_to_aggregate(plan.by_id[step.table], step.columns)
+    way, first = ways_to_aggregate(plan.by_id[step.table], step.columns, plan.name_of(step.table))
     aggregate = f"give {step.table} one row per key: merge(…, {way}), or {first}"
     other = plan.restarted(step.table)
     still = [again for again in other.steps if again.grows]
     if not still:
-        return f"{message} start from {step.table}, or {aggregate}"
+        return f"{message} start from {step.table}, plan.restarted({step.table!r}), or {aggregate}"
     return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
 
 
@@ -322,6 +333,14 @@ def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) 
     return (
         f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question names a filter by which "
         f"each row of {table} is there at most once, {counted(chosen, 'row')}: merge(where={dict(conditions)!r})"
+    )
+
+
+def of_different(rows: int) -> str:
+    """The warning of a merge that repeats rows for a question that counts different things."""
+    return (
+        f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question asks for different "
+        "things: frame[column].nunique() counts each once, and a sum would not"
     )
 
 

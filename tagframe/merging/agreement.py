@@ -22,6 +22,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
 from tagframe.errors import DoubtfulJoinWarning, counted
+from tagframe.joins.direct import AUDIT, PERIODS, is_kind
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, PlanTable
@@ -29,7 +30,6 @@ from tagframe.keys import column_names as names
 from tagframe.keys.key_columns import is_unnamed
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import hashable
-from tagframe.keys.terms import CALENDAR
 from tagframe.merging import advice
 
 _MIN_DIFFERING_SHARE = 0.05
@@ -38,9 +38,6 @@ _MIN_COMMON_SHARE = 0.5
 """Two columns mean the same kind of thing if they share at least this much of the smaller one's values."""
 _MIN_VALUES_ONCE = 5
 """Values that are shared and occur once on each side identify rows if there are at least this many."""
-_PERIODS = CALENDAR | {"period", "season", "fiscal"}
-_MOMENTS = frozenset("date day time timestamp datetime hour".split())
-_AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,8 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
     found = []
     for step in plan.steps:
         base, table = sources[step.base], sources[step.table]
-        if not step.key.evidence.is_guess:
-            continue  # a given or declared key is taken as it is
+        if not step.key.evidence.is_guess or base.table == table.table:
+            continue  # a given or declared key is taken as it is, and a table shares all columns with itself
         mine = {column.casefold(): column for column in base.columns}
         key = [column.casefold() for column in step.base_columns] == [column.casefold() for column in step.columns]
         known = any(_is_known_by(table.name, column, table.columns[0]) for column in step.columns)
@@ -100,7 +97,7 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
             pair = (step.base, str(other)), (step.table, column)
             if other is None or used & {*pair} or not _may_tell(column, alike=key) or not {*pair} <= there:
                 continue
-            found.append(Shared(step, *pair, not known and _is_kind(column), key))
+            found.append(Shared(step, *pair, not known and is_kind(column), key))
     return found
 
 
@@ -111,7 +108,7 @@ def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
         other, name = mine.get(column.casefold()), names.column_name(column)
         if other is None or not name.entity or names.is_measure(column):
             continue
-        if not {*name.words} & _AUDIT:
+        if not {*name.words} & AUDIT:
             yield other, column
 
 
@@ -122,17 +119,11 @@ def _is_known_by(table: str, column: str, first: str) -> bool:
     return names.own(column, table) >= 0.5 or names.calls(column, table)
 
 
-def _is_kind(column: str) -> bool:
-    """Whether the column's name is a kind that rows are grouped by: currency, region, year; not status, name, day."""
-    words = {*names.column_name(column).words}
-    return not (names.is_attribute(column) and not words <= _PERIODS) and not words & _MOMENTS
-
-
 def _may_tell(column: str, *, alike: bool) -> bool:
     name = names.column_name(column)
-    if not name.entity or names.is_saved_index(column) or {*name.words} & _AUDIT:
+    if not name.entity or names.is_saved_index(column) or {*name.words} & AUDIT:
         return False
-    return _is_kind(column) or {*name.words} <= _PERIODS or (alike and not names.is_measure(column))
+    return is_kind(column) or {*name.words} <= PERIODS or (alike and not names.is_measure(column))
 
 
 def disagreements(
@@ -201,7 +192,7 @@ def _counted(mine: pd.Series, theirs: pd.Series, shared: Shared) -> tuple[int, i
         return None
     one, other = {*left_forms}, {*right_forms}
     common = len(one & other) / min(len(one), len(other))
-    is_slice = len(other) == 1 < len(one) and common == 1.0 and {*names.column_name(shared.theirs[1]).words} <= _PERIODS
+    is_slice = len(other) == 1 < len(one) and common == 1.0 and {*names.column_name(shared.theirs[1]).words} <= PERIODS
     each_once = shared.alike and min(len(one), len(other)) >= max(_MIN_VALUES_ONCE, 0.95 * rows) and common == 1.0
     if is_slice or each_once or (shared.says_which and common >= _MIN_COMMON_SHARE):
         return differing, rows

@@ -324,8 +324,7 @@ class MergeStatements:
         query = query if request.limit is None else query.limit(request.limit, copy=False)
         columns = [(*self._typed_by(table, column), name) for name, (table, column) in request.wanted.items()]
         what = f"the merge of {', '.join(self.plan.tables)}"
-        is_sought = bool(request.where) and not request.are_small
-        return Statement(query.sql(dialect=self.pushdown.dialect), columns, what, values, request.limit, is_sought)
+        return Statement(query.sql(dialect=self.pushdown.dialect), columns, what, values, request.limit)
 
     def _order(self) -> list[exp.Expr]:
         names = [(self.pushdown.number(self.name(table)), self._aliases[table]) for table in self._ordered]

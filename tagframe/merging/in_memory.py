@@ -261,15 +261,17 @@ class Merge:
         # Without ``where``, rows that a later step loses do not undo a repetition: tf.merge refuses it, too.
         if not self._repeats or (request.where and not self._repeats_rows_of(self.plan.start, everything)):
             return
-        nothing = Filter({})
-        implied, named = nothing if request.implied is None else request.implied(self.plan, request.corpus)
-        measured = named.union(source.id for source in self.plan.sources if source.aggregates)
+        reading = Filter({}) if request.implied is None else request.implied(self.plan, request.corpus)
+        implied, measured = reading.conditions, reading.measured.union(s.id for s in self.plan.sources if s.aggregates)
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
             chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
             once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
                 return
+        if reading.is_of_different and not measured:
+            advice.warn(advice.of_different(self.rows.length), RowsMultipliedWarning)
+            return
         for repeats in self._repeats:
             _react(repeats, request.on_fanout)
 

@@ -483,7 +483,7 @@ def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) ->
                 raise KeysRepeat(
                     f"validate={validate!r}: {', '.join(columns)} of {table} is not unique: "
                     f"{counted(repeated, 'row has', 'rows have')} the key of a row before. distinct=True counts exact "
-                    f"copies once, aggregate={{{plan.source(table).name!r}: 'first'}} takes the first row of each key"
+                    f"copies once, aggregate={{{plan.name_of(table)!r}: 'first'}} takes the first row of each key"
                 )
 
 

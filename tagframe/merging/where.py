@@ -35,10 +35,12 @@ class Filter(NamedTuple):
     Attributes:
         conditions: on the joined rows, as for ``where``.
         measured: ids of the tables of which it names a number, which is not to count twice.
+        is_of_different: whether it asks for different things, which count once however often their rows repeat.
     """
 
     conditions: Mapping[str, Any]
     measured: frozenset[str] = frozenset()
+    is_of_different: bool = False
 
 
 Implied = Callable[[JoinPlan, Corpus], Filter]

@@ -146,7 +146,7 @@ def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T 
     if (bare := text.strip(_EDGES).lower()) in words:  # as almost every answer is
         return words[bare]
     answer = without_reasoning(text)
-    values = [words[word] for line in answer.splitlines() if (word := _word(line)) in words]
+    values = [words[word] for line in lines_of(answer) if (word := _word(line)) in words]
     line = last_line(answer)
     last = words.get(_word(line), UNSURE if is_unsure(line) else None)
     if last is None or any(value != last for value in values):
@@ -192,9 +192,14 @@ def parse_json(text: str, expected: str) -> tuple[Any, str]:
         raise AnswerRejected(f"expected {expected}, got {body[:80]!r} ({error})") from error
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of an answer; other characters at which ``splitlines`` splits, as U+2028, stand within texts."""
+    return re.split(r"\r\n|\n|\r", text.strip("\r\n"))
+
+
 def last_line(text: str) -> str:
     """The last line that is not empty; "" if there is none."""
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    return next((line for line in reversed(lines_of(text)) if line.strip()), "")
 
 
 def _unmarked(line: str) -> str:

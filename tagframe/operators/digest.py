@@ -13,7 +13,7 @@ from typing import Any
 
 from tagframe.errors import AnswerRejected, ContextTooLong
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, as_json, fields_schema
-from tagframe.operators.answer_grammar import parse_block, parse_text
+from tagframe.operators.answer_grammar import lines_of, parse_block, parse_text
 from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, encode, fence, pack, room, shortened
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.step_generators import Step, gather_alike, together
@@ -297,11 +297,11 @@ def _cited_form(shape: Form) -> Form:
         return f"{as_json(value['answer'])}\nSources: {', '.join(map(str, value['sources'])) or 'none'}"
 
     sources = {"type": "array", "items": {"type": "integer"}}
-    return Form(fields_schema({"answer": shape.schema, "sources": sources}), None, write, strict=False)
+    return Form(fields_schema({"answer": shape.schema, "sources": sources}), write, strict=False)
 
 
 def _split(answer: str, count: int) -> tuple[str, tuple[int, ...] | None]:
-    lines = answer.rstrip().splitlines()
+    lines = lines_of(answer.rstrip())
     label = _LABEL.match(lines[-1])
     if label is None:
         return answer, None

@@ -12,8 +12,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
-from tagframe.operators.cells import one_line
-from tagframe.operators.prompt_names import label_text, not_private, prompt_names, refuse_private
+from tagframe.operators.cells import label_text, not_private, one_line, prompt_names, refuse_private
 
 FIELD_RULE = "A name in braces, as {title}, is the row's field."
 """The sentence that tells a model how to read an instruction; "a driver of {nationality} nationality" stays whole."""
@@ -38,7 +37,7 @@ class Instruction:
 
     Attributes:
         text: the text in a prompt, next to :data:`FIELD_RULE`: the user's text, with the names in braces that the
-            columns have in the prompt (:func:`~tagframe.operators.prompt_names.prompt_names`), and the corpus's
+            columns have in the prompt (:func:`~tagframe.operators.cells.prompt_names`), and the corpus's
             descriptions of these columns.
         columns: labels of the columns that the model is shown: the named ones, in the order of naming; if none is
             named, all of the frame's columns but ids; with ``all_cols``, all.

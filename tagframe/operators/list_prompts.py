@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
-from tagframe.operators.answer_grammar import without_reasoning
+from tagframe.operators.answer_grammar import lines_of, without_reasoning
 from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
@@ -43,7 +42,7 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
 
     def parse(text: str) -> tuple[int, ...]:
         answer = without_reasoning(text)
-        lines = [line.strip(" \t*`.") for line in answer.splitlines() if line.strip(" \t*`.")]
+        lines = [line.strip(" \t*`.") for line in lines_of(answer) if line.strip(" \t*`.")]
         for part in (" ".join(lines), lines[-1] if lines else ""):
             bare = _BEFORE.sub("", part, count=1).strip(" \t*`.[]()")
             if _RANKED.fullmatch(bare):
@@ -56,10 +55,14 @@ def parse_ranking(count: int, wanted: int | None = None) -> Callable[[str], tupl
 @functools.cache
 def ranking_form(count: int, wanted: int | None) -> Form:
     """The form of an answer that :func:`parse_ranking` takes."""
-    number = f"({' | '.join(json.dumps(str(number)) for number in range(1, count + 1))})"
-    more = f'(" > " {number}){{{times}}}' if (times := (wanted or count) - 1) else ""
-    schema = {"type": "array", "items": {"type": "integer"}}
-    return Form(schema, f"{number} {more}", lambda numbers: " > ".join(map(str, numbers)))
+    length = wanted or count
+    schema = {
+        "type": "array",
+        "items": {"type": "integer", "enum": [*range(1, count + 1)]},
+        "minItems": length,
+        "maxItems": length,
+    }
+    return Form(schema, lambda numbers: " > ".join(map(str, numbers)))
 
 
 def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[int, ...]:

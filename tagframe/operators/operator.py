@@ -14,10 +14,10 @@ from tagframe import plugins
 from tagframe.config import CallSettings, SearchSettings
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import LM, Prompt, Quote
+from tagframe.operators.cells import prompt_names
 from tagframe.operators.drivers import quote, run
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
-from tagframe.operators.prompt_names import prompt_names
 from tagframe.operators.public_forms import function
 from tagframe.operators.step_generators import Step
 

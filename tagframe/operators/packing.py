@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -30,7 +30,7 @@ from tagframe.errors import (
 )
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.pricing import most_tokens
-from tagframe.operators.answer_grammar import Unsure, without_reasoning
+from tagframe.operators.answer_grammar import Unsure, lines_of, without_reasoning
 from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
 from tagframe.operators.row_question import Question, Reply, joined_notes
 from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
@@ -288,9 +288,8 @@ def _word(value: Any) -> str:
 def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits: bool = True) -> Step[list[Reply[T]]]:
     """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
-    Only rows without a stored answer (from other packs or alone) are asked. Packs that were exported before stay as
-    they are, even if they hold rows of other calls. If the answer to a pack is incomplete, it is asked in halves, and
-    then row by row.
+    Only rows without a stored answer (from other packs or alone) are asked. If the answer to a pack is incomplete, it
+    is asked in halves, and then row by row.
 
     Args:
         question: the question.
@@ -301,17 +300,14 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits
     if size == 1:
         return (yield from question.ask(lines))
     packing = _Packing(question, lines)
-    formed: dict[int, tuple[str, ...]] = {}
     if splits:
-        packing.replies.update((yield from question.recalled(packing.texts, formed=formed)))
-    packs = packing.formed(formed)
-    taken = {row for pack in packs for row in pack}
-    packs += packing.packs([row for row in packing.left() if row not in taken], size)
+        packing.replies.update((yield from question.recalled(packing.texts)))
+    packs = packing.left(size)
     bound = packing.bound(packs, splits)
     yield from bounded(_ask_left(packing, packs, size, splits), bound)
     replies = [packing.replies[row] for row in range(len(lines))]
     return [
-        replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=False)
+        replace(reply, note=joined_notes(note, reply.note)) for reply, note in zip(replies, packing.notes, strict=True)
     ]
 
 
@@ -361,24 +357,21 @@ class _Packing(Generic[T]):
         self.notes = [cut_note(line, text) for line, text in zip(lines, self.texts, strict=True)]
         self.replies: dict[int, Reply[T]] = {}
 
-    def left(self) -> list[int]:
-        """The rows without a reply, similar ones together: side by side, a model answers them more consistently."""
-        left = (row for row in range(len(self.lines)) if row not in self.replies)
-        return sorted(left, key=lambda row: (self.texts[row].casefold(), row))
+    def left(self, size: int) -> list[_Pack]:
+        """The rows without a reply, in packs of similar rows: side by side, a model answers them more consistently.
 
-    def formed(self, of: Mapping[int, tuple[str, ...]]) -> list[_Pack]:
-        """The packs that were exported before, given by the rows that are in them; with rows of other calls."""
-        rows = {line: row for row, line in enumerate(self.texts)}
-        packs = []
-        for lines in dict.fromkeys(of.values()):
-            for line in lines:
-                if line not in rows:
-                    rows[line] = len(self.lines)
-                    self.lines.append(line)
-                    self.texts.append(line)
-                    self.notes.append(None)
-            packs.append([rows[line] for line in lines])
-        return packs
+        Packs are made of all rows first, and stay if none of theirs has a reply: those that were exported, or paid for
+        by a process that was killed, are the same in the next call.
+        """
+        every = sorted(range(len(self.lines)), key=lambda row: (self.texts[row].casefold(), row))
+        packs, rest = [], []
+        for rows in self.packs(every, size):
+            left = [row for row in rows if row not in self.replies]
+            if left == rows:
+                packs.append(rows)
+            else:
+                rest += left
+        return packs + self.packs(rest, size)
 
     def bound(self, packs: Sequence[_Pack], splits: bool) -> Bound:
         """The worst case for these packs."""
@@ -429,17 +422,18 @@ class _Packing(Generic[T]):
         question, length = self.question, len(packs[0])
         in_packs = question.in_packs or question
         one = in_packs.guessed("A map shows it on a coast. Answer: ")
-        lines = [[self.texts[row] for row in rows] for rows in packs]
         last, shape = _last_line(in_packs), in_packs.shape
         shape = shape.explained(" ") if shape and in_packs.explains else shape
         return Batch(
-            [Prompt.of(f"{fence(_numbered(texts), 'rows')}\n{last}", self.system) for texts in lines],
+            [
+                Prompt.of(f"{fence(_numbered([self.texts[row] for row in rows]), 'rows')}\n{last}", self.system)
+                for rows in packs
+            ],
             reader(question, length),
             max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
             form=shape and shape.numbered(length),
             keeps_rejected=True,
-            rows=lambda number: [(line, question.prompt(line)) for line in lines[number]],
         )
 
 
@@ -490,7 +484,7 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_PackAn
 
     def read(text: str) -> list[_PackAnswer]:
         answers: dict[int, _PackAnswer] = {}
-        for line in without_reasoning(text).splitlines():
+        for line in lines_of(without_reasoning(text)):
             numbered = _LINE.fullmatch(line)
             if numbered is None:
                 if answers and len(answers) < length and line.strip(" `*-_"):

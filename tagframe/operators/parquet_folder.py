@@ -26,13 +26,13 @@ IfExists: TypeAlias = Literal["error", "replace", "resume"]
 _CALL, _ROWS, _SUMMARY = b"tagframe.call", b"tagframe.rows", b"tagframe.summary"
 """The metadata of a file: which call made it, from which rows, and the summary of that."""
 SUMMARY = ".summary.json"
-"""The file with the summary of all calls; readers of such folders leave out hidden files."""
+"""The file with the summary of all calls; readers of such folders leave out dot files."""
 
 
 class ParquetFolder:
     """A folder to which frames are written as one table, one file each. It appears once it is complete.
 
-    Until then its files are in a hidden folder beside it, which belongs to one run at a time. What a killed run has
+    Until then its files are in a dot folder beside it, which belongs to one run at a time. What a killed run has
     left there is removed by the next run, or used by it with ``if_exists="resume"``.
 
     An index without a name is not written.

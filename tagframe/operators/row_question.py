@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import pandas as pd
 
-from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, NotStored, did_you_mean
+from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, words
 from tagframe.operators.answer_grammar import (
     TRUTH,
@@ -29,10 +29,9 @@ from tagframe.operators.answer_grammar import (
     parse_word,
     parse_word_or_unsure,
 )
-from tagframe.operators.cells import DATA_RULE, MIN_ROW_BYTES, cut_note, encode_rows, fence, room, shortened
+from tagframe.operators.cells import DATA_RULE, MIN_ROW_BYTES, cut_note, encode_rows, fence, label_text, room, shortened
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind
-from tagframe.operators.prompt_names import label_text
 from tagframe.operators.step_generators import Step, gather
 from tagframe.operators.values import split_answer
 
@@ -189,24 +188,15 @@ class Question(Generic[T]):
                 texts[row] = shortened(texts[row], max(MIN_ROW_BYTES, len(texts[row].encode()) // 2))
         return [self._reply(completions[row], cut_note(line, texts[row])) for row, line in enumerate(lines)]
 
-    def recalled(
-        self, lines: Sequence[str], stored: Stored = "any", formed: dict[int, tuple[str, ...]] | None = None
-    ) -> Step[dict[int, Reply[T]]]:
+    def recalled(self, lines: Sequence[str], stored: Stored = "any") -> Step[dict[int, Reply[T]]]:
         """The stored replies, by position; nothing is sent.
 
         Args:
             lines: rows, as they are shown.
             stored: which stored answers may be used.
-            formed: receives, for rows that wait for an answer in a pack that was exported, the rows of that pack.
         """
         completions = yield from gather(self._batch(lines, accept=self.accept, stored=stored, sends=False))
-        replies = {}
-        for row, completion in enumerate(completions):
-            if completion.value is not None:
-                replies[row] = self._reply(completion)
-            elif formed is not None and isinstance(completion.error, NotStored) and completion.error.pack:
-                formed[row] = completion.error.pack
-        return replies
+        return {row: self._reply(one) for row, one in enumerate(completions) if one.value is not None}
 
     def keep(self, answers: Sequence[tuple[str, str]]) -> Step[None]:
         """Store the answers to rows of packs: each is a line as it was shown, and an answer to it."""

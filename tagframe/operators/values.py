@@ -24,6 +24,7 @@ from tagframe.operators.answer_grammar import (
     Unsure,
     is_unsure,
     last_line,
+    lines_of,
     parse_text,
     parse_word,
     without_reasoning,
@@ -99,7 +100,7 @@ def split_answer(text: str) -> tuple[str, str]:
     Raises:
         AnswerRejected: no line begins with it.
     """
-    lines = text.splitlines()
+    lines = lines_of(text)
     for number in reversed(range(len(lines))):
         if label := _LABEL.match(lines[number]):
             answer = "\n".join([lines[number][label.end() :], *lines[number + 1 :]]).strip()
@@ -136,9 +137,6 @@ def _cells_alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
     return all(map(alike, one, other))
 
 
-_DECIMALS = '("." [0-9]{1,8})?'
-
-
 def _answer_text(value: Any) -> str:
     """A number, a date or None, as an answer."""
     return "Unknown" if value is None else str(value)
@@ -160,11 +158,7 @@ def _text_value(dtype: Any = "string") -> Value:
 def _number_value(dtype: Any, *, whole: bool = False) -> Value:
     """A number; thousands may be grouped by commas, and there may be no other text."""
     form = "one whole number in digits, such as 1234" if whole else "one number in digits, such as 1234.5"
-    shape = Form(
-        {"type": ["integer" if whole else "number", "null"]},
-        f'"-"? [0-9]{{1,18}} {"" if whole else _DECIMALS} | "Unknown"',
-        _answer_text,
-    )
+    shape = Form({"type": ["integer" if whole else "number", "null"]}, _answer_text)
     return _one(form, lambda answer: _fitting(parse_number(answer, whole=whole), dtype), dtype, "1234", shape=shape)
 
 
@@ -182,8 +176,7 @@ def score_value(*, hundredths: bool = False) -> Value:
     def alike(one: tuple[float], other: tuple[float]) -> bool:
         return abs(one[0] - other[0]) <= MAX_SCORE_DIFFERENCE
 
-    grammar = '"100" | [0-9]{1,2}' if hundredths else '"0" ("." [0-9]{1,4})? | "1" (".0")?'
-    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, f'{grammar} | "Unknown"', _answer_text)
+    shape = Form({"type": ["integer" if hundredths else "number", "null"]}, _answer_text)
     form, guess = ("one whole number from 0 to 100, such as 35", "35") if hundredths else _SHARE
     return _one(form, read, "Float64", guess, alike=alike, shape=shape)
 
@@ -191,12 +184,7 @@ def score_value(*, hundredths: bool = False) -> Value:
 def _date_value(dtype: Any = SECONDS) -> Value:
     """A date, with or without a time, in ISO 8601."""
     form = "one date written as YYYY-MM-DD"
-    day = '[0-9]{4} "-" [0-9]{2} "-" [0-9]{2}'
-    shape = Form(
-        {"type": ["string", "null"]},
-        f'{day} ("T" [0-9]{{2}} ":" [0-9]{{2}} (":" [0-9]{{2}})?)? | "Unknown"',
-        _answer_text,
-    )
+    shape = Form({"type": ["string", "null"]}, _answer_text)
     return _one(form, lambda answer: _fitting(parse_date(answer), dtype), dtype, "2024-05-17", shape=shape)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.retrieval.overlay import Cut
+from tagframe.keys.column_names import singular
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import SHORTEST, STOP_WORDS, accented, forms, terms, words_in
@@ -83,26 +83,6 @@ class ValueIndex:
         first = np.cumsum(self._widths) - self._widths
         self._column = (np.arange(self._widths.sum()) - np.repeat(first, self._widths)).astype(np.int32)
 
-    def laid_over(self, new: Sequence[TableProfile], tables: Cut, columns: Cut, *, of_lake: bool = False) -> ValueIndex:
-        """The index with the values of further tables.
-
-        Args:
-            new: the profiles of the tables that are added.
-            tables: how their order changes.
-            columns: how the order of their columns changes.
-            of_lake: whether the corpus of these tables is also so large that only some values are looked for.
-        """
-        hashes, owners = hashes_of_cells([column for table in new for column in table.columns], of_lake=of_lake)
-        stay, moved = columns.moved(self._owners)
-        hashes_before = self._hashes[stay]
-        positions = np.searchsorted(hashes_before, hashes, side="right")
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "widths": tables.into(self._widths, np.array([len(table.columns) for table in new], dtype=np.int64)),
-            "hashes": np.insert(hashes_before, positions, hashes),
-            "owners": np.insert(moved, positions, columns.new[owners]).astype(np.int32),
-        }
-        return ValueIndex((), arrays)
-
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The index, to be stored."""
         return {"widths": self._widths, "hashes": self._hashes, "owners": self._owners}
@@ -120,6 +100,9 @@ class ValueIndex:
                     written = without_possessive(text[question.words[start].start : question.words[span[1] - 1].end])
                     plain = " ".join(word.text for word in words_in(written))
                     found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
+                    if length > 1:  # "Flying Wyverns"
+                        head, _, last = plain.rpartition(" ")
+                        found_as += [f"{head} {singular(last.lower())}"]
                     if (sign := text[question.words[span[1] - 1].end :][:1]) in _ENDINGS:
                         found_as.append(written + sign)  # "Live (Remaster)"
                     texts += found_as
@@ -179,14 +162,14 @@ def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tup
 
 
 def hashes_of_cells(
-    columns: Sequence[ColumnProfile], *, of_lake: bool = False
+    columns: Sequence[ColumnProfile],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
     """The hashes of all values, ascending, and the position of the column that has each."""
     plain = np.array([column.family not in _FAMILIES for column in columns], dtype=bool)
     # All columns at once: a lake has a hundred thousand of them.
     none = np.zeros(0, dtype=np.uint64)
     sketches = [column.sketch for column in columns]
-    if of_lake or is_lake(len(columns)):
+    if len(columns) > _LAKE_COLUMNS:
         sketches = [
             sketch if sketch is not None and sketch.complete and not is_plain else None
             for sketch, is_plain in zip(sketches, plain.tolist(), strict=True)
@@ -209,11 +192,6 @@ def hashes_of_cells(
     again = np.zeros(len(every), dtype=bool)
     again[1:] = (every[1:] == every[:-1]) & (owners[1:] == owners[:-1])
     return every[~again], owners[~again]
-
-
-def is_lake(columns: int) -> bool:
-    """Whether a corpus has so many columns that only some values are looked for."""
-    return columns > _LAKE_COLUMNS
 
 
 def _stop_words(words: Sequence[str]) -> list[bool]:
@@ -259,7 +237,7 @@ def is_name(text: str, *, at_start: bool) -> bool:
 
 
 def _span_of(text: str, words: list[str]) -> tuple[int, int]:
-    """The position of quoted text among the words; an empty span if punctuation hides it."""
+    """The position of quoted text among the words; an empty span if it is inside of punctuation."""
     wanted = [word.text for word in words_in(text)]
     for start in range(len(words) - len(wanted) + 1):
         if words[start : start + len(wanted)] == wanted:

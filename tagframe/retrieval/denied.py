@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
-from tagframe.retrieval.words import forms, stem, words_in
+from tagframe.retrieval.words import FUNCTION_WORDS, forms, stem, words_in
 
-_DENIALS = frozenset(
-    """without never no not none nobody lack lacks lacking missing isnt arent wasnt werent doesnt dont didnt hasnt
-    havent
-    nicht kein keine keinen keiner keines keinem ohne nie niemals noch
-    sans aucun aucune jamais pas
-    sin ningún ninguna ningun ninguno nunca jamás
-    senza nessun nessuna nessuno mai non
-    sem nenhum nenhuma nunca não""".split()
+_LACKS = frozenset(
+    """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
+    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno sem nenhum nenhuma geen zonder utan ingen inga inget
+    uden uten bez żaden żadna żadnych""".split()
 )
-"""Words that deny what follows, in English, German, French, Spanish, Italian and Portuguese."""
+"""Words that deny the thing that follows, in English, German, the Romance and Nordic languages, Dutch and Polish."""
+_DENIALS = _LACKS | frozenset(
+    """never not nobody isnt arent wasnt werent doesnt dont didnt hasnt havent nicht nie niemals noch jamais pas nunca
+    jamás mai non não niet nooit aldrig inte ikke aldri nie nigdy""".split()
+)
+"""The same with words that deny what is done."""
+_OF_VALUES = frozenset("isnt arent wasnt werent".split())
+_COPULAS = frozenset("is are was were be stands for".split())
+"""In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
 _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
-_FUNCTION_WORDS = frozenset("of the in on to per and by a all de la le des der die das von und y del e di".split())
+_FUNCTION_WORDS = frozenset("of the in on to per and by".split()).union(*FUNCTION_WORDS)
 
 
 def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
@@ -44,38 +49,71 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
     """
+    found = [*dict.fromkeys(table for _, named in _denials(question, tables) for table in named or ())]
+    return found if len(found) < len(tables) else []
+
+
+def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
+    """The tables that the question does not name, if it denies a thing that is no table's and no column's name.
+
+    >>> tables = {"rail.stations": ["id"], "rail.facilities": ["station"]}
+    >>> tables_maybe_denied("Stations zonder voorzieningen", tables)
+    ['rail.facilities']
+    >>> tables_maybe_denied("Stations without facilities", tables)
+    []
+    """
+    own, words = own_words(tables), [spelt_forms(word.text) for word in words_in(question)]
+    unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
+    is_open = any(word in _LACKS and named is None for word, named in _denials(question, tables))
+    return unnamed if is_open and len(unnamed) < len(tables) else []
+
+
+def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, list[str] | None]]:
+    """Each denial with the tables that are named right after it: [] if a column is named, None if nothing is."""
     own = own_words(tables)
     parts = words_in(question)
     words = [spelt_forms(word.text) for word in parts]
-    found: list[str] = []
     for place, spelt in enumerate(words):
         if spelt[0] not in _DENIALS or question[parts[place].end : parts[place].end + 1] == "-":  # "non-smokers"
             continue
         before = {table for one in words[:place] for table in named_by(one, own)}
         columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
         columns -= {word for named in own.values() for word in named}
-        for one in words[place + 1 : place + 1 + _REACH]:
-            if named := [table for table in named_by(one, own) if table not in before]:
-                found += named
-                break
-            if not columns.isdisjoint(one):
-                break
-    found = [*dict.fromkeys(found)]
-    return found if len(found) < len(tables) else []
+        after = words[place + 1 : place + 1 + _REACH]
+        things = ([table for table in named_by(one, own) if table not in before] for one in after)
+        ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
+        yield spelt[0], next(ends, None)
 
 
-def denies(question: str) -> bool:
-    """Whether a question wants what is not there, whatever it is: "people without a boss".
+def denies(question: str, table: str = "", columns: Iterable[str] = ()) -> bool:
+    """Whether a question wants what has no partner, whatever that is: "people without a boss".
 
-    >>> denies("People without a boss"), denies("People and their boss")
-    (True, False)
+    Args:
+        question: in plain language.
+        table: name of a table.
+        columns: of the table. If a denial is about one of them, it wants cells of the table.
+
+    >>> denies("People without a boss"), denies("People and their boss"), denies("People whose boss is not Ann")
+    (True, False, False)
+    >>> denies("People without a phone", "people", ["name", "phone"])
+    False
     """
-    return any(spelt_forms(word.text)[0] in _DENIALS for word in words_in(question))
+    words = [spelt_forms(word.text) for word in words_in(question)]
+    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(table))}
+    return any(
+        word[0] in _DENIALS - _OF_VALUES
+        and not (place and words[place - 1][0] in _COPULAS)
+        and own.isdisjoint(chain.from_iterable(words[place + 1 : place + 1 + _REACH]))
+        for place, word in enumerate(words)
+    )
 
 
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
-    """The words of each table's name that no other's has."""
-    names = {table: {*map(stem, table_entity(table.rpartition(".")[2]))} for table in tables}
+    """The words of each table's name that no other's has; those of its database if the names are equal."""
+    last = {table: table.rpartition(".")[2] for table in tables}
+    alike = {name for name, count in Counter(last.values()).items() if count > 1}
+    spelt = {table: table.rpartition(".")[0] if name in alike else name for table, name in last.items()}
+    names = {table: {*map(stem, table_entity(name))} for table, name in spelt.items()}
     return {
         table: mine - {word for other, theirs in names.items() if other != table for word in theirs} - _FUNCTION_WORDS
         for table, mine in names.items()

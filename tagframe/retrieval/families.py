@@ -22,7 +22,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
-from tagframe.retrieval.years import year_of, years_in_range
+from tagframe.retrieval.years import year_of, years_in, years_in_range, years_meant
 
 LEAST = 3
 """The fewest tables of one shape that are a family: of two, a question may mean one. Two tables of one name in a folder
@@ -149,6 +149,22 @@ def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfil
     return [piece for piece in pieces if years[piece.id] in chosen]
 
 
+def of_other_years(families: Sequence[Family], question: str) -> npt.NDArray[np.bool_]:
+    """Which tables have years in their names, but none that a question means: shape (n,).
+
+    If no table has a year of the question in its name, none is of another year.
+    """
+    years = [frozenset[int]().union(*map(years_in, family.parts or (family.table.id,))) for family in families]
+    chosen = years_meant(question, frozenset[int]().union(*years))
+    return np.array([bool(chosen and own) and chosen.isdisjoint(own) for own in years], dtype=np.bool_)
+
+
+def are_copies(one: TableProfile, other: TableProfile) -> bool:
+    """Whether two tables have most of their column names in common (:data:`COPIED`)."""
+    mine, theirs = ({column.name.casefold() for column in table.columns} for table in (one, other))
+    return len(mine & theirs) >= COPIED * len(mine | theirs)
+
+
 def mixed_copies(tables: Sequence[TableProfile], similarity: Floats) -> npt.NDArray[np.bool_]:
     """Which two tables are of different families of near-copies: ``FAC_ROOM`` and ``FCLT_FLOOR``, or ``FCLT_ROOM``.
 
@@ -217,6 +233,13 @@ def families_at(tables: Sequence[TableProfile], pieces: npt.NDArray[np.int64]) -
     for number, position in pieces.tolist():
         parts[number].append(tables[position].id)
     return _of_pieces(tables, parts.values())
+
+
+def pieces_of(families: Sequence[Family], tables: Sequence[TableProfile]) -> npt.NDArray[np.int64]:
+    """The positions of pieces among the tables, as for :func:`families_at`."""
+    position = {table.id: number for number, table in enumerate(tables)}
+    pieces = [(number, position[id]) for number, one in enumerate(families) for id in one.parts]
+    return np.array(pieces, dtype=np.int64).reshape(-1, 2)
 
 
 def _groups(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
-from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, under, vectors_of
+from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, vectors_of
 from tagframe.corpus.arrays import Arrays
-from tagframe.corpus.documents import column_document, table_document
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.stored_profiles import columns_at_hand
@@ -27,20 +25,16 @@ from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.cell_values import ValueIndex
-from tagframe.retrieval.families import LEAST, Family, families, families_at
-from tagframe.retrieval.index_refresh import arrays_of, part_of, refreshed
+from tagframe.retrieval.families import LEAST, families, families_at, pieces_of
 from tagframe.retrieval.joinability import CodeOmega, Joinability, Omega, TextOmega
 from tagframe.retrieval.lexical import (
     LexicalIndex,
     WordIndex,
     database_index,
-    database_terms,
     description_terms,
-    table_terms,
 )
 from tagframe.retrieval.links import Links
 from tagframe.retrieval.mentioned_names import Names
-from tagframe.retrieval.overlay import Beside, Cut
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import USUAL_NAMES, Question
 from tagframe.retrieval.segment import WordsApart
@@ -55,6 +49,8 @@ _NUMBERS = frozenset({"integer", "real"})
 LAKE = 20_000
 """An index of more columns is made all at once, while the columns are in memory, and stored in a file."""
 _NAME = "the index"
+_PARTS = ("lexical", "descriptions", "database_words", "vocabulary", "values", "links")
+"""The parts that are saved beside vectors, families and keys."""
 _REMEMBERED_QUESTIONS = 256
 
 
@@ -91,7 +87,6 @@ class RetrievalIndex:
         described: the same tables in the same order under readable names, if there are any; then their words are
             searched.
         apart: id of a table that is a candidate of its own, although it may be a piece of a family.
-        over: an id, and the index of the same corpus without that table, or with another table of that id.
 
     Attributes:
         families: the candidates; the pieces of one table are one candidate.
@@ -113,7 +108,6 @@ class RetrievalIndex:
         declared_keys: bool = True,
         described: Corpus | None = None,
         apart: str | None = None,
-        over: tuple[RetrievalIndex, str] | None = None,
     ) -> None:
         self._facts = computed_of(corpus)
         self.embedder, self.declared_keys = embedder, declared_keys
@@ -122,10 +116,6 @@ class RetrievalIndex:
         self._stored: Arrays | None = None
         self._readable: tuple[TableProfile, ...] | None = None
         self._starts = np.zeros(1, dtype=np.int64)
-        self._more = np.zeros((0, 0), dtype=np.float32)
-        if over is not None:
-            self._lay_over(*over, {table.id: table for table in corpus.profiles})
-            return
         kind = state = ""
         is_whole = described is None and apart is None and self._facts.keeps_arrays(corpus.profiles)
         if is_whole and not (embedder is not None and embedder.name.startswith(ANONYMOUS)):
@@ -136,27 +126,22 @@ class RetrievalIndex:
             self._stored = self._facts.arrays(_NAME, state)
         with columns_at_hand():
             self._know_tables(corpus, corpus if described is None else described, apart)
-            if kind and self._stored is None:
-                self._refresh(corpus, kind, state)
             self._prepare(corpus if described is None else described)
             if self._stored is None and self._starts[-1] > LAKE:
-                arrays = arrays_of(self, kind)
+                arrays = self._arrays()
                 self._readable = None  # everything that needs them has been made
                 if state:
                     self._facts.put_arrays(_NAME, state, arrays)
 
-    def _refresh(self, corpus: Corpus, kind: str, state: str) -> None:
-        """Reuse the index of an earlier state of the corpus as far as nothing has changed."""
-        for before in self._facts.older_arrays():
-            try:
-                arrays = refreshed(self, before, corpus, kind)
-            except (LookupError, ValueError):  # somebody wrote other states into the catalogue
-                continue
-            if arrays is not None:
-                self._facts.put_arrays(_NAME, state, arrays)
-                del self.__dict__["links"]  # links from the arrays replace them
-                self._stored = self._facts.arrays(_NAME, state) or arrays
-                return
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All parts, to be saved; missing ones are made."""
+        parts = {name: getattr(self, name).arrays() for name in _PARTS}
+        arrays = {f"{part}.{name}": array for part, of_part in parts.items() for name, array in of_part.items()}
+        arrays |= {"widths": self.widths, "is_key": self.is_key, "pieces": pieces_of(self.families, self.profiles)}
+        if self.vectors is not None:
+            arrays |= {"tables": self.vectors.tables, "distinct": self.vectors.distinct}
+            arrays["column_row"] = self.vectors.column_row.astype(np.int32)
+        return arrays
 
     def _know_tables(self, corpus: Corpus, readable: Corpus, apart: str | None) -> None:
         stored, profiles = self._stored, corpus.profiles
@@ -182,16 +167,11 @@ class RetrievalIndex:
             for one, table, family in zip(named, self.tables, self.families, strict=True)
         )
         self.named = WordsApart(named, partial(vocabulary, self.embedder))
-        self._know_schemas([self.links.schema(position) for position in range(len(self.tables))])
-        self.one_name = len({table.database for table in self.tables}) == 1
-
-    def _know_schemas(self, schemas: Sequence[str]) -> dict[str, int]:
-        """Store the schema of each candidate; gives the number of each schema."""
-        numbers = {name: number for number, name in enumerate(sorted({*schemas}))}
-        self.schemas = schemas
-        self.database = np.array([numbers[name] for name in schemas], dtype=np.intp)
+        self.schemas = [self.links.schema(position) for position in range(len(self.tables))]
+        numbers = {name: number for number, name in enumerate(sorted({*self.schemas}))}
+        self.database = np.array([numbers[name] for name in self.schemas], dtype=np.intp)
         self.one_database = len(numbers) == 1
-        return numbers
+        self.one_name = len({table.database for table in self.tables}) == 1
 
     def _prepare(self, readable: Corpus) -> None:
         stored = self._stored
@@ -210,60 +190,6 @@ class RetrievalIndex:
             )
             vectors_of(readable).promise(partial(self._read_vectors, readable))
 
-    def _lay_over(self, under: RetrievalIndex, id: str, profiles: Mapping[str, TableProfile]) -> None:
-        """Reuse the index of ``over``, which has no such base itself, for all tables but one."""
-        table, others = profiles[id], [one.table.id for one in under.families]
-        at = bisect_left(others, id)
-        gone = int(at < len(others) and others[at] == id)
-        self.families = [*under.families[:at], Family(table, table.name), *under.families[at + gone :]]
-        self.tables = tuple(family.table for family in self.families)
-        self.named = under.named.of([*under.named.own[:at], table, *under.named.own[at + gone :]])
-        named = self.named[at]
-        schema = under.schemas[at] if gone else table.database
-        numbers = self._know_schemas([*under.schemas[:at], schema, *under.schemas[at + gone :]])
-        self.one_database, self.one_name = under.one_database, under.one_name
-        tables, start = Cut.at(at, gone, 1, len(others)), int(under._starts[at])
-        width = np.array([len(table.columns)])
-        columns = tables.of_parts(under.widths, width)
-        widths = tables.into(under.widths, width)
-        self._starts = np.cumsum([0, *widths.tolist()])
-        self._filled = np.flatnonzero(widths)
-        before = under.tables[at].columns if gone else ()
-        was_key = {column.name for column, is_key in zip(before, under.is_key[start:], strict=False) if is_key}
-        words = table_terms(named, with_database=not self.one_name)
-        is_new = schema not in {*under.schemas}
-        databases = Cut.at(numbers[schema], 0, 1, len(numbers) - 1)
-        known: dict[str, object] = {
-            "lexical": under.lexical.laid_over(tables, [words]),
-            "descriptions": under.descriptions.laid_over(tables, [description_terms(named)]),
-            "database_words": under.database_words.laid_over(databases, [database_terms([named])])
-            if is_new
-            else under.database_words,
-            "vocabulary": under.vocabulary.laid_over([named], tables, columns, widths),
-            "values": under.values.laid_over([table], tables, columns),
-            "links": under.links.laid_over(tables, self.tables),
-            "is_key": columns.into(under.is_key, np.array([column.name in was_key for column in table.columns], bool)),
-        }
-        self.__dict__.update(known)
-        self.vectors = None
-        if under.vectors is not None:
-            # A frame that was taken from a table usually has columns with the same names.
-            row = dict(zip((column.name for column in before), under.vectors.column_row[start:].tolist(), strict=False))
-            texts = [table_document(named, with_database=not self.one_name)]
-            for own, column in zip(table.columns, named.columns, strict=True):
-                if own.name not in row:
-                    row[own.name] = len(under.vectors.distinct) + len(texts) - 1
-                    texts.append(column_document(named, column))
-            assert self.embedder is not None
-            vectors = encoded(self.embedder, texts, "passage")
-            self._more = vectors[1:]
-            self.vectors = CorpusVectors(
-                tables.into(under.vectors.tables, vectors[:1]),
-                under.vectors.distinct,
-                columns.into(under.vectors.column_row, np.array([row[column.name] for column in table.columns], int)),
-                np.repeat(np.arange(len(widths)), widths),
-            )
-
     def is_piece(self, id: str) -> bool:
         """Whether a table is one of the pieces of a family."""
         return id in self._pieces
@@ -271,11 +197,6 @@ class RetrievalIndex:
     @once
     def _pieces(self) -> frozenset[str]:
         return frozenset(id for family in self.families for id in family.parts)
-
-    @property
-    def _distinct(self) -> Beside:
-        assert self.vectors is not None
-        return Beside(self.vectors.distinct, self._more)
 
     def _read_vectors(self, corpus: Corpus) -> CorpusVectors:
         assert self.embedder is not None
@@ -292,7 +213,9 @@ class RetrievalIndex:
         return np.diff(self._starts)
 
     def _stored_part(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        return None if self._stored is None else part_of(self._stored, name)
+        if self._stored is None:
+            return None
+        return {key.partition(".")[2]: array for key, array in self._stored.items() if key.startswith(f"{name}.")}
 
     def position(self, id: str) -> int:
         """The position of a candidate among ``tables``, by its id."""
@@ -360,7 +283,7 @@ class RetrievalIndex:
             encode = None if self.vectors is None else self.encode
             made = TextOmega if omega == "text" else CodeOmega
             return made(self.tables, self.named, encode, declared=declared)
-        rows = () if self.vectors is None else (self._distinct, self.vectors.column_row)
+        rows = () if self.vectors is None else (self.vectors.distinct, self.vectors.column_row)
         return Joinability(self.tables, *rows, declared=declared)
 
     @once
@@ -481,7 +404,7 @@ class RetrievalIndex:
         # Once for each distinct text, in the vectors' precision: a lake has a hundred thousand columns. All of them are
         # needed, since signals compare every table with all others. FAISS would only find the nearest ones: among
         # 193,000 texts, 98 % of a thousand in half of the product's 47 ms.
-        near = self._distinct.products(np.concatenate([known.text[None, :], each]).astype(np.float32))
+        near = np.concatenate([known.text[None, :], each]).astype(np.float32) @ self.vectors.distinct.T
         rows, first, filled = self._parts
         most = np.full((len(near), 2 * count), -np.inf, dtype=np.float32)
         if len(rows):
@@ -540,7 +463,7 @@ class RetrievalIndex:
     def _columns_of(self, part: slice) -> npt.NDArray[np.float32]:
         """The vectors of some columns: shape (columns, d)."""
         assert self.vectors is not None
-        return np.asarray(self._distinct[self.vectors.column_row[part]], dtype=np.float32)
+        return np.asarray(self.vectors.distinct[self.vectors.column_row[part]], dtype=np.float32)
 
     def _question(self, question: Question) -> TextVectors:
         assert self.embedder is not None
@@ -602,7 +525,7 @@ def code_of_index() -> str:
 
 
 _CODE = (
-    "index families lexical segment cell_values vocabulary words links overlay index_refresh".split(),
+    "index families lexical segment cell_values vocabulary words links".split(),
     "canonical documents vectors".split(),
 )
 
@@ -627,11 +550,6 @@ class _Made:
 
     @once
     def index(self) -> RetrievalIndex:
-        beneath = under(self._corpus)
-        if beneath is not None and under(beneath) is None and self._apart is not None:
-            known = index_of(beneath, self._embedder)
-            if not known.is_piece(self._apart):
-                return RetrievalIndex(self._corpus, self._embedder, over=(known, self._apart))
         return RetrievalIndex(self._corpus, self._embedder, apart=self._apart)
 
 
@@ -652,11 +570,10 @@ def index_of(corpus: Corpus, embedder: Embedder | None, anchor: str | None = Non
         embedder: None leaves lexical relevance only.
         anchor: id of a table that is a candidate of its own, although it may be a piece of a family.
     """
-    apart = anchor
-    if under(corpus) is None and anchor is not None:
+    apart = None
+    if anchor is not None and any(letter.isdecimal() for letter in anchor):
         # If the table belongs to no family, the index is the shared one.
-        may_be = any(letter.isdecimal() for letter in anchor)
-        apart = anchor if may_be and index_of(corpus, embedder).is_piece(anchor) else None
+        apart = anchor if index_of(corpus, embedder).is_piece(anchor) else None
     with _lock:  # else two threads may each be the first
         made = _shared(_Made(corpus, embedder, apart))
     return made.index

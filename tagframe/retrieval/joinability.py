@@ -15,7 +15,6 @@ import numpy.typing as npt
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys.column_names import singular
-from tagframe.retrieval.overlay import Beside
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.segment import WordsApart
 
@@ -59,7 +58,7 @@ class Joinability:
     def __init__(
         self,
         tables: Sequence[TableProfile],
-        vectors: npt.NDArray[Any] | Beside | None = None,
+        vectors: npt.NDArray[Any] | None = None,
         rows: npt.NDArray[np.intp] | None = None,
         *,
         declared: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain, compress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy.typing as npt
 from tagframe.corpus.arrays import Arrays, text_array, texts_of
 from tagframe.corpus.profile import TableProfile
 from tagframe.quiet import quiet
-from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import known_form, terms
 
@@ -60,16 +59,11 @@ class WordIndex:
         else:
             self._lengths = np.array([len(document) for document in documents], dtype=np.int64)
             self._words = {}
-            self._put(*_pairs(documents, self._words))
+            words, where, often = _pairs(documents, self._words)
+            order = np.lexsort((where, words))
+            self._starts = np.searchsorted(words[order], np.arange(len(self._words) + 1)).astype(np.int64)
+            self._documents, self._often = where[order].astype(np.int32), often[order].astype(np.int32)
         self._index = self._weighed()
-
-    def _put(self, words: Numbers, documents: Numbers, often: Numbers) -> None:
-        """Store how often each word is in each document; words that are in no document are left out."""
-        having = np.bincount(words, minlength=len(self._words))
-        self._words = {word: n for n, word in enumerate(compress(self._words, (having > 0).tolist()))}
-        order = np.lexsort((documents, words))
-        self._starts = np.cumsum(np.concatenate([[0], having[having > 0]])).astype(np.int64)
-        self._documents, self._often = documents[order].astype(np.int32), often[order].astype(np.int32)
 
     def _weighed(self) -> Any:
         # bm25s's own index() counts the words of all documents again: 0.17 s instead of 0.003 s for 6,000 documents of
@@ -93,27 +87,6 @@ class WordIndex:
         """The index as arrays, to be saved; words have no line breaks."""
         arrays = {"starts": self._starts, "documents": self._documents, "often": self._often, "lengths": self._lengths}
         return {"words": text_array(list(self._words)), **arrays}
-
-    def laid_over(self, cut: Cut, documents: Sequence[Sequence[str]]) -> WordIndex:
-        """The index with changed documents, equal to an index that is made from scratch.
-
-        Args:
-            cut: how the order of documents changes.
-            documents: the words of the documents that are added.
-        """
-        stay, positions = cut.moved(self._documents)
-        stays = np.repeat(np.arange(len(self._words)), np.diff(self._starts))[stay]
-        made = WordIndex(())
-        made._words = dict(self._words)
-        words, new, often = _pairs(documents, made._words)
-        made._put(
-            np.concatenate([stays, words]),
-            np.concatenate([positions, cut.new[new]]),
-            np.concatenate([self._often[stay], often]),
-        )
-        made._lengths = cut.into(self._lengths, np.array([len(document) for document in documents], dtype=np.int64))
-        made._index = made._weighed()
-        return made
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """BM25 of every document for the terms of a text: shape (n,), 0 for documents without any of them."""

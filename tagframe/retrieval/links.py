@@ -7,7 +7,7 @@ probabilities.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,9 @@ from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import KeyPair, evidence_share
-from tagframe.keys.database_keys import DatabaseKeys, Schemas, database_keys, schemas_of
+from tagframe.keys.database_keys import DatabaseKeys, database_keys, schemas_of
 from tagframe.keys.inference import with_told
 from tagframe.progress import track
-from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import LINKED, Floats
 
 MOST_AROUND = 500
@@ -59,8 +58,6 @@ class Links:
         declared: whether keys that the source declares are used (with a score of 1).
         facts: the store of key pairs; None keeps them for this process only.
         stored: the result of :meth:`arrays` for the same tables.
-        but: a schema for which nothing is stored.
-        schemas: which databases are one; None decides it by their tables.
     """
 
     def __init__(
@@ -70,15 +67,13 @@ class Links:
         declared: bool = True,
         facts: ComputedStore | None = None,
         stored: Arrays | None = None,
-        but: str | None = None,
-        schemas: Schemas | None = None,
     ) -> None:
         self._tables = tables
         self._declared = declared
         self._facts = ComputedStore() if facts is None else facts
-        self._stored, self._but = stored, but
+        self._stored = stored
         self._index = {table.id: position for position, table in enumerate(tables)}
-        self._schemas = schemas_of(tables, self._facts, declared=declared) if schemas is None else schemas
+        self._schemas = schemas_of(tables, self._facts, declared=declared)
         self._members: dict[str, list[int]] = defaultdict(list)
         for position in range(len(tables)):
             self._members[self.schema(position)].append(position)
@@ -86,50 +81,20 @@ class Links:
         self._pairs: dict[str, _Pairs] = {}
         self._between = self._between_schemas()
 
-    def arrays(
-        self, before: Arrays | None = None, cut: Cut | None = None, changed: Iterable[int] = ()
-    ) -> dict[str, npt.NDArray[Any]]:
-        """The scores of all tables, to be saved; the pairs themselves do not stay in memory.
-
-        Args:
-            before: the result for an earlier state; None if there is none.
-            cut: how the order of tables has changed since.
-            changed: the tables of databases that have changed.
-        """
-        carried = None if before is None or cut is None else _carried(before, cut)
-        wanted = range(len(self._tables)) if carried is None else sorted(changed)
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The scores of all tables, to be saved; the pairs themselves do not stay in memory."""
         links: list[tuple[int, int, float, bool]] = []
-        for table in wanted:
+        for table in range(len(self._tables)):
             links += ((table, *link) for link in self._links(table))
             self._forget(AT_HAND)
         self._forget(0)
-        parts = [np.array(part) for part in (zip(*links, strict=True) if links else ((), (), (), ()))]
-        if carried is not None:
-            stay = ~np.isin(carried[0], wanted)
-            parts = [np.concatenate([part[stay], new]) for part, new in zip(carried, parts, strict=True)]
-        order = np.argsort(parts[0], kind="stable")
-        return _by_table([part[order] for part in parts], len(self._tables))
-
-    def states(self) -> dict[str, str]:
-        """For each schema a text of all that its keys depend on, keys to other schemas included."""
-        parts_of = {name: [self._source(name).state] for name in self._members}
-        for ends, keys in self._between.items():
-            for name in {self.schema(end) for end in ends}:
-                parts_of[name] += [f"{key.left} {key.right} {key.score}" for key in keys]
-        return {name: " ".join(parts) for name, parts in parts_of.items()}
-
-    def laid_over(self, cut: Cut, tables: Sequence[TableProfile]) -> Links:
-        """The links with one table added or replaced; the keys of its database are inferred again.
-
-        Args:
-            cut: how the order of tables changes.
-            tables: all tables, the new one included.
-        """
-        stored = None if self._stored is None else _by_table(_carried(self._stored, cut), len(tables))
-        schema = self._schemas.of(tables[cut.new[0]])
-        return Links(
-            tables, declared=self._declared, facts=self._facts, stored=stored, but=schema, schemas=self._schemas
-        )
+        owner, *parts = map(np.array, zip(*links, strict=True) if links else ((), (), (), ()))
+        starts = np.searchsorted(owner, np.arange(len(self._tables) + 1))
+        types = (np.int32, np.float64, np.bool_)
+        return {
+            "starts": starts,
+            **{name: part.astype(dtype) for name, part, dtype in zip(_PARTS, parts, types, strict=True)},
+        }
 
     def keys(self, tables: Iterable[int]) -> list[KeyPair]:
         """All key pairs between the tables, best first."""
@@ -166,7 +131,7 @@ class Links:
         return [(other, score) for other, score, _ in self._links(table)]
 
     def _links(self, table: int) -> list[Link]:
-        if self._stored is None or self.schema(table) == self._but:
+        if self._stored is None:
             known = self._of(self.schema(table)).known
             if table not in known:
                 id = self._tables[table].id
@@ -188,19 +153,13 @@ class Links:
                     best[other] = max(best.get(other, 0.0), link)
         return sorted(best, key=lambda table: (-best[table], table))[:limit]
 
-    def key_columns(self, schemas: Collection[str] | None = None) -> set[tuple[int, str]]:
-        """The columns, as (table, name), of all key pairs that link tables.
-
-        Args:
-            schemas: those to look at; None for all.
-        """
-        wanted = self._members if schemas is None else sorted(schemas)
-        sources = {name: self._source(name) for name in wanted}
+    def key_columns(self) -> set[tuple[int, str]]:
+        """The columns, as (table, name), of all key pairs that link tables."""
+        sources = {name: self._source(name) for name in self._members}
         stored = self._facts.get_all("key columns", [source.state for source in sources.values()])
         work = ((len(self._members[name]), source) for name, source in sources.items())
         columns: set[tuple[int, str]] = set()
-        count = sum(len(self._members[name]) for name in wanted)
-        for source in track(work, count, "looking for keys", "table"):
+        for source in track(work, len(self._tables), "looking for keys", "table"):
             columns |= {(self._index[table], name) for table, name in source.columns(LINKED, stored.get(source.state))}
         return columns | {
             (self._index[table], name)
@@ -293,19 +252,3 @@ def schema_of(corpus: Corpus, table: str) -> str:
 
 
 _PARTS = ("others", "scores", "refers")
-
-
-def _by_table(parts: Sequence[npt.NDArray[Any]], count: int) -> dict[str, npt.NDArray[Any]]:
-    """Links in the form in which they are saved: the start of each table's links, and :data:`Link` as arrays."""
-    owner, others, scores, refers = parts
-    starts = np.searchsorted(owner, np.arange(count + 1))
-    given = others.astype(np.int32), scores.astype(np.float64), refers.astype(np.bool_)
-    return {"starts": starts, **dict(zip(_PARTS, given, strict=True))}
-
-
-def _carried(stored: Arrays, cut: Cut) -> list[npt.NDArray[Any]]:
-    """The links that remain: the table, the other table, the score and the direction of each, ordered by table."""
-    owner = np.repeat(np.arange(len(stored["starts"]) - 1), np.diff(stored["starts"]))
-    stay = (cut.positions[owner] >= 0) & (cut.positions[stored["others"]] >= 0)
-    ends = [cut.positions[part[stay]] for part in (owner, stored["others"])]
-    return [*ends, stored["scores"][stay], stored["refers"][stay]]

@@ -25,6 +25,17 @@ _SHORTEST = 4
 """A cell of fewer letters counts only as it is written in the question, and not in lower case: it may be any word."""
 _MOST_WORDS = 12
 """A cell of more words is no name."""
+_DIFFERENT = (
+    "different",
+    "distinct",
+    "unique",
+    "verschieden",
+    "unterschiedlich",
+    "diferent",
+    "distint",
+    "verschillend",
+)
+"""The beginnings of words that ask for different things, in English, German, French, Spanish, Italian and Dutch."""
 _SMALLEST_NUMBER = 1000
 """A smaller number counts only if the question names its column, too."""
 
@@ -144,6 +155,7 @@ def filter_of(question: str) -> Implied | None:
         return None
 
     def implied(plan: JoinPlan, corpus: Corpus) -> Filter:
-        return Filter(cells_named(question, plan, corpus), tables_measured(question, plan))
+        is_of_different = any(folded(word.text).startswith(_DIFFERENT) for word in words_in(question))
+        return Filter(cells_named(question, plan, corpus), tables_measured(question, plan), is_of_different)
 
     return implied

@@ -51,6 +51,9 @@ class RowKind(IntEnum):
     MENTIONED = 8
     """A name that the question mentions in whole, against the tables that have it
     (:mod:`tagframe.retrieval.mentioned_names`); no feature of sets, but k="auto" adds tables by it."""
+    SPOKEN = 9
+    """As :attr:`NAME`, without numbers and words for times, which mean values more often; no feature of sets, but each
+    has a table that is needed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument
 from tagframe.retrieval.cell_values import cells_of
-from tagframe.retrieval.families import named_pieces, twins_of
+from tagframe.retrieval.families import are_copies, named_pieces, twins_of
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.learned import correction_of, known_of
 from tagframe.retrieval.method import Prepared
@@ -355,12 +355,16 @@ def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, ancho
 def _without_unnamed(hits: tuple[TableHit, ...], corpus: Corpus, question: str) -> tuple[TableHit, ...]:
     """The tables without those of a folder that the question does not mean: it names another one of the same name.
 
-    ``2023/invoices.csv`` and ``2024/invoices.csv`` need not have the same columns to be alternatives.
+    ``2023/invoices.csv`` and ``2024/invoices.csv`` are alternatives with most of their columns in common. The sheets
+    ``Details`` of two workbooks may be about different things.
     """
     alike: dict[tuple[str, str], list[TableProfile]] = defaultdict(list)
     for hit in hits:
         profile = corpus.profile(hit.id)
         if profile.place:
             alike[profile.place, profile.name.casefold()].append(profile)
-    named = {piece.id for pieces in alike.values() for piece in named_pieces(pieces, question)}
-    return tuple(hit for hit in hits if hit.id in named or not corpus.profile(hit.id).place)
+    gone = set[str]()
+    for pieces in alike.values():
+        named = named_pieces(pieces, question)
+        gone |= {one.id for one in pieces if one not in named and any(are_copies(one, other) for other in named)}
+    return tuple(hit for hit in hits if hit.id not in gone)

@@ -27,8 +27,9 @@ from tagframe.joins import (
 )
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
-from tagframe.merging.advice import heard, say_stacked, warn
+from tagframe.merging.advice import heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.frames import check_roles
+from tagframe.retrieval.denied import tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import filter_of
 from tagframe.retrieval.ways import plan_for
@@ -274,6 +275,10 @@ class RetrievedTables(Public):
                 plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, may_deny)
             if stack is None:
                 say_stacked(plan, on)
+            if how is None and not plan.absent and self.question:
+                names = {id: self.corpus.profile(id).columns for id in self._members()}
+                columns = {id: [column.name for column in profile] for id, profile in names.items()}
+                say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
         return plan
 
     def without(self, *tables: str) -> RetrievedTables:

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
+from tagframe.retrieval.words import forms
 
 SHORTEST = 8
 """Words with fewer letters are not split."""
@@ -26,6 +27,8 @@ _CLOSING = frozenset({"id", "key", "tax", "day", "fee", "num", "sum", "per"})
 usually the ends of longer words."""
 _SHORT = _LEADING | _INNER | _CLOSING
 _LONGEST = 24
+_MIN_FORM = 6
+"""The fewest letters of another form by which a word is known."""
 _PER_WORD = 1.0
 _PER_SHORT_WORD = 1.5
 _LETTERS = re.compile(r"[a-z]+\Z")
@@ -75,7 +78,8 @@ class Segmenter:
         return [word] if best[-1] is None else best[-1][1]
 
     def _knows(self, word: str) -> bool:
-        return word in self._cost or (word.endswith("s") and word[:-1] in self._cost)
+        """Whether a word, or another form of it, is known: "alternation" is no nation, as there is "alternate"."""
+        return word in self._cost or any(len(form) >= _MIN_FORM and form in self._cost for form in forms(word))
 
     def name(self, name: str) -> str:
         """A name with its words separated; unchanged if there is nothing to split."""
@@ -117,27 +121,18 @@ class WordsApart:
     Args:
         tables: the tables under their own names.
         ranked: returns the known words, the most common first; it is called when they are needed.
-
-    Attributes:
-        own: the tables under their own names.
     """
 
     def __init__(self, tables: Sequence[TableProfile], ranked: Callable[[], Iterable[str]]) -> None:
-        self.own, self._ranked = tables, ranked
+        self._own, self._ranked = tables, ranked
 
     @once
     def _segmenter(self) -> Segmenter:
         return _segmenter_of(tuple(self._ranked()))
 
-    def of(self, tables: Sequence[TableProfile]) -> WordsApart:
-        """The same for other tables, with the same known words."""
-        apart = WordsApart(tables, self._ranked)
-        apart.__dict__["_segmenter"] = self._segmenter
-        return apart
-
     def whole(self) -> tuple[TableProfile, ...]:
         """All tables."""
-        return with_words_apart(self.own, self._segmenter)
+        return with_words_apart(self._own, self._segmenter)
 
     def __getitem__(self, position: int) -> TableProfile:
-        return with_words_apart([self.own[position]], self._segmenter)[0]
+        return with_words_apart([self._own[position]], self._segmenter)[0]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tagframe.keys.column_names import CALENDAR
 from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_rows, rarity_of
 from tagframe.retrieval.joinability import overlap
@@ -256,10 +257,15 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     for row, word in zip(measured, question.measures, strict=False):  # none without an embedder
         if word.lower() in USUAL_NAMES:
             np.minimum(_MEASURE_FACTOR * row, 1.0, out=row)
+    spoken = [
+        kind == RowKind.NAME and label not in CALENDAR and not label.isdecimal()
+        for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
+    ]
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,
         RowKind.MENTIONED: mentioned_names(index, question, tables),
+        RowKind.SPOKEN: evidence.rows[spoken][:, list(tables)],
     }
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, compress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy.typing as npt
 from tagframe.corpus.arrays import Arrays, text_array, texts_of
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
-from tagframe.retrieval.overlay import Cut
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import known_form, stem, terms
 
@@ -48,58 +47,21 @@ class Vocabulary:
             )
             self.rarity: dict[str, float] = dict(zip(words, rarity.tolist(), strict=True))
             return
-        names = _Names(tables)
+        names, count = _Names(tables), max(len(tables), 1)
         owner = np.repeat(np.arange(len(tables)), [len(table.columns) for table in tables])
-        self._put(list(names.words), names.of_tables, names.of_columns, owner, len(tables))
-
-    def _put(self, words: Sequence[str], names: _Places, columns: _Places, owner: Numbers, count: int) -> None:
-        """Store which words are in which names; words that are in no name are left out.
-
-        Args:
-            words: by number.
-            names: their places in table names.
-            columns: their places in column names.
-            owner: shape (columns,), the table of each column.
-            count: the number of tables.
-        """
-        having = np.concatenate([names.words, columns.words]) * max(count, 1)
-        once = np.unique(having + np.concatenate([names.positions, owner[columns.positions]]))
-        tables = np.bincount(once // max(count, 1), minlength=len(words))
-        there = tables > 0
-        number = np.cumsum(there) - 1
-        words = list(compress(words, there.tolist()))
-        rarity = np.log1p(count / tables[there]) / math.log1p(max(count, 1))
-        self.names = _Postings.of(words, rarity, replace(names, words=number[names.words]), count)
-        self.columns = _Postings.of(words, rarity, replace(columns, words=number[columns.words]), len(owner))
-        self.rarity = dict(zip(words, rarity.tolist(), strict=True))
+        of_tables, of_columns = names.of_tables, names.of_columns
+        having = np.concatenate([of_tables.words, of_columns.words]) * count
+        once = np.unique(having + np.concatenate([of_tables.positions, owner[of_columns.positions]]))
+        rarity = np.log1p(len(tables) / np.bincount(once // count, minlength=len(names.words))) / math.log1p(count)
+        self.names = _Postings.of(list(names.words), rarity, of_tables, len(tables))
+        self.columns = _Postings.of(list(names.words), rarity, of_columns, len(owner))
+        self.rarity = dict(zip(names.words, rarity.tolist(), strict=True))
 
     def arrays(self) -> dict[str, Any]:
         """The words and their places, to be saved."""
         arrays = {"words": text_array(list(self.rarity)), "rarity": np.array(list(self.rarity.values()))}
         parts = {"names": self.names, "columns": self.columns}
         return arrays | {f"{of}.{name}": getattr(part, name) for of, part in parts.items() for name in _ARRAYS}
-
-    def laid_over(
-        self, named: Sequence[TableProfile], tables: Cut, columns: Cut, widths: npt.NDArray[np.int64]
-    ) -> Vocabulary:
-        """The vocabulary with changed tables, equal to one that is made from scratch.
-
-        Args:
-            named: the tables that are added, under their readable names.
-            tables: how the order of tables changes.
-            columns: how the order of columns changes.
-            widths: the number of columns of each table after the change.
-        """
-        names = _Names(named, self.rarity)
-        made = Vocabulary(())
-        made._put(
-            list(names.words),
-            self.names.places(tables).beside(names.of_tables, tables.new),
-            self.columns.places(columns).beside(names.of_columns, columns.new),
-            np.repeat(np.arange(len(widths)), widths),
-            len(widths),
-        )
-        return made
 
     def explains(self, text: str) -> bool:
         """Whether names have all words of a text; then the text may not be a value."""
@@ -115,21 +77,12 @@ class _Places:
     positions: Numbers
     own: npt.NDArray[np.bool_]
 
-    def beside(self, other: _Places, positions: Numbers) -> _Places:
-        """The same with the words of further names at these positions."""
-        return _Places(
-            np.concatenate([self.words, other.words]),
-            np.concatenate([self.positions, positions[other.positions]]),
-            np.concatenate([self.own, other.own]),
-        )
-
 
 class _Names:
     """The words of names by number: the stems of each name, and those of its description.
 
     Args:
         tables: the tables with these names.
-        known: words that have numbers already, from 0.
 
     Attributes:
         words: the number of each word.
@@ -137,8 +90,8 @@ class _Names:
         of_columns: the words of columns' names, table after table.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], known: Iterable[str] = ()) -> None:
-        self.words = {word: number for number, word in enumerate(known)}
+    def __init__(self, tables: Sequence[TableProfile]) -> None:
+        self.words: dict[str, int] = {}
         # Names repeat: of a lake's columns, only one in five has a unique name.
         distinct: dict[tuple[str, str], int] = {}
         of_table, of_column = (
@@ -211,16 +164,6 @@ class _Postings:
         starts = np.searchsorted(places.words[order], np.arange(len(words) + 1))
         positions = places.positions[order].astype(np.int32)
         return cls(words, rarity, starts, positions, places.own[order], np.maximum(total, 1e-9))
-
-    def places(self, cut: Cut) -> _Places:
-        """The words of the names that stay after a change.
-
-        Args:
-            cut: how the order of names changes.
-        """
-        stay, positions = cut.moved(self.positions)
-        words = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))[stay]
-        return _Places(words, positions, self.own[stay])
 
     def matched(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """For each name, the rarity of the words that it has, and its share of the name's rarity, at most 1."""

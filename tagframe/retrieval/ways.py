@@ -65,18 +65,22 @@ def plan_for(
     profiles = {id: corpus.profile(id) for id in tables}
     given = [] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
-    denied = [id for id in tables_denied(question, columns) if id != anchor] if may_deny and question else []
+    sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
+    named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
+    denied = [id for id in named if id != anchor]
     doubtful = {*doubtful}.difference(denied, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
     apart = sorted(id for id in doubtful if len(schemas) == 1 and schema_of(corpus, id) not in schemas)
-    members = [id for id in tables if id not in apart]
+    # Rows without a partner are those of the needed tables: any further table would take some of them away.
+    beside = doubtful.difference(apart) if denied else set()
+    members = [id for id in tables if id not in {*apart, *beside}]
     hints, by_words = _read(question, corpus) if question else (None, None)
     plan = plan_tables(
         corpus, members, anchor=anchor, given=given, hints=hints, bridges=tables_around(corpus, members),
         stack_unions=stack, doubtful=doubtful.intersection(members), min_chance=min_chance, roles=roles or by_words,
     )  # fmt: skip
-    if apart:
-        left_out, lone = ({*own, *apart} for own in (plan.left_out, plan.unconnected))
+    if apart or beside:
+        left_out, lone = {*plan.left_out, *apart, *beside}, {*plan.unconnected, *apart}
         plan = replace(plan, left_out=tuple(sorted(left_out)), unconnected=tuple(sorted(lone)))
     denied = [table for table in denied if table in plan.tables]
     with suppress(InvalidArgument):  # only the denied tables connect the others

@@ -68,11 +68,30 @@ def years_in_range(question: str, years: Iterable[int]) -> frozenset[int] | None
     return None
 
 
+def years_meant(question: str, years: Iterable[int]) -> frozenset[int]:
+    """Those of some years that a question means: those of its range, or those that it has; none if it names none.
+
+    >>> sorted(years_meant("Sales in 2018 and 2020", range(2016, 2022))), years_meant("Sales", [2018])
+    ([2018, 2020], frozenset())
+    """
+    known = frozenset(years)
+    return years_in_range(question, known) or known & years_in(question)
+
+
+def years_in(text: str) -> frozenset[int]:
+    """The years in a text, such as the name of a table or a folder.
+
+    >>> sorted(years_in("campaign-2018-2019")), sorted(years_in("events_20210131")), sorted(years_in("room_12"))
+    ([2018, 2019], [2021], [])
+    """
+    return frozenset(map(int, re.findall(r"(?<!\d)((?:1[5-9]|20)\d\d)(?:[01]\d(?:[0-3]\d)?)?(?!\d)", text)))
+
+
 def year_of(name: str) -> int | None:
     """The year in the name of a table or a folder, if it has one, and only one.
 
-    >>> year_of("sales_2023"), year_of("events_20210131"), year_of("2018_2019"), year_of("room_12")
-    (2023, 2021, None, None)
+    >>> year_of("sales_2023"), year_of("2018_2019")
+    (2023, None)
     """
-    found = {int(year) for year in re.findall(r"(?<!\d)((?:1[5-9]|20)\d\d)(?:[01]\d(?:[0-3]\d)?)?(?!\d)", name)}
-    return found.pop() if len(found) == 1 else None
+    years = years_in(name)
+    return min(years) if len(years) == 1 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import json
@@ -16,13 +15,19 @@ from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
+from tagframe.corpus import Corpus
+from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.facts import LONGEST, FactKey, as_description
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.references import NamedTable, find_column
 from tagframe.display import Displayable
-from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, counted
+from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, TableNotFound, TagframeError, counted
+from tagframe.keys.inference import share_of_rows
+from tagframe.keys.matching import is_copy, match_rows
 from tagframe.semantic.dbt import is_manifest, model_of_dbt
 from tagframe.semantic.ossie import Taken, models_in, taken
+from tagframe.storage import text_of
 
 T = TypeVar("T")
 
@@ -195,24 +200,8 @@ def _has_block(value: Any) -> bool:
     return any(map(_has_block, inside))
 
 
-def _text(path: Path, most: int = LARGEST) -> str:
-    if not path.is_file():
-        raise InvalidArgument(f"{path} is no regular file but a pipe, a socket, a device or a folder")
-    if path.stat().st_size > most:
-        raise InvalidArgument(
-            f"{path} has more than {most / 2**20:.0f} MB, the most of a file of descriptions: split it"
-        )
-    data = path.read_bytes()
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", errors="replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", errors="replace")
-
-
 def _of_csv(path: Path) -> Iterator[Description]:
-    text = _text(path).lstrip()
+    text = text_of(path, LARGEST).lstrip()
     separator = max(",;\t|", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
@@ -256,7 +245,7 @@ def _of_yaml(path: Path) -> Iterator[Mapping[str, Any]]:
     import yaml  # type: ignore[import-untyped]  # the hub's client brings it along
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = _text(path)
+    text = text_of(path, LARGEST)
     try:
         _check_yaml(yaml.parse(text, Loader=loader))
         plain = yaml.load(text, Loader=loader)
@@ -269,7 +258,7 @@ def _of_yaml(path: Path) -> Iterator[Mapping[str, Any]]:
 def _of_json(path: Path) -> Iterator[Mapping[str, Any]]:
     """A model of Ossie, or dbt's manifest."""
     try:
-        plain = json.loads(_text(path, LARGEST_JSON))
+        plain = json.loads(text_of(path, LARGEST_JSON))
     except BROKEN as error:
         raise InvalidArgument(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(plain, Mapping) or not (models_in(plain) or is_manifest(plain)):
@@ -326,7 +315,7 @@ def _blocks_put(root: Path, unread: list[str]) -> Callable[[str], str]:
     blocks: dict[str, str] = {}
     for file in sorted(root.rglob("*.md")):
         try:
-            blocks.update(_blocks(_text(file)))
+            blocks.update(_blocks(text_of(file, LARGEST)))
         except (InvalidArgument, OSError) as error:
             unread.append(str(error))
     return lambda text: _DOC.sub(lambda match: blocks.get(match[1], ""), text[:_BEGUN])
@@ -429,3 +418,108 @@ def models_taken(models: Iterable[tuple[str, Mapping[str, Any]]], profiles: Sequ
     """Semantic models, matched with tables."""
     names = _Names(profiles)
     return [taken(model, form, names.source, names.column) for form, model in models]
+
+
+# --- corpus.describe -------------------------------------------------------------------------------------------------
+
+
+MOST_ROWS = 2_000_000
+"""Tables with more rows are not read for a check."""
+
+
+def describe(corpus: Corpus, name: str | Path | pd.DataFrame, text: str | None = None) -> Described | None:
+    """See :meth:`tagframe.Corpus.describe`."""
+    if text is None:
+        return _described(corpus, name)
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise InvalidArgument(f"describe(name, text) takes two texts; got {name!r} and {text!r}")
+    try:
+        fact: FactKey = "table", (corpus.profile(name).id,)
+    except TableNotFound:
+        if "." not in name:
+            raise
+        fact = "column", find_column(name, [*map(NamedTable.of, corpus.profiles)])
+    fact_store(corpus).put({fact: as_description(text) or None})
+    return None
+
+
+def _described(corpus: Corpus, given: str | Path | pd.DataFrame) -> Described:
+    content = descriptions_in(given)
+    facts, unknown = facts_of(content.descriptions, corpus.profiles)
+    values: dict[FactKey, Any] = {**facts}
+    described = {of for _, of in facts}
+    unread, checked, keys, metrics = [*content.unread], list[str](), 0, 0
+    for model in models_taken(content.models, corpus.profiles):
+        checked += checked_in_rows(corpus, model.value)
+        # What the model said of other tables when it was read before.
+        before = {("semantic", of) for of in fact_store(corpus).facts.of_kind("semantic")}
+        values.update({fact: None for fact in before if fact[1][0] == model.digest})
+        if model.value["tables"] or model.value["keys"] or model.value["metrics"]:
+            values["semantic", (model.digest, *model.tables)] = model.value
+        for id, one in model.value["tables"].items():
+            described |= {(id,)} if one["description"] or one["synonyms"] else set()
+            described |= {(id, column) for column in one["columns"]}
+        unknown, unread = [*unknown, *model.unknown], [*unread, *model.unread]
+        keys, metrics = keys + len(model.value["keys"]), metrics + len(model.value["metrics"])
+    fact_store(corpus).put(values)
+    tables = sum(len(of) == 1 for of in described)
+    return Described(
+        tables, len(described) - tables, tuple(unknown), tuple(unread), keys, metrics, tuple(checked)
+    )  # fmt: skip
+
+
+def checked_in_rows(corpus: Corpus, value: dict[str, Any]) -> Iterator[str]:
+    """Put the share of rows for which each key of a semantic model holds into it, and say where this is not all.
+
+    A relationship whose sides are the other way round in the rows is turned. A primary or unique key whose values
+    repeat is left out. Private columns and tables with more than two million rows are not looked at.
+
+    Args:
+        corpus: with the tables.
+        value: of the model; changed.
+
+    Yields:
+        A line for each key that does not hold for all rows.
+    """
+
+    @cache
+    def keys_in(table: str, columns: tuple[str, ...]) -> pd.DataFrame | None:
+        """The rows with a key; None if they are not read."""
+        profile = corpus.profile(table)
+        private = {column.name for column in profile.columns if column.private}
+        if (profile.rows or 0) > MOST_ROWS or private & {*columns}:
+            return None
+        try:
+            return corpus.read(table, list(columns)).dropna()
+        except TagframeError:
+            return None
+
+    def unique(table: str, columns: Sequence[str]) -> float:
+        """The share of the rows with a key that no row before them has; 1 if it is unknown."""
+        frame = keys_in(table, tuple(columns))
+        return 1.0 if frame is None or frame.empty else float(1 - is_copy(frame).mean())
+
+    for id, one in value["tables"].items():
+        for key in filter(None, (one["primary_key"], *one["unique_keys"])):
+            if (share := unique(id, key)) < 1:
+                kind = "primary" if key == one["primary_key"] else "unique"
+                yield f"the {kind} key {id}.({', '.join(key)}) is unique in {share_of_rows(share)} of the rows"
+                one["primary_key"] = [] if kind == "primary" else one["primary_key"]
+                one["unique_keys"] = [other for other in one["unique_keys"] if other != key]
+    for key in value["keys"]:
+        (left, mine), (right, theirs) = ((key[f"{end}_table"], key[f"{end}_columns"]) for end in ("left", "right"))
+        of = f"the relationship {left} → {right} ({', '.join(mine)} = {', '.join(theirs)})"
+        if unique(right, theirs) < 1:
+            if (rows := keys_in(left, tuple(mine))) is not None and not rows.empty and unique(left, mine) == 1:
+                yield f"{of} is the other way round in the rows: {left} has each key once"
+                left, mine, right, theirs = right, theirs, left, mine
+                key.update(left_table=left, left_columns=mine, right_table=right, right_columns=theirs)
+            else:
+                yield f"{of}: {right} repeats keys, so a join repeats rows"
+        referencing, referenced = keys_in(left, tuple(mine)), keys_in(right, tuple(theirs))
+        key["holds"] = None
+        if referencing is not None and referenced is not None and not referencing.empty:
+            sides = [[frame[name] for name in frame.columns] for frame in (referencing, referenced)]
+            key["holds"] = float((match_rows(*sides).counts > 0).mean())
+            if key["holds"] < 1:
+                yield f"{of} holds for {share_of_rows(key['holds'])} of the rows"

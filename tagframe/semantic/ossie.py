@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.sql_reader import parse
 from tagframe.errors import UnsafeSQL
-from tagframe.semantic.shapes import shaped
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -86,9 +86,9 @@ def ansi(expression: str) -> dict[str, Any]:
     return {"dialects": [{"dialect": "ANSI_SQL", "expression": expression}]}
 
 
-def own_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What only tagframe knows of a part of a model, in Ossie's form."""
-    return {"custom_extensions": [{"vendor_name": VENDOR, "data": json.dumps(facts)}]} if facts else {}
+def owned_by(dataset: str) -> dict[str, Any]:
+    """That the columns of a metric are a dataset's, in Ossie's form."""
+    return {"custom_extensions": [{"vendor_name": VENDOR, "data": json.dumps({"dataset": dataset})}]} if dataset else {}
 
 
 def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
@@ -175,7 +175,7 @@ class _Reader:
         self._unread: list[str] = []
         self._model = shaped(raw, _MODEL, self._unread)
         name = _short(self._model["name"]) or "without a name"
-        self._value = {"called": f"{form} model {name}", "model": raw}
+        self._value: dict[str, Any] = {"called": f"{form} model {name}"}
         self._table_of, self._column_of = table_of, column_of
         self._datasets: dict[str, _Dataset] = {}
         self._metrics = {one["name"].casefold(): one for one in self._model["metrics"][::-1]}
@@ -195,8 +195,6 @@ class _Reader:
                 except LookupError as error:
                     self._unread.append(f"{kind} {_short(one['name'])}: {error.args[0]}")
         self._value["tables"] = {id: description for id, description in tables.items() if any(description.values())}
-        known = {one["name"]: self._datasets.get(one["name"].casefold()) for one in self._model["datasets"]}
-        self._value["datasets"] = {name: [one.profile.id, one.columns] for name, one in known.items() if one}
         ids = sorted({one.profile.id for one in self._datasets.values()})
         return Taken(self._value, tuple(ids), list(self._unknown), self._unread)
 
@@ -204,7 +202,7 @@ class _Reader:
         name, source = one["name"], one["source"]
         text, synonyms = _words_of(one)
         profile = self._table_of(source) or (self._table_of(name) if " " not in source else None)
-        primary = () if "primary_key" in _inferred_of(one) else tuple(chain(*one["primary_key"]))
+        primary = tuple(chain(*one["primary_key"]))
         keyed = [primary, *map(tuple, one["unique_keys"])]
         if profile is None:
             if text or synonyms or any(keyed) or any(any(_words_of(each)) for each in one["fields"]):
@@ -244,7 +242,7 @@ class _Reader:
             if text or synonyms:
                 self._unknown[f"{known.profile.name}.{name}"] = None
             return
-        known.columns[name.casefold()] = known.columns[name] = column
+        known.columns[name.casefold()] = column
         texts = columns.get(column) or _no_texts()
         _add(texts, text, [*synonyms, *_other_name(name, column)])
         if any(texts.values()):
@@ -258,8 +256,6 @@ class _Reader:
         return column
 
     def _key(self, one: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if "relationship" in _inferred_of(one):
-            return []
         sides: list[tuple[str, list[str]]] = []
         for end in ("from", "to"):
             known = self._datasets.get(one[end].casefold())
@@ -394,37 +390,80 @@ def _add(texts: dict[str, Any], text: str, synonyms: Sequence[str]) -> None:
 
 
 def _words_of(one: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The description of a part of a model, with the instructions for its use, and its synonyms; no inferred ones."""
-    inferred, context = _inferred_of(one), one["ai_context"]
-    parts = ["" if "description" in inferred else one["description"], context["instructions"]]
-    synonyms = [] if "synonyms" in inferred else context["synonyms"][:_MOST_SYNONYMS]
+    """The description of a part of a model, with the instructions for its use, and its synonyms."""
+    context = one["ai_context"]
+    parts, synonyms = [one["description"], context["instructions"]], context["synonyms"][:_MOST_SYNONYMS]
     return as_description(" ".join(filter(None, map(str.strip, parts)))), [*filter(None, map(_short, synonyms))]
 
 
-def _own_facts(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What tagframe itself wrote beside a part of a model."""
+def _owner_of(one: Mapping[str, Any]) -> str:
+    """The dataset of a metric's columns that are written without one, as dbt's reader says."""
     for extension in one["custom_extensions"]:
         if extension["vendor_name"] == VENDOR:
-            try:
-                return shaped(json.loads(extension["data"]), {"dataset": str, "inferred": [str]}, [])  # type: ignore[no-any-return]
-            except (ValueError, RecursionError):
-                continue
-    return {"dataset": "", "inferred": []}
-
-
-def _inferred_of(one: Mapping[str, Any]) -> list[str]:
-    """The parts that tagframe wrote as inferred ones, so that people review them: they are not read as declared."""
-    inferred: list[str] = _own_facts(one)["inferred"]
-    return inferred
-
-
-def _owner_of(one: Mapping[str, Any]) -> str:
-    """The dataset of a metric's columns that are written without one."""
-    owner: str = _own_facts(one)["dataset"]
-    return owner
+            with suppress(ValueError, RecursionError):
+                return str(shaped(json.loads(extension["data"]), {"dataset": str}, [])["dataset"])
+    return ""
 
 
 def _other_name(name: str, known: str) -> list[str]:
     """The name, if it is another word than the known one."""
     plain = ["".join(letter for letter in one.casefold() if letter.isalnum()) for one in (name, known)]
     return [_short(name)] if plain[0] != plain[1] and name else []
+
+
+# --- plain values of a file ------------------------------------------------------------------------------------------
+
+
+_KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
+
+
+def shaped(given: Any, shape: Any, unread: list[str], at: str = "") -> Any:
+    """The given values in a shape; what is missing is "", an empty list, or a mapping of such.
+
+    A mapping stands for the list of its values (dbt's manifest), a value for a list of it alone, and a text or a list
+    for a mapping with only the first of its names.
+
+    >>> unread = []
+    >>> shaped({"name": 1, "keys": ["a", {}], "of": None}, {"name": str, "keys": [str], "of": str, "to": [str]}, unread)
+    {'name': '1', 'keys': ['a'], 'of': '', 'to': []}
+    >>> unread
+    ['keys[1] is a mapping, not a text']
+
+    Args:
+        given: the values.
+        shape: as above.
+        unread: what is left out is added here.
+        at: where the values stand in the file.
+    """
+    if shape is object:
+        return given
+    if isinstance(shape, list):
+        listed = [*given.values()] if isinstance(given, Mapping) else [] if given is None else given
+        listed = listed if isinstance(listed, list) else [listed]
+        named = [(one, f"{at}[{place}]") for place, one in enumerate(listed)]
+        return [shaped(one, shape[0], unread, where) for one, where in named if _fits(one, shape[0], unread, where)]
+    if isinstance(shape, dict):
+        first = next(iter(shape))
+        if given is not None and not isinstance(given, Mapping):
+            given = {first: given} if _fits(given, shape[first], unread, at) else None
+        known = given or {}
+        return {
+            name: shaped(known.get(name), inner, unread, f"{at}.{name}".removeprefix("."))
+            for name, inner in shape.items()
+        }
+    return str(given) if given is not None and _fits(given, str, unread, at) else ""
+
+
+def _fits(given: Any, shape: Any, unread: list[str], at: str) -> bool:
+    """Whether a value can be brought into a shape."""
+    if shape is object or (isinstance(given, Mapping) and shape is not str):
+        return True
+    if isinstance(shape, list):
+        return True
+    if isinstance(shape, dict) and given is not None:
+        return _fits(given, next(iter(shape.values())), unread, at)
+    if given is None or isinstance(given, list | Mapping):
+        what = "empty" if given is None else _KINDS[dict if isinstance(given, Mapping) else list]
+        unread.append(f"{at or 'it'} is {what}, not {_KINDS.get(type(shape), 'a text')}")
+        return False
+    return True

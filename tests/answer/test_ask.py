@@ -122,7 +122,6 @@ def test_k_and_a_method_choose_the_tables(live, festival):
     answer, model = ask(live, festival, "SELECT 1 AS one", k=2)
     assert len(answer.retrieved) == 2
     assert shown_tables(model.seen[0]) == 2
-    assert re.search(r"^TABLE \w+  -- \d+ rows$", model.seen[0], re.MULTILINE)
 
 
 def test_tables_that_were_retrieved_are_asked(live, festival):
@@ -172,7 +171,7 @@ def wide(number: int) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_of_many_tables_twelve_are_shown_and_a_missing_one_is_looked_for(live):
-    many = {f"shop.t{number}": wide(number) for number in range(40)}
+    many = {f"shop.t{number}": wide(number) for number in range(60)}
     corpus = tf.open_corpus({**many, "shop.refund": pd.DataFrame({"refund_id": [1, 2], "reason": ["late", "broken"]})})
     question = "What is column 3 4 and column 5 6?"
     answer, model = ask(
@@ -203,7 +202,7 @@ def test_empty_tables_are_left_out(live):
 def test_of_no_rows_the_model_is_told_which_condition_left_none(live, festival):
     first = "SELECT title FROM films WHERE year > 1990 AND genre_code = 'Romance'"
     answer, model = ask(live, festival, first, "SELECT title FROM films WHERE genre_code = 'ROM' AND year > 1990")
-    assert "None is left by genre_code = 'Romance', together with the conditions before it." in model.seen[1]
+    assert "0 are left where genre_code = 'Romance'." in model.seen[1]
     assert len(answer.rows) > 0
     assert [step.name for step in answer.steps] == ["syn", "exec", "syn again", "exec again", "gen"]
 
@@ -221,7 +220,7 @@ def test_only_nulls_are_no_rows(live, festival):
     answer, model = ask(
         live, festival, "SELECT max(year) AS y FROM films WHERE year > 3000", "SELECT max(year) AS y FROM films"
     )
-    assert "None is left by year > 3000" in model.seen[1]
+    assert "0 are left where year > 3000" in model.seen[1]
     assert answer.rows["y"].notna().all()
 
 
@@ -398,8 +397,6 @@ def test_a_replay_of_many_questions_is_exported_in_rounds_that_name_question_and
                 [stage, "how-many-films-are-there"],
             ]
             assert all(set(line["body"]) == {"model", "messages", "temperature"} for line in lines)
-            export_requests(store, out, pretty=True)
-            assert "question: How many films are there?" in out.read_text()
             answers = tmp_path / "answers.jsonl"
             answers.write_text(
                 "\n".join(json.dumps({"custom_id": line["custom_id"], "answer": said}) for line in lines)

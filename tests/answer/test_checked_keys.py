@@ -201,10 +201,11 @@ def test_without_a_usable_answer_nothing_is_kept(live, names):
 
 
 def test_what_was_answered_is_kept_when_the_money_is_spent(live):
-    letters = "abcdefghjklmnpqr"
     many = "".join(
-        f"CREATE TABLE e{x}mployee (id INT, {x}{x}iban TEXT); CREATE TABLE {x}account ({x}{x}iban TEXT, label TEXT);"
-        for x in letters
+        f"CREATE TABLE e{x}mployee (id INT, {x}iban TEXT, i{x}ban TEXT);"
+        f"CREATE TABLE {x}account ({x}iban TEXT, label TEXT);"
+        f"CREATE TABLE ac{x}count (i{x}ban TEXT, label TEXT);"
+        for x in "abcdefg"
     )
     corpus = tf.open_corpus(schema=many)
     live.answers = answering(lambda pair: "yes")

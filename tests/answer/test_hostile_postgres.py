@@ -442,7 +442,7 @@ def test_where_rows_come_from_and_why_there_are_none(cinema):
     assert set(cited.loc[cited["table"] == "public.film", "value"]) == {"1"}
     empty = run("SELECT title FROM film WHERE id > 1 AND title ILIKE 'zz%'")
     said = run.why_empty(empty)
-    assert "None is left by" in said
+    assert "0 are left where" in said
     assert "ILIKE" in said
 
 

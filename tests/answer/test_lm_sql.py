@@ -499,50 +499,6 @@ def test_a_budget_stops_before_the_call_that_would_pass_it(corpus, live):
 FEW = tf.answer.SQLLimits(rows=500)
 
 
-@pytest.mark.parametrize(
-    ("sql", "asked"),
-    [
-        ("SELECT name FROM places WHERE sem_filter('{name} is x')", 64),
-        ("SELECT a.name FROM places a JOIN places b ON a.id = b.id WHERE NOT sem_filter('{a.name} is bad')", 64),
-        ("SELECT sem_map('{name}') FROM places", 0),
-    ],
-)
-def test_a_result_of_too_many_rows_is_refused_before_all_is_paid(lm, sql, asked):
-    corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
-    lm.answer = lambda message: str("is bad" not in message)
-    with pytest.raises(
-        SQLFailed, match=r"would give about 2,000 rows, and at most 500 are allowed.*SQLLimits\(rows=…\)"
-    ):
-        run(corpus, sql, limits=FEW)
-    assert len(lm.asked) == asked
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT count(*) FROM places WHERE sem_filter('{name} is x')",
-        "SELECT name FROM places WHERE sem_filter('{name} is x') LIMIT 3",
-        "SELECT DISTINCT n FROM (SELECT id % 5 AS n, name FROM places WHERE sem_filter('{name} is x'))",
-        "SELECT name FROM places WHERE sem_filter('{name} is rare')",
-        "SELECT name FROM places WHERE id < 400 AND sem_filter('{name} is x')",
-    ],
-)
-def test_what_gives_few_rows_is_not_refused(lm, sql):
-    corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
-    lm.answer = lambda message: str("is rare" not in message or "0" in message)
-    if "is rare" in sql:
-        lm.answer = lambda message: str(int(re.search(r"good (\d+)", message)[1]) % 5 == 0)
-    assert len(run(corpus, sql, limits=FEW)[0]) <= 500
-
-
-@pytest.mark.slow
-def test_of_three_filters_the_first_may_leave_no_row_to_foretell_by(lm):
-    corpus = tf.open_corpus({"places": pd.DataFrame({"id": range(2_000), "name": [f"good {n}" for n in range(2_000)]})})
-    lm.answer = lambda message: str("is b" not in message)
-    claims = " AND ".join(f"sem_filter('{{name}} is {claim}')" for claim in "bac")
-    assert run(corpus, f"SELECT name FROM places WHERE {claims}", limits=FEW)[0] == []
-
-
 def test_a_quote_warns_of_too_many_rows(live):
     corpus = tf.open_corpus({"places": pd.DataFrame({"name": [f"good {n}" for n in range(2_000)]})})
     execute = tf.exec_sql(corpus, limits=FEW, rows_per_call=None)

@@ -158,15 +158,35 @@ INSIDE = [
         "WHERE s.client_id = c.client_id) AS t FROM client c ORDER BY c.name",
         [["Ann", 300], ["Bo", 400], ["Cy", 40]],
     ),
+    (
+        "SELECT sum(s.amount) AS t, (SELECT max(minutes) FROM visit) AS m FROM sale s JOIN line l USING (sale_id)",
+        [[740, 60]],
+    ),
+    (
+        "SELECT c.name, (SELECT sum(s.amount) + (SELECT max(minutes) FROM visit) FROM sale s "
+        "JOIN line l ON l.sale_id = s.sale_id WHERE s.client_id = c.client_id) AS t FROM client c ORDER BY c.name",
+        [["Ann", 360], ["Bo", 460], ["Cy", 100]],
+    ),
+    (
+        "SELECT sum((SELECT c.credit FROM client c WHERE c.client_id = s.client_id)) AS t FROM sale s "
+        "JOIN line l ON l.sale_id = s.sale_id",
+        [[180]],
+    ),
+    (
+        "SELECT s.region, avg(s.amount - (SELECT min(v.minutes) FROM visit v WHERE v.client_id = s.client_id)) AS t "
+        "FROM sale s JOIN line l ON l.sale_id = s.sale_id GROUP BY s.region ORDER BY s.region",
+        [["north", 145], ["south", 180]],
+    ),
+    (
+        "SELECT sum(s.amount) - (SELECT sum(credit) FROM client) AS t FROM sale s JOIN line l USING (sale_id)",
+        [[610]],
+    ),
 ]
 COUNTED = [
     "SELECT l.line_id, sum(s.amount) OVER (ORDER BY l.line_id ROWS 1 PRECEDING) AS t FROM sale s "
     "JOIN line l ON l.sale_id = s.sale_id",
     "SELECT l.line_id, sum(s.amount) OVER (PARTITION BY s.region) AS t FROM sale s "
     "JOIN line l ON l.sale_id = s.sale_id ORDER BY l.line_id LIMIT 3",
-    "SELECT sum(s.amount) AS t, (SELECT max(minutes) FROM visit) AS m FROM sale s JOIN line l ON l.sale_id = s.sale_id",
-    "SELECT c.name, (SELECT sum(s.amount) + (SELECT max(minutes) FROM visit) FROM sale s "
-    "JOIN line l ON l.sale_id = s.sale_id WHERE s.client_id = c.client_id) AS t FROM client c",
 ]
 ONCE = [
     "SELECT region, sum(amount) AS t FROM sale GROUP BY region",
@@ -193,6 +213,12 @@ ONCE = [
     "SELECT s.sale_id, rank() OVER (ORDER BY s.amount) AS t FROM sale s JOIN line l USING (sale_id)",
     "SELECT c.name, sum(v.minutes) AS m, (SELECT max(amount) FROM sale) AS t FROM client c "
     "LEFT JOIN visit v USING (client_id) GROUP BY c.name",
+]
+ONCE += [
+    "SELECT sum((SELECT c.credit FROM client c WHERE c.client_id = s.client_id)) AS t FROM sale s",
+    "SELECT sum(l.price * (SELECT c.credit FROM client c WHERE c.client_id = s.client_id)) AS t FROM sale s "
+    "JOIN line l ON l.sale_id = s.sale_id",
+    "SELECT sum((SELECT max(credit) FROM client)) AS t FROM sale s JOIN line l ON l.sale_id = s.sale_id",
 ]
 FRAMES = ["client", "sale", "line", "visit", "roster", "pay"]
 

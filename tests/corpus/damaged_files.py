@@ -123,11 +123,11 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 
 def _catalogue(source: Path) -> Catalogue:
     """That of the data without what is hidden."""
-    from tagframe.corpus.catalogue_file import cache_of
+    from tagframe.corpus.catalogue_file import cached
     from tagframe.corpus.facts_toml import facts_beside
-    from tagframe.corpus.hiding import Lists
+    from tagframe.engines.hiding import Hiding
 
-    catalogue = cache_of(source, Lists.of((), (), facts_beside(source)).part)
+    catalogue = cached(source.stem, os.fsencode(source.resolve()), Hiding("hide", (), facts_beside(source).hide).part)
     assert catalogue is not None
     return catalogue
 

@@ -303,10 +303,6 @@ DESCRIPTIONS: dict[str, Writer] = {
 }
 
 STATEMENTS: dict[str, Writer] = {
-    "list.ipynb": csv("[1,2]"),
-    "cells.ipynb": csv('{"cells": {"a": 1}}'),
-    "sources.ipynb": csv('{"cells": [{"source": 5, "cell_type": "code"}, {"cell_type": "code"}, 7]}'),
-    "deep.ipynb": csv("[" * 100_000),
     "minuses.sql": csv("SELECT " + "- " * 40_000 + "1 FROM films"),
     "brackets.sql": csv("SELECT " + "(" * 40_000 + "1" + ")" * 40_000 + " FROM films"),
     "queries.sql": csv("SELECT * FROM (" * 5_000 + "films" + ")" * 5_000),
@@ -314,9 +310,6 @@ STATEMENTS: dict[str, Writer] = {
     "deep.json": csv("[" * 100_000),
     "digits.json": csv(f'[{{"sql": "SELECT title FROM films", "runs": {"9" * 100_000}}}]'),
     "rows.jsonl": csv('{"sql": "SELECT title FROM films"}\n[1]\n7\n' + "[" * 100_000),
-    "brackets.py": csv("x = " + "(" * 100_000),
-    "zeros.py": lambda path: path.write_bytes(b"x = '\x00'\n"),
-    "minuses.py": csv("x = " + "-" * 100_000 + "1"),
     "wide.csv": csv(lambda: "sql\n" + "x," * 1_000_000),
     "pipe.sql": pipe,
 }

@@ -275,9 +275,9 @@ class TestCorpus:
     def test_a_user_sees_what_is_for_users(self, corpus):
         """What the rooms above work with stands beside the class."""
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
-            "adopt", "annotate", "changes", "check_keys", "current", "describe", "engine", "forget", "hide", "ids",
+            "adopt", "annotate", "check_keys", "current", "describe", "engine", "forget", "hide", "ids", "is_like",
             "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles",
-            "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables", "to_ossie",
+            "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables",
             "tools", "union", "without_private",
         ]  # fmt: skip
         assert not hasattr(corpus, "retreive")

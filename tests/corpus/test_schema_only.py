@@ -122,3 +122,21 @@ def test_a_source_or_a_schema():
         tf.open_corpus("x.sqlite", schema=BANK)
     with pytest.raises(InvalidArgument, match=r"corpus\.save"):
         tf.open_corpus(schema=BANK, catalogue="x")
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "primary", "problem"),
+    [
+        ("CREATE TABLE [dbo].[t]([id] [int] NOT NULL, [n] [nvarchar](max), CONSTRAINT [k] PRIMARY KEY CLUSTERED "
+         "([id] ASC) WITH (PAD_INDEX = OFF) ON [PRIMARY]) ON [PRIMARY]\nGO\n", ["id", "n"], ("id",), ""),
+        ("CREATE TABLE t(id, other REFERENCES u(id), b BLOB) WITHOUT ROWID;", ["id", "other", "b"], (), ""),
+        ("CREATE MEMORY TABLE t(id INTEGER NOT NULL PRIMARY KEY, n INT);", ["id", "n"], ("id",), ""),
+        ("CREATE TABLE u (x int); CREATE TABLE t (id int) INHERITS (u);", ["id"], (), "it has the columns of u, too"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::tagframe.errors.UnreadableTableWarning")
+def test_tables_of_several_dialects_lose_no_column_and_no_key(sql, columns, primary, problem):
+    corpus = tf.open_corpus(schema=sql, progress=False)
+    (table,) = [profile for profile in corpus.profiles if profile.name == "t"]
+    assert ([column.name for column in table.columns], table.primary_key) == (columns, primary)
+    assert problem in " ".join(map(str, corpus.problems))

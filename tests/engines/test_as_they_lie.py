@@ -244,3 +244,98 @@ def test_duckdb_keeps_the_digits_of_decimals():
     pytest.importorskip("duckdb")
     run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"long": [LONG, LONG + 1]})}, engine="duckdb"))
     assert run("SELECT max(long) AS x, count(DISTINCT long) AS n FROM t").iloc[0].tolist() == [LONG + 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "word"),
+    [
+        ("12%,A\n15%,B\n3%,C\n", [[12, "A"], [15, "B"], [3, "C"]], "the first row is like the others"),
+        ("id,x\n1, \n2,3\n3,4\n", [[1, None], [2, 3], [3, 4]], "read as numbers: 'x'"),
+        ("id,x\n1,n.a.\n2,3.5\n3,4\n", [[1, "n.a."], [2, "3.5"], [3, "4"]], "{'na_values': {'x': ['n.a.']}}"),
+        ("id,x\n1,?\n2,3.5\n3,4\n", [[1, "?"], [2, "3.5"], [3, "4"]], "stay text, because some of its cells are words"),
+        ("id,x\n" + "1,2\n" * 1500 + "2,..\n", [[1, "2"]] * 1500 + [[2, ".."]], "reads '..' as missing"),
+        ("a,b\nx,1\ny,2\n\nSource: Bureau of stats\n", [["x", 1], ["y", 2]], "the notes below the rows are left out"),
+        ("id|v\n1|2\n2|3\n(2 rows)\n", [[1, 2], [2, 3]], "('(2 rows)'); csv={'t.csv': {'skipfooter': 0}}"),
+        ('Region,Sales,\nN,1,\nS,2,\n,,\n"Source: x, 2024",,\n', [["N", 1], ["S", 2]], "left out (',,; "),
+        ("name,a,b\nAnn Lee,1,2\nBob Ray,3,4\nCid Poe,,\n",
+         [["Ann Lee", 1, 2], ["Bob Ray", 3, 4], ["Cid Poe", None, None]], ""),
+        ('id,t\n1,"a"\n2,"first line\nsecond line here\nthird"\n',
+         [[1, "a"], [2, "first line\nsecond line here\nthird"]], ""),
+        ('a,b\n"he said \\"hi\\"",1\nz,2\n', [['he said "hi"', 1], ["z", 2]], "backslashes stand before quotes"),
+        ('p,n\n"C:\\dir\\",1\n"D:\\x\\",2\n', [["C:\\dir\\", 1], ["D:\\x\\", 2]], ""),
+        ("id, name, age\n1, Ann, 5\n2, Bob, 7\n", [[1, "Ann", 5], [2, "Bob", 7]], "blanks after delimiters are left"),
+        ("# by x, v2\n# a, b, c\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], "the 2 rows above it are the title"),
+        ("A,B,C\nid,city,lat\n1,Rom,41.9\n2,Ulm,48.4\n", [[1, "Rom", 41.9], [2, "Ulm", 48.4]], "row 2 names the col"),
+        ("a,b,c\nx,y,z\nu,v,w\n", [["x", "y", "z"], ["u", "v", "w"]], ""),
+        ('a,b\nx,"12,34,567.00"\ny,"1,00,000.50"\n', [["x", 1234567.0], ["y", 100000.5]], "',' between thousands"),
+        ("a,b\nx,1.50-\ny,2.00\n", [["x", -1.5], ["y", 2.0]], "read as numbers: 'b'"),
+        ("a,b\nx,1.5M\ny,300K\nz,2M\n", [["x", "1.5M"], ["y", "300K"], ["z", "2M"]], "have a unit that is not read"),
+        ("a,b\n+41791234567,1\n+41791234568,2\n", [["+41791234567", 1], ["+41791234568", 2]], ""),
+        ("a,b\nx,12345678901234567890.12\ny,5.5\n", [["x", 12345678901234567890.12], ["y", 5.5]], "and are rounded"),
+        ("a,b\nx,01/02/2024\ny,03/04/2024\n", [["x", "01/02/2024"], ["y", "03/04/2024"]], "nothing tells whether the"),
+        ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
+        ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),
+    ],
+)  # fmt: skip
+def test_nothing_of_a_text_is_misread_in_silence(tmp_path, text, rows, word):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    frame = corpus["t"]
+    assert [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()] == rows
+    assert word in said
+    assert bool(word) == bool(said), said
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "is_foreign"),
+    [
+        ("Stra\u00dfe caf\u00e9 n\u00ba \u00e0 l\u2019\u00e9t\u00e9 20\u00b0 \u00bfQu\u00e9? \u00a35", "cp1252", False),
+        ("\u041c\u043e\u0441\u043a\u0432\u0430", "cp1251", True),
+        ("\u6771\u4eac", "shift-jis", True),
+        ("\u5317\u4eac", "gbk", True),
+        ("\u0141\u00f3d\u017a", "iso8859-2", True),
+        ("\u0130stanbul", "cp1254", True),
+        ("caf\u00e9", "mac-roman", True),
+    ],
+)
+def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding, is_foreign):
+    (tmp_path / "t.csv").write_bytes(f"id,b\n1,{text}\n2,x\n".encode(encoding))
+    corpus, said = opened(tmp_path)
+    assert ("it is not UTF-8, and is read as cp1252" in said) == is_foreign == bool(said)
+    assert (corpus["t"]["b"][0] == text) != is_foreign
+    known, said = opened(tmp_path, csv={"t.csv": {"encoding": encoding}})
+    assert (known["t"]["b"][0], said) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("sheet", "names", "rows", "word"),
+    [
+        ([["", "2023", "", "", "2024"], ["", "Q1", "", "Q2", "Q1"], ["City", "a", "b", "a", "a"], ["Rom", 1, 2, 3, 4],
+          ["Ulm", 5, 6, 7, 8]],
+         ["City", "2023 / Q1 / a", "2023 / Q1 / b", "2023 / Q2 / a", "2024 / Q1 / a"], 2, "rows 1 to 3"),
+        ([["Person", None, "Contact", None], ["First", "Last", "Mail", "Phone"], ["Ann", "Lee", "a@x", "1-2"],
+          ["Bo", "Ray", "b@x", "3-4"]],
+         ["Person / First", "Person / Last", "Contact / Mail", "Contact / Phone"], 2, "rows 1 to 2"),
+        ([["", "Score"], ["Name", "Math"], ["Ann", 5], ["Bob", 6]], ["Name", "Score / Math"], 2, "rows 1 to 2"),
+        ([["code", "v"], ["NA", 1], ["EU", 2], ["AS", 3]], ["code", "v"], 3, "'NA' in column 'code' is read as a code"),
+        ([["id", "v"], ["A1", "NA"], ["B2", 2]], ["id", "v"], 2, "'NA' in column 'v' is read as missing"),
+        ([["n", "v"], ["a", "1,234.50"], ["b", "2,000.00"]], ["n", "v"], 2, "column 'v' is read as numbers"),
+        ([["a", "b"], [1, 2], [3, 4], [], ["Source: office"]], ["a", "b"], 2, "the notes below the rows are left out"),
+        ([["a", "b"], [1, 2], [], [3, 4]], ["a", "b"], 2, ""),
+        ([[], [], [None, "a", "b"], [None, 1, 2], [None, 3, 4]], ["a", "b"], 2, ""),
+        ([["a", "", "", "d"], ["p", "x", "y", "q"], ["p", "x", "z", "q"]],
+         ["a", "Unnamed: 1", "Unnamed: 2", "d"], 2, ""),
+        ([["name", "city"], ["Ann", "Rom"], ["Bo", "Ulm"]], ["name", "city"], 2, ""),
+    ],
+)  # fmt: skip
+def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, word):
+    pytest.importorskip("python_calamine")
+    book = pytest.importorskip("xlsxwriter").Workbook(tmp_path / "b.xlsx")
+    written = book.add_worksheet("s")
+    for at, row in enumerate(sheet):
+        written.write_row(at, 0, row)
+    book.close()
+    corpus, said = opened(tmp_path)
+    assert ([*corpus["s"].columns], len(corpus["s"])) == (names, rows)
+    assert word in said
+    assert bool(word) == bool(said), said

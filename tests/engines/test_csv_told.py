@@ -213,12 +213,10 @@ def test_an_option_of_no_sense_is_an_error_of_ours(folder, told):
         tf.open_corpus(folder, csv=told, progress=False)["belege"]
 
 
-def test_there_is_nothing_to_tell_of_frames_servers_and_lakes(folder, tmp_path):
+def test_there_is_nothing_to_tell_of_frames_and_servers(folder, tmp_path):
     for source in ({"a": pd.DataFrame({"x": [1]})}, "postgresql://nobody@localhost:1/nothing"):
         with pytest.raises(InvalidArgument, match="there are none here"):
             tf.open_corpus(source, csv={"decimal": ","})
-    with pytest.raises(InvalidArgument, match="pandas does not read"):
-        tf.open_corpus(folder, csv={"decimal": ","}, engine="duckdb")
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/sales", "gs://bucket/a.parquet", "https://host/a.csv"])

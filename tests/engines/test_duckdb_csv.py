@@ -97,3 +97,40 @@ def test_names_of_folders_are_no_cells_of_files(tmp_path):
     assert cells(corpus.read("sales")) == rows
     assert "'NA' in column 'c' is read as a code" in said
     assert "read as missing: 'NA' in 'n'" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "csv", "rows"),
+    [
+        ("a,b\n1,2,3\n4,5\n6,7\n", {"on_bad_lines": "skip"}, [[4, 5], [6, 7]]),
+        ("a:b\n1:x\n2:y\n", {"sep": ":"}, [[1, "x"], [2, "y"]]),
+        ("a;b\n1;1,5\n2;2,25\n", {"decimal": ","}, [[1, 1.5], [2, 2.25]]),
+        ("a;b\n1;54.018.918,68 \u20ac\n2;1.000,00 \u20ac\n", {}, [[1, 54018918.68], [2, 1000.0]]),
+        ("1,x\n2,y\n", {"names": ["n", "c"], "header": None}, [[1, "x"], [2, "y"]]),
+        ("a,b\n1,?\n2,3\n", {"na_values": ["?"]}, [[1, None], [2, 3]]),
+        ("a,b\n01/02/2024,2\n03/02/2024,3\n", {"dayfirst": True},
+         [[pd.Timestamp("2024-02-01"), 2], [pd.Timestamp("2024-02-03"), 3]]),
+        ("# made by hand\na,b\n1,2\n", {"comment": "#"}, [[1, 2]]),
+        ("n\u00e4me,b\nx,1\n".encode("cp1252"), {}, [["x", 1]]),
+        ("a,b\nx,1\n".encode("utf-16"), {}, [["x", 1]]),
+    ],
+)  # fmt: skip
+def test_options_are_those_of_single_files(tmp_path, text, csv, rows):
+    (tmp_path / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    by_itself, said = opened(tmp_path, csv=csv or None)
+    in_place, also = opened(tmp_path, csv=csv or None, engine="duckdb")
+    assert cells(in_place["t"]) == cells(by_itself["t"]) == rows
+    assert said == also
+    assert cells(tf.exec_sql(in_place)("SELECT * FROM t")) == rows
+
+
+def test_options_stay_with_a_catalogue(tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "t.csv").write_text("a;b\n1;1,500\n")
+    for engine in (None, "duckdb"):
+        catalogue = tmp_path / f"{engine}.catalogue"
+        tf.open_corpus(tmp_path / "files", csv={"decimal": ","}, engine=engine, catalogue=catalogue, progress=False)
+        again = tf.open_corpus(catalogue, progress=False)
+        assert cells(again["t"]) == [[1, 1.5]]
+        changed = tf.open_corpus(tmp_path / "files", csv={"thousands": ","}, engine=engine, catalogue=catalogue)
+        assert cells(changed["t"]) == [[1, 1500]]

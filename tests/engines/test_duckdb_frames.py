@@ -186,7 +186,7 @@ def test_rows_behind_a_result_and_conditions_that_leave_none_are_found_in_duckdb
     cited = tf.results.recall(rows, "execution").sources()
     assert cited["value"].tolist() == ["1", "3"]
     told = execute.why_empty(execute("SELECT id FROM film WHERE stars > 2 AND made < DATE '1990-01-01'"))
-    assert "None is left by made < CAST('1990-01-01' AS DATE)" in told
+    assert "0 are left where made < CAST('1990-01-01' AS DATE)" in told
 
 
 def test_a_statement_is_written_again_as_it_was():

@@ -1,4 +1,4 @@
-"""What is known of a server's tables is kept while nothing changes, and no longer."""
+"""What is known of a server's tables is what they are now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.engines.postgres import pg_catalog
 from tagframe.engines.postgres.connection import Reading
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.pool import close_connections, reading
@@ -41,23 +40,6 @@ def star(database):
 def run(url: str, script: str) -> None:
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute(script)
-
-
-def test_facts_are_looked_up_once_while_nothing_changes(star, monkeypatch):
-    url, merge = star
-    asked = []
-    look_up = pg_catalog.tables_now
-    monkeypatch.setattr(pg_catalog, "tables_now", lambda held, names: asked.append(names) or look_up(held, names))
-    merge()
-    run(url, "INSERT INTO shop.sale VALUES (101, 1, 1); ANALYZE shop.sale")
-    assert len(merge(where={"sale_id": 101})) == 1
-    assert len(asked) <= 1
-    run(url, "ALTER TABLE shop.sale ADD COLUMN note text")
-    merge()
-    assert len(asked) >= 1
-    asked.clear()
-    merge()
-    assert not asked
 
 
 @pytest.mark.parametrize(
@@ -129,31 +111,6 @@ def test_a_database_is_opened_again_without_its_types(database, monkeypatch):
     again = tf.open_corpus(url, progress=False)
     assert again.ids == first.ids
     assert run_sql("SELECT count(*) AS n FROM sale", again, {"sale": "shop.sale"})["n"].tolist() == [100]
-
-
-def test_what_is_looked_for_in_a_large_table_is_found_by_workers_and_comes_in_one_order(database):
-    """Costs are such that the server shares the work, and that a merge lets it."""
-    url = database(
-        f"{SCRIPT}INSERT INTO shop.sale SELECT g, 1 + g % 9, g % 5000 FROM generate_series(101, 120000) g; ANALYZE;"
-        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET seq_page_cost = 100', current_database());"
-        "EXECUTE format('ALTER DATABASE %I SET min_parallel_table_scan_size = 0', current_database());"
-        "EXECUTE format('ALTER DATABASE %I SET parallel_setup_cost = 0', current_database()); END $$"
-    )
-    corpus = tf.open_corpus(url, progress=False)
-    plan = plan_tables(corpus, ["shop.sale", "shop.customer"])
-
-    def merged(limit: int) -> list[int]:
-        frame = run_plan(plan, corpus, where={"amount": 77, "name": ["c1", "c2", "c3"]}, limit=limit)[0]
-        assert {*frame["name"]} <= {"c1", "c2", "c3"}
-        assert {*frame["amount"]} == {Decimal(77)}
-        return frame["sale_id"].tolist()
-
-    fitting = [sale for sale in range(77, 120_001, 5000) if sale % 9 < 3]
-    assert merged(100) == merged(100) == fitting
-    assert merged(len(fitting)) == merged(len(fitting))
-    assert sorted(merged(len(fitting))) == fitting
-    assert len(merged(3)) == 3
-    assert {*merged(3)} < {*fitting}
 
 
 def test_statistics_of_a_column_that_holds_nan_are_read(database):

@@ -13,7 +13,7 @@ import tagframe as tf
 from tagframe.corpus import ForeignKey
 from tagframe.engines.cells import typed_series
 from tagframe.engines.sqlite.engine import SQLiteEngine, connect_readonly
-from tagframe.errors import UnreadableTable
+from tagframe.errors import SQLFailed, UnreadableTable, UnreadableTableWarning
 
 
 def test_tables_keys_and_types(bank):
@@ -49,15 +49,52 @@ def test_foreign_keys_are_spelled_as_the_tables_are(sqlite_file):
     assert corpus.profile("self").foreign_keys == (ForeignKey(("boss",), "self", ("id",)),)
 
 
-def test_only_tables_of_rows_are_in_the_corpus(sqlite_file):
+@pytest.mark.filterwarnings("ignore::tagframe.errors.UnreadableTableWarning")
+def test_views_are_tables_and_what_does_not_run_is_named(sqlite_file):
     path = sqlite_file("""
         CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, twice INT GENERATED ALWAYS AS (id * 2));
         INSERT INTO t DEFAULT VALUES;
         CREATE VIEW v AS SELECT * FROM t;
+        CREATE VIEW broken AS SELECT nope FROM gone;
         CREATE VIRTUAL TABLE words USING fts5(text);
     """)
     corpus = tf.open_corpus(path)
-    assert corpus.ids == ("bank.t",)
+    assert corpus.ids == ("bank.t", "bank.v")
+    assert [problem for problem in map(str, corpus.problems) if "'broken'" in problem or "'words'" in problem] == [
+        *map(str, corpus.problems)
+    ]
+    assert len(corpus.problems) == 2
+    run = tf.exec_sql(corpus)
+    assert run("SELECT t.id, v.twice FROM t JOIN v ON v.id = t.id").to_dict("list") == {"id": [1], "twice": [2]}
+    assert run("SELECT count(*) AS n FROM v")["n"].tolist() == [1]
+
+
+def test_a_with_named_as_a_view_reads_nothing_that_is_hidden(sqlite_file):
+    path = sqlite_file("""
+        CREATE TABLE t (id INTEGER, secret TEXT); INSERT INTO t VALUES (1, 's3cret');
+        CREATE VIEW v AS SELECT id FROM t;
+    """)
+    run = tf.exec_sql(tf.open_corpus(path, hide=["t.secret"]))
+    with pytest.raises(SQLFailed):
+        run("WITH v AS (SELECT secret FROM t) SELECT * FROM v")
+
+
+def test_a_view_that_takes_too_long_is_named(sqlite_file, monkeypatch):
+    monkeypatch.setattr("tagframe.engines.sqlite.engine.VIEW_SECONDS", 0.2)
+    path = sqlite_file("""
+        CREATE TABLE t (id INTEGER); INSERT INTO t VALUES (1);
+        CREATE VIEW v AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS c FROM n;
+    """)
+    with pytest.warns(UnreadableTableWarning, match="takes more than 0.2 seconds"):
+        assert tf.open_corpus(path).ids == ("bank.t",)
+
+
+def test_columns_of_a_table(sqlite_file):
+    path = sqlite_file("""
+        CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, twice INT GENERATED ALWAYS AS (id * 2));
+        INSERT INTO t DEFAULT VALUES;
+    """)
+    corpus = tf.open_corpus(path)
     assert [column.name for column in corpus.profile("t").columns] == ["id", "twice"]
     assert corpus.read("t").to_dict("list") == {"id": [1], "twice": [2]}
 

@@ -22,7 +22,10 @@ def able(request: Request) -> Reply:
     """A model that follows every form, by a server that knows ``response_format``."""
     said = json.dumps(request.messages)
     if "response_format" in request.body and "subject" not in said:
-        return Reply('{"answer": "yes"}')
+        schema = request.body["response_format"]["json_schema"]["schema"]
+        return Reply(
+            {"array": "[1]", "string": '"good"'}.get(str(schema["type"]), '"good"' if "enum" in schema else "true")
+        )
     if "is positive" in said:
         return Reply("True")
     if "tone" in said:
@@ -45,7 +48,7 @@ def verdicts(found: object) -> dict[str, str]:
 
 def seconds_of(monkeypatch: pytest.MonkeyPatch, now: Callable[[], float]) -> None:
     """The clock by which a server is judged."""
-    monkeypatch.setattr("tagframe.lm.probe.time", SimpleNamespace(monotonic=now))
+    monkeypatch.setattr("tagframe.lm.served.time", SimpleNamespace(monotonic=now))
 
 
 def test_a_model_that_can_do_all(server: Server, monkeypatch: pytest.MonkeyPatch):

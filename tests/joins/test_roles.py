@@ -345,3 +345,26 @@ def test_another_table_with_a_column_of_the_name_is_meant_first():
     teams = pd.DataFrame({"team_id": range(31, 36), "boss_id": [201, 202, 203, 204, 205]})
     plan = tf.open_corpus({"person": PEOPLE, "team": teams}).retrieve_tables("the boss of each team", k=2).join_plan
     assert [step.left for step in plan.steps] == ["frames.team.boss_id"]
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+def test_three_roles_that_a_question_names_are_joined_though_their_names_are_unlike_the_table():
+    people = pd.DataFrame({"person_id": range(1, 61), "name": [f"P{i}" for i in range(60)]})
+    sides = {f"{side}_id": [1 + (i * step) % 60 for i in range(240)] for side, step in
+             (("judge", 7), ("plaintiff", 11), ("defendant", 13))}  # fmt: skip
+    corpus = tf.open_corpus({"cases": pd.DataFrame({"case_id": range(240), **sides}), "people": people})
+    asked = "Names of the judge, the plaintiff and the defendant of each case"
+    frame = corpus.retrieve_tables(asked, k=1).add("cases", "people").merge()
+    for side in ("judge", "plaintiff", "defendant"):
+        right = frame[f"{side}_id"].map(people.set_index("person_id")["name"])
+        assert frame[f"{side}.name"].tolist() == right.tolist()
+
+
+def test_a_table_that_refers_to_itself_is_not_said_to_differ_from_itself(recwarn):
+    staff = pd.DataFrame(
+        {"emp_id": range(1, 51), "boss_id": [None] + [1 + i // 3 for i in range(49)], "pay": range(50)}
+    )
+    corpus = tf.open_corpus({"staff": staff.assign(name=[f"E{i}" for i in range(50)])})
+    frame = corpus.retrieve_tables("Each employee and the name of their boss", k=1).add("staff").merge(how="left")
+    assert frame["boss.name"].notna().sum() == 49
+    assert not [one for one in recwarn if "differs" in str(one.message)]

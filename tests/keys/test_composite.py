@@ -117,3 +117,53 @@ def test_what_two_tables_merely_have_both_is_no_key(shared):
         return pd.DataFrame({name: RANDOM.integers(2000, 2020, rows) for name in shared})
 
     assert composite({"shops": table(300).assign(town="a"), "films": table(200).assign(title="b")}) == set()
+
+
+def bare(**tables: str) -> dict[str, dict[str, str]]:
+    """A schema of names alone: the columns of each table."""
+    return {table: dict.fromkeys(columns.split(), "int") for table, columns in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        (
+            bare(
+                purchase="purchase_id placed_on",
+                purchase_line="purchase_id purchase_line_no amount",
+                receipt="receipt_id purchase_id purchase_line_no",
+            ),
+            {"receipt.(purchase_id, purchase_line_no)→purchase_line"},
+        ),
+        (
+            bare(
+                Voyage="voyageId ship",
+                VoyageLeg="voyageId voyageLegSeqId fromPort",
+                Cargo="cargoId voyageId voyageLegSeqId toVoyageId toVoyageLegSeqId",
+            ),
+            {"Cargo.(voyageId, voyageLegSeqId)→VoyageLeg", "Cargo.(toVoyageId, toVoyageLegSeqId)→VoyageLeg"},
+        ),
+        (
+            bare(
+                course="course_id title", session="course_id session_date room", seat="seat_id course_id session_date"
+            ),
+            {"seat.(course_id, session_date)→session"},
+        ),
+        (  # pairs of two things are no numbered rows
+            bare(
+                person="person_id name",
+                role="role_id name",
+                person_role="person_id role_id since",
+                task="task_id person_id role_id",
+            ),
+            set(),
+        ),
+        (
+            bare(film="film_id title", copy="film_id shelf_no", shelf="shelf_no hall", loan="loan_id film_id shelf_no"),
+            set(),
+        ),
+    ],
+)
+def test_names_alone_show_what_is_numbered_within_another_thing(tables, expected):
+    keys = [key for key in infer_key_pairs(open_corpus(schema=tables).profiles) if len(key.left_columns) > 1]
+    assert {f"{key.left.partition('.')[2]}→{key.right_table.partition('.')[2]}" for key in keys} == expected

@@ -6,6 +6,7 @@ import random
 import sys
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 
 from tagframe.corpus import open_corpus
@@ -16,7 +17,7 @@ from tagframe.keys.schema_model import FEWEST_TABLES, default_weights
 from tagframe.retrieval.links import tables_around
 
 THINGS = """user artist book shop order branch loan page visit ad vm add_on plan tenant site device rack cable role
-region court judge verdict letter""".split()
+region court judge verdict letter clerk bond stamp crate truck depot route ferry""".split()
 REFERENCES = {
     "book": "artist",
     "loan": "branch",
@@ -28,7 +29,7 @@ REFERENCES = {
 
 
 def schema(table: str, key: str, reference: str) -> dict[str, dict[str, str]]:
-    """Two dozen tables, with the names of tables, of keys and of references in one way."""
+    """Three dozen tables, with the names of tables, of keys and of references in one way."""
     made = {}
     for at, thing in enumerate(THINGS):
         columns = {key.format(thing): "bigint", "title": "varchar(80)", "sort_order": "integer", "created_at": "date"}
@@ -67,7 +68,7 @@ def test_each_table_that_a_column_may_mean_is_judged_once(monkeypatch):
         return level(self, table, column, target)
 
     monkeypatch.setattr(SchemaReading, "_level", counted)
-    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles, {})
+    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles, ())
     assert reading.references()
     assert len(judged) == len(set(judged))
 
@@ -126,3 +127,23 @@ def test_a_second_question_infers_no_keys_again(monkeypatch, large):
     for wanted in ("schema.book", "schema.loan", "schema.book"):
         assert keys_between(corpus, [wanted], tables_around(corpus, [wanted])).keys
     assert searched == [len(corpus)]
+
+
+def frames(tables: dict[str, dict[str, str]]) -> dict[str, pd.DataFrame]:
+    """Rows of a schema: all numbers count from 1, as ids do."""
+    return {name: pd.DataFrame({column: range(1, 41) for column in columns}) for name, columns in tables.items()}
+
+
+@pytest.mark.parametrize("with_rows", [False, True], ids=["names alone", "with rows"])
+@pytest.mark.parametrize("stem", ["noted", "target", "subject", "holder"])
+def test_what_another_column_says_the_table_of_refers_to_no_namesake(stem, with_rows):
+    tables = schema("{}", "id", "{}_id") | {
+        f"school_{stem}": {"id": "bigint", "title": "varchar(80)"},
+        "note": {"id": "bigint", f"{stem}_type": "varchar(80)", f"{stem}_id": "bigint", "book_id": "bigint"},
+    }
+    if with_rows:
+        keys = infer_key_pairs(open_corpus(frames(tables)).profiles)
+    else:
+        keys = infer_key_pairs(open_corpus(schema=tables).profiles)
+    found = {key.left_columns[0]: key.right_table.partition(".")[2] for key in keys if key.left_table.endswith(".note")}
+    assert found == {"book_id": "book"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -20,16 +19,6 @@ def shop() -> tf.Corpus:
     return tf.open_corpus({"customers": customers, "orders": pd.DataFrame({"buyer": [1, 1]})})
 
 
-NOTEBOOK = {
-    "cells": [
-        {"cell_type": "code", "source": ["%%sql engine\n", READS]},
-        {"cell_type": "code", "source": "%load_ext sql\nframe = read('SELECT buyer FROM orders')"},
-        {"cell_type": "code", "source": "frame ="},
-        {"cell_type": "markdown", "source": "SELECT 1 FROM orders"},
-    ]
-}
-
-
 @pytest.mark.parametrize(
     ("name", "data", "read", "learned"),
     [
@@ -42,8 +31,6 @@ NOTEBOOK = {
         ("a.json", b'\xef\xbb\xbf[{"sql": "SELECT city FROM customers"}]', 1, 1),
         ("a.jsonl", b'{"sql": "SELECT city FROM customers"}\n \n{"sql": \n', 2, 1),
         ("a.csv", "sql,runs\nSELECT city FROM customers,\nSELECT 'é' FROM orders,2.0\n".encode("latin-1"), 2, 2),
-        ("a.py", f"x = \"{READS}\"\ny = f'SELECT {{x}} FROM orders'\nz = 'SELECT'".encode(), 3, 2),
-        ("a.ipynb", json.dumps(NOTEBOOK).encode(), 3, 2),
     ],
 )
 def test_files_as_they_are(shop: tf.Corpus, tmp_path: Path, name: str, data: bytes, read: int, learned: int):
@@ -54,7 +41,7 @@ def test_files_as_they_are(shop: tf.Corpus, tmp_path: Path, name: str, data: byt
 
 @pytest.mark.parametrize(
     ("name", "data"),
-    [("a.csv", b""), ("a.json", b"{"), ("a.json", b"[" * 100_000), ("a.json", b'["SELECT 1"]'), ("a.py", b"def")],
+    [("a.csv", b""), ("a.json", b"{"), ("a.json", b"[" * 100_000), ("a.json", b'["SELECT 1"]')],
 )
 def test_a_file_that_cannot_be_read_is_named_and_left_out_of_a_folder(
     shop: tf.Corpus, tmp_path: Path, name: str, data: bytes

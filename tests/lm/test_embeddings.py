@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tag_bench.baselines import rag
 from tag_bench.server import CONTEXT_LENGTH, DROP, MALFORMED, NOT_A_COMPLETION, Reply, error
 from tagframe import embed
 from tagframe.config import Settings
@@ -273,10 +274,9 @@ def test_no_private_cell_is_sent_to_these(shop, server):
     settings = {"embedder": "openai/test-embedding", "api_base": server.url, "api_key": "k", "store": None}
     corpus = tf.open_corpus(shop)
     corpus.private("customers.phone")
-    server.answers = '["Porto"]'
     with tf.context(**settings, lm="openai/test"):
         retrieve_tables("phone zqs of customers", corpus, k=2)
-        tf.rag(corpus, k=1, cache=None)("Who lives in Porto?")
+        rag(corpus, k=1).exec("Who lives in Porto?")
     sent = [text for request in server.requests if "input" in request.body for text in request.texts]
     assert any("Porto" in text for text in sent)
     assert not any("zqs-0" in text for text in sent)

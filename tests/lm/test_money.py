@@ -11,7 +11,7 @@ import tagframe as tf
 from tag_bench.server import NULL, Reply, Server, error
 from tagframe import LM, Price, Prompt
 from tagframe.errors import AnswerWithheld, AuthenticationFailed, LMRequestFailed, QuotaExhausted
-from tagframe.lm.billing import Billed, billed
+from tagframe.lm.reply import Billed, billed
 from tests.lm.conftest import FAST
 
 # The forms as the providers document them; the tokens in, of which cached and written, and out that are billed.

@@ -16,14 +16,14 @@ from tag_bench import server as scripted
 from tag_bench.server import Reply, Request, Server, error
 from tagframe import LM, Prompt, RetryPolicy
 from tagframe.errors import CutWarning, InvalidArgument, LMRequestFailed, ResponseTooLong
-from tagframe.lm import identity, pacing
+from tagframe.lm import pacing, served
+from tagframe.lm.failures import failure, is_too_long, retry_after
 from tagframe.lm.pricing import least_tokens
-from tagframe.lm.transport import failure, is_too_long, retry_after
 from tests.lm.conftest import FAST
 from tests.lm.raw_server import RawServer, response
 
 CITIES = pd.DataFrame({"city": [f"city {number}" for number in range(20)]})
-FORMS = ("response_format", "grammar", "structured_outputs")
+FORMS = ("response_format",)
 
 
 def lm_at(url: str, name: str = "openai/test", **options: Any) -> LM:
@@ -69,8 +69,8 @@ def test_a_form_that_yields_no_answer_is_left_off(kind: str):
 
 def test_the_advice_for_a_cut_form_names_the_way_out():
     with Server(lambda request: Reply("a b c d", finish_reason="length")) as server:
-        lm = lm_at(server.url, structured="grammar")
-        server.answers = lambda request: "True" if "city 0" in request.prompt else Reply("a b", finish_reason="length")
+        lm = lm_at(server.url, structured="json_schema")
+        server.answers = lambda request: "true" if "city 0" in request.prompt else Reply("a b", finish_reason="length")
         with pytest.raises(tf.errors.RowsFailed, match='structured="off"'):
             CITIES.tag.sem_filter("{city} is large", lm=lm)
 
@@ -390,7 +390,7 @@ def test_a_redirect_shows_no_key():
 
 # --- proxies ------------------------------------------------------------------------------------------------------
 
-QUICK = RetryPolicy(faults=0, refusals=0, outage=0)
+QUICK = RetryPolicy(faults=0, refusals=0)
 
 
 @pytest.fixture
@@ -443,8 +443,8 @@ def test_a_proxy_that_fails_is_named(no_proxies: pytest.MonkeyPatch, answer: byt
 @pytest.fixture
 def new_process() -> Any:
     def forget() -> None:
-        identity.forget()
-        identity._missed.clear()
+        served.forget()
+        served._missed.clear()
         pacing.forget()
 
     forget()

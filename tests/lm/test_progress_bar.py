@@ -5,8 +5,8 @@ import warnings
 import pytest
 
 from tagframe.errors import ReportWarning
-from tagframe.lm import progress_bar
-from tagframe.lm.progress_bar import Bar
+from tagframe.lm import stream
+from tagframe.lm.stream import Bar
 
 
 @pytest.mark.parametrize("broken", ["refresh", "update", "close"])
@@ -21,7 +21,7 @@ def test_a_bar_that_fails_is_not_drawn_any_more_and_that_is_said_once(monkeypatc
 
             return draw
 
-    monkeypatch.setattr(progress_bar, "new_bar", lambda *given: Drawn())
+    monkeypatch.setattr(stream, "new_bar", lambda *given: Drawn())
     bar = Bar("sem_map", wanted=True)
     bar.grow(3)
     with warnings.catch_warnings(record=True) as said:

@@ -128,7 +128,7 @@ def test_a_batch_output_ends_lines_where_json_does(store: Path, tmp_path: Path, 
     assert [one.text for one in replay.complete(ROWS[:3])] == [f"a{odd}b"] * 3
 
 
-@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "error", "SAFETY", "tool_calls", "whatever"])
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "error", "SAFETY", "whatever"])
 def test_a_batch_answer_that_is_not_whole_stays_missing(store: Path, tmp_path: Path, reason: str):
     with pytest.raises(ReplayMiss):
         LM(f"replay:{store}").complete(ROWS[:1])

@@ -179,7 +179,7 @@ def test_an_answer_that_was_cut_off_is_none(
     server: Server, either: LM, text: str | None, unfinished: bool, reason: str
 ):
     server.answers = lambda request: Reply(text, finish_reason=reason)
-    reply = background.submit(either.transport.send(Prompt.of("a"), Parameters(), lambda: None)).result()
+    reply = background.submit(either.transport.send(Prompt.of("a"), Parameters())).result()
     assert reply.truncated
     assert reply.unfinished == unfinished
     assert (text or "").endswith(reply.text)  # litellm keeps reasoning apart

@@ -94,6 +94,7 @@ def test_a_key_that_repeats_on_both_sides_may_be_a_part_of_the_key():
         ("non-customers and orders", False),
         ("How many customers have orders?", False),
         ("orders not by customers", True),
+        ("Customers of whom nothing is known, without anything", True),
     ],
 )
 def test_a_denied_table_is_found_in_words(question, is_denied):
@@ -109,6 +110,8 @@ def test_a_denied_table_is_found_in_words(question, is_denied):
         ("Clients sans commande", ["clients", "commandes"], ["commandes"]),
         ("Clientes sin pedidos", ["clientes", "pedidos"], ["pedidos"]),
         ("Quanti clienti non hanno nessun ordine?", ["clienti", "ordini"], ["ordini"]),
+        ("Hoeveel klanten hebben geen bestelling?", ["klanten", "bestellingen"], ["bestellingen"]),
+        ("Van hoeveel stations zijn er geen voorzieningen bekend?", ["stations", "facilities"], ["facilities"]),
     ],
 )
 def test_a_question_of_any_language_chooses_the_rows(question, tables, absent):

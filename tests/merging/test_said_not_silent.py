@@ -150,7 +150,7 @@ def test_of_two_fans_either_start_repeats_rows():
     said = str(refusal.value)
     assert "merge(…, aggregate={'visits': {'visit_id': 'count'}})" in said
     assert "A start from frames.visits would repeat its rows too, because of frames.orders" in said
-    with pytest.raises(FanOut, match=r"or start from frames\.orders, or give frames\.orders one row per key"):
+    with pytest.raises(FanOut, match=r"or start from frames\.orders, plan\.restarted"):
         tf.merge({"customers": frames["customers"], "orders": frames["orders"]})
     few = frames["visits"].groupby(["customer_id"], as_index=False).agg(visits=("visit_id", "count"))
     assert tf.merge({**frames, "visits": few}, on=on)["visits"].tolist() == [1, 1, 2, 2, 3, 3]
@@ -239,3 +239,45 @@ def test_a_plan_remembers_whether_its_start_was_asked_for():
     assert plan.is_anchored
     assert plan.use("game.second_team_id = team.team_id").is_anchored
     assert JoinPlan.from_json(plan.to_json()).is_anchored
+
+
+def test_each_way_out_of_a_refusal_works_where_tables_share_a_name():
+    coaches = pd.DataFrame({"noc": ["CH", "CH", "AT"], "coach": ["a", "b", "c"]})
+    countries = pd.DataFrame({"noc": ["CH", "AT", "IT"], "town": ["Bern", "Wien", "Rom"]})
+    frames = {"countries.details": countries, "coaches.details": coaches}
+    plan = tf.join_plan(frames, on="countries.details.noc = coaches.details.noc")
+    with pytest.raises(FanOut) as refusal:
+        tf.merge(frames, plan=plan, on_loss="allow")
+    said = str(refusal.value)
+    assert "plan.restarted('coaches.details')" in said
+    assert len(tf.merge(frames, plan=plan.restarted("coaches.details"))) == 3
+    for way in ({"coach": "count"}, "first"):
+        assert f"aggregate={{'coaches.details': {way!r}}}" in said
+        assert len(tf.merge(frames, plan=plan, aggregate={"coaches.details": way}, on_loss="allow")) == 2
+
+
+def test_a_rate_that_repeats_is_advised_as_of_the_day_and_the_advice_works():
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(range(30), "D")
+    rates = pd.DataFrame({"ccy": ["EUR", "GBP"] * 10, "set_on": days[::3].repeat(2), "rate": np.arange(20) / 60})
+    bills = pd.DataFrame({"bill": range(40), "ccy": ["EUR", "GBP"] * 20, "day": days[np.arange(40) * 7 % 30]})
+    frames = {"bills": bills, "rates": rates}
+    with pytest.raises(NotConnected) as refusal:
+        tf.merge(frames)
+    on = str(refusal.value).rpartition('on="')[2].partition('"')[0]
+    assert on == "bills.ccy = rates.ccy and bills.day >= rates.set_on"
+    left, right = bills.sort_values("day", kind="stable"), rates.sort_values("set_on", kind="stable")
+    expected = pd.merge_asof(left, right, left_on="day", right_on="set_on", by="ccy").sort_values("bill")
+    assert tf.merge(frames, on=on)["rate"].tolist() == expected["rate"].tolist()
+
+
+def test_a_denial_in_other_words_than_the_tables_is_said_with_ways_that_work():
+    stations = pd.DataFrame({"uri": [f"u{i}" for i in range(40)]})
+    facilities = pd.DataFrame({"uri": [f"u{i}" for i in range(25)], "wifi": "yes"})
+    corpus = tf.open_corpus({"stations": stations, "facilities": facilities})
+    found = corpus.retrieve_tables("Van hoeveel stations zijn er geen voorzieningen?", k=1).add(
+        "stations", "facilities"
+    )
+    way = r"merge\(plan\.lacking\('frames\.facilities'\)\)"
+    with pytest.warns(DoubtfulJoinWarning, match=f"denies something that no table is called: .*{way}"):
+        assert len(found.merge(on_loss="allow")) == 25
+    assert len(found.merge(found.join_plan.lacking("frames.facilities"))) == 15

@@ -464,10 +464,9 @@ STEPS = [
     "operators.packing._Compared.__str__",
     "operators.outcome.outcome_frame",
     "results.remember",
-    "lm.progress_bar.new_bar",
+    "lm.stream.new_bar",
     "lm.stream.record",
     "lm.store.ResponseStore.put",
-    "lm.store.ResponseStore.put_log",
     "lm.store.ResponseStore.forget",
     "lm.stream.Stream.take",
 ]
@@ -589,4 +588,3 @@ def test_packs_of_overlapping_calls_are_exported_once_and_all_are_used(tmp_path)
         for part, result in zip(parts, done, strict=True):
             assert result["_score"].tolist() == part["mood"].map(SCORES).astype(float).tolist()
         assert len(everything()) == len(parts), "a second run asks nothing"
-    assert len(paid) <= 32 + 2 + 1 + -(-168 // 16) + 2

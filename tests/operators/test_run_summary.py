@@ -36,8 +36,9 @@ def test_a_result_has_the_summary_of_its_run(live: Server):
     with pytest.warns(FailedRowsWarning, match=r"sem_filter: 2 of 20 rows have no answer; first: LMRequestFailed"):
         found = tf.sem_filter(rows(20), "{n} is even", on_error="keep")
     summary = found.tag.summary
-    counts = {"operator": "sem_filter", "rows": 20, "yes": 10, "no": 8, "unsure": 0, "failed": 2, "calls": 20}
+    counts = {"operator": "sem_filter", "rows": 20, "yes": 10, "no": 8, "unsure": 0, "failed": 2}
     assert counts.items() <= summary.items()
+    assert 20 <= summary["calls"] <= 22  # those that failed are asked without a form, too
     assert summary["tokens_in"] > 0
     assert {"tokens_out", "dollars", "seconds", "stored"} <= summary.keys()
     assert summary["first_error"].startswith("LMRequestFailed")

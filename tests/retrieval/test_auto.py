@@ -341,6 +341,24 @@ def test_anchors_are_in_every_set_and_not_counted():
     assert selection.edges == ((0, 2),)
 
 
+@pytest.mark.parametrize(
+    ("has", "needed"),
+    [([0, 0, 0, 1], [0, 1, 3]), ([0, 0, 1, 1], [0, 1, 2]), ([0, 1, 1, 0], [0, 1]), ([0, 0, 0, 0], [0, 1])],
+)
+def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, needed):
+    problem = problem_of([4.0, 4.0, -2.0, -2.5], fine=[has], kind=[RowKind.SPOKEN])
+    assert np.flatnonzero(fitted(problem, 4, WEIGHTS).probability >= 0.5).tolist() == needed
+    judged = replace(problem, opinion=np.array([1.0, 1.0, -1.0, -1.0]))
+    assert np.flatnonzero(fitted(judged, 4, WEIGHTS).probability >= 0.5).tolist() == [0, 1]
+
+
+def test_rows_without_a_partner_are_of_two_tables():
+    problem = problem_of([9.0, -5.0, -9.0])
+    assert fitted(problem, weights=WEIGHTS).indices == (0,)
+    denied = fitted(replace(problem, facts={"denies": 1.0}), weights=WEIGHTS)
+    assert (denied.indices, denied.probability[1] > 0.5) == ((0, 1), True)
+
+
 def test_nothing_to_choose_from():
     assert fitted(SelectionProblem(r=np.zeros(0)), weights=WEIGHTS).indices == ()
     assert fitted(problem_of([1.0]), 3, WEIGHTS).indices == (0,)

@@ -191,3 +191,16 @@ def test_families_of_near_copies_differ_by_a_prefix_or_a_suffix():
 )
 def test_other_tables_are_no_families_of_near_copies(tables):
     assert mixing(**tables) == ""
+
+
+def test_sheets_of_one_name_are_alternatives_only_with_the_same_columns(tmp_path):
+    athletes = pd.DataFrame(
+        {"Name": ["Ann", "Bo", "Cy"], "Country": ["Kenya", "Peru", "Peru"], "Sport": ["a", "b", "a"]}
+    )
+    sports = pd.DataFrame({"Sport": ["a", "b"], "Women": [5, 7], "Men": [6, 8], "Total": [11, 15]})
+    for name, frame in (("Athletes", athletes), ("Entries", sports)):
+        frame.to_excel(tmp_path / f"{name}.xlsx", sheet_name="Details", index=False)
+    found = tf.open_corpus(tmp_path).retrieve_tables(
+        "How many athletes from Kenya are in a sport with 11 women in total?"
+    )
+    assert {*found.ids} == {"Athletes.Details", "Entries.Details"}

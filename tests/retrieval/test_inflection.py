@@ -34,6 +34,12 @@ def test_a_value_is_found_in_another_form(question, value, written):
     assert hit.cells == (value.lower(),)
 
 
+def test_a_cell_of_several_words_is_found_by_its_plural():
+    corpus = tf.open_corpus({"a.events": events("Flying Wyvern", "Bird"), "a.users": pd.DataFrame({"user_id": [1]})})
+    (hit,) = ValueIndex(tuple(corpus)).hits(Question.of("Which rewards do Flying Wyverns give?"))
+    assert (hit.tables, hit.is_name) == ((0,), True)
+
+
 def test_the_table_with_the_value_is_among_those_found_and_the_reason_says_the_form():
     corpus = tf.open_corpus(
         {

@@ -9,7 +9,6 @@ from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.keys import database_keys, evidence_share, inference
 from tagframe.retrieval import links as module
 from tagframe.retrieval.links import Links
-from tagframe.retrieval.overlay import Cut
 
 
 def positions(corpus, *ids):
@@ -122,20 +121,6 @@ def test_pairs_of_a_few_databases_stay_in_memory(bank, monkeypatch):
         assert kept.best(client, disp) is not None
         kept.keys([product, client])
         assert len(kept._pairs) == 1
-
-
-def test_kept_scores_with_a_table_more_or_another(bank):
-    plain = Links(bank.profiles)
-    kept = Links(bank.profiles, stored=plain.arrays())
-    others = bank.subset(id for id in bank.ids if id != "bank.disp")
-    before = Links(others.profiles, stored=Links(others.profiles).arrays())
-    position = bank.ids.index("bank.disp")
-    for over in (
-        kept.laid_over(Cut.at(position, 1, 1, len(bank)), bank.profiles),
-        before.laid_over(Cut.at(position, 0, 1, len(others)), bank.profiles),
-    ):
-        assert over.matrix(range(len(bank))).tolist() == plain.matrix(range(len(bank))).tolist()
-        assert over.keys(range(len(bank))) == plain.keys(range(len(bank)))
 
 
 def test_a_database_of_many_columns_has_no_pairs_of_nothing(bank, monkeypatch):

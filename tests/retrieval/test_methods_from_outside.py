@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import tagframe as tf
+from tag_bench.server import Request
 from tagframe.cli import main
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval import METHODS, Method, Selection, all_tables, by_words, method_named, register
@@ -76,8 +77,13 @@ def test_a_registered_method_has_a_name_wherever_methods_have_one(bank, words, r
     assert register(Last) is Last
     assert tf.retrieve_tables(QUESTION, bank, k=2, method="last").ids == ["bank.account", "bank.client"]
     assert bank.tables.tag.retrieve_tables(QUESTION, k=1, method="last").ids == ["bank.account"]
-    sql, said = "SELECT count(*) AS n FROM account", '{"text": "4", "values": [4]}'
-    live.answers = lambda request: sql if "<tables>" in str(request.messages) else said
+    sql, said = "SELECT count(*) AS n FROM {}", '{"text": "4", "values": [4]}'
+
+    def answer(request: Request) -> str:
+        text = str(request.messages)
+        return sql.format("account" if "account" in text else "client") if "<tables>" in text else said
+
+    live.answers = answer
     assert tf.ask("How many?", bank, k=1, method="last").retrieved.ids == ["bank.account"]
     assert tf.ask("How many?", bank, k=1, method=LAST).retrieved.ids == ["bank.account"]
     assert tf.ask("How many?", bank, k=1, method=Last(skipped=1)).retrieved.ids == ["bank.client"]

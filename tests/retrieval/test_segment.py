@@ -19,6 +19,8 @@ def test_words_that_are_known_or_hold_anything_unknown_stay():
     assert segmenter.name("constructor") == "constructor", "no word ends with a short connector"
     assert segmenter.name("valuexyzzy") == "valuexyzzy"
     assert segmenter.name("zamestnanec") == "zamestnanec"
+    segmenter = Segmenter([*KNOWN, "alter", "alternate", "nation"])
+    assert segmenter.name("alternations") == "alternations", "another form of it is known"
 
 
 def test_tables_keep_their_ids_under_readable_names():

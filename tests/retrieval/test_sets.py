@@ -9,7 +9,7 @@ from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_fores
 from tagframe.retrieval.signals import SIGNALS
 
 CHOSEN = [0, 2, 3, 4, 5]
-KINDS = [kind for kind in RowKind if kind not in (RowKind.SUBQUERY, RowKind.MENTIONED)]
+KINDS = [kind for kind in RowKind if kind not in (RowKind.SUBQUERY, RowKind.MENTIONED, RowKind.SPOKEN)]
 
 
 @pytest.fixture

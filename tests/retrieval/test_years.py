@@ -59,3 +59,26 @@ def test_pieces_of_a_range_are_stacked(tmp_path):
     assert years("Minutes of the trips since 2019") == [2019, 2020, 2021]
     assert years("Minutes of the trips in 2018 and 2021") == [2018, 2021]
     assert years("Minutes of all trips before 2019") == [2018]
+
+
+@pytest.mark.parametrize(
+    ("question", "years"),
+    [
+        ("How many goals did the teams score in 2022?", {2022}),
+        ("Goals of the teams since 2022", {2022, 2023}),
+        ("How many goals did the teams score?", {2021, 2022, 2023}),
+        ("How many teams were founded in 1990?", {2021, 2022, 2023}),
+    ],
+)
+def test_tables_of_other_years_are_no_candidates(question, years):
+    columns = {"goals": ["team", "goals"], "teams": ["team", "city", "founded"]}
+    tables = {
+        f"c.{year}_{name}": pd.DataFrame({column: [1, 2] for column in [*of, *["day"] * (year % 2)]})
+        for year in (2021, 2022, 2023)
+        for name, of in columns.items()
+    }
+    corpus = tf.open_corpus(tables)
+    ids = {part for hit in corpus.retrieve_tables(question).tables for part in hit.parts or (hit.id,)}
+    found = {int(id[2:6]) for id in ids}
+    assert found <= years
+    assert len(years) > 2 or found

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tagframe.answer.guard import Reader, check_sql
 from tagframe.answer.lm_sql.blocks import blocks_with_calls, needed, standing_alone
-from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_positions
+from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_positions, has_functions
 from tagframe.answer.lm_sql.dialects import Spoken, spoken_of
 from tagframe.answer.lm_sql.select_names import write_out
 from tagframe.answer.sql_tree import column_of, without, written
@@ -17,12 +17,14 @@ from tagframe.errors import SQLFailed, UnsafeSQL
 
 
 def check_staged(sql: str, reader: Reader) -> str:
-    """A statement with LM functions, checked and compiled, without any model call.
+    """A statement, with or without LM functions, checked and compiled, without any model call.
 
     Raises:
         UnsafeSQL: it is not a single SELECT over these tables, or a function is in a place where it cannot be staged.
         SQLFailed: it does not compile, for example because of an unknown column, also in braces.
     """
+    if not has_functions(sql):
+        return reader.compile(sql)
     spoken = spoken_of(reader)
     checked = check_sql(reader.resolved(sql), list(reader.tables), reader.engine.dialect, FUNCTIONS)
     root = spoken.parsed(checked)

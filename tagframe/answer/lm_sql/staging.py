@@ -50,7 +50,6 @@ AT_ONCE = 32
 _Filter = tuple[int, Values, bool]
 """The number of a condition, its call, and whether rows pass where it is true, or where it is not."""
 _SAMPLE = 24
-_FORETOLD_BY = 64
 _FIRST = 16
 
 
@@ -89,20 +88,19 @@ class Staged:
     on_error: OnError = "raise"
     rows_per_call: RowsPerCall = "auto"
     _values: dict[tuple[Any, ...], Values] = field(default_factory=dict)
-    _root: exp.Expr | None = None
 
     def steps(self) -> Step[Done]:
         """Run it.
 
         Raises:
             UnsafeSQL: as :func:`check_staged`.
-            SQLFailed: as :func:`check_staged`; it exceeds its limits, or would according to the first answers; a
-                function would be asked about more than 50,000 distinct values.
+            SQLFailed: as :func:`check_staged`; it exceeds its limits; a function would be asked about more than 50,000
+                distinct values.
             RowsFailed: with ``on_error="raise"``, values have no answer.
         """
         checked = check_staged(self.sql, self.reader)
         root = self.spoken.parsed(checked)
-        blocks, self._root = blocks_with_calls(root), root
+        blocks = blocks_with_calls(root)
         if not blocks:
             return Done(self.reader.run(checked), checked, self.reader)
         is_text = _is_text(root)
@@ -133,8 +131,6 @@ class Staged:
         if block.pending and self._takes_first(block):
             yield from self._first_rows(block)
         else:
-            if select is self._root:
-                yield from self._foretell(block)
             for pending in (yield from self._in_order(block)):
                 yield from self._condition(block, pending)
         block.put_back()
@@ -232,45 +228,6 @@ class Staged:
         _look_up(nodes, [self._of(block.select, node) for node in nodes])
         block.pending.remove(pending)
         block.answered.append(Pending(holder.this.pop(), pending.join))
-
-    def _foretell(self, block: Block) -> Step[None]:
-        """Refuse a result with too many rows as soon as the first answers predict it, before all are paid for.
-
-        Raises:
-            SQLFailed: it will have more rows than the limits allow (by two standard errors).
-        """
-        select, most = block.select, self.reader.limits.rows
-        wanted = [bare_filter(pending.condition) for pending in block.pending]
-        if (
-            None in wanted
-            or is_grouped(select)
-            or any(select.args.get(part) is not None for part in ("limit", "distinct"))
-        ):
-            return
-        filters = self._filters(block)
-        inner = block.rows([one.columns for _, one, _ in filters])
-        counted = inner.copy().select("1") if not inner.expressions else inner
-        rows = f"({self.spoken.written(counted)}) AS {OWN}rows"
-        count = self._bringing().run(standing_alone(select, f"SELECT count(*) AS n FROM {rows}", self.spoken.name))
-        total = int(count["n"].iloc[0])
-        if total <= most:
-            return
-        share, error, sampled = 1.0, 0.0, 0
-        if filters:
-            names = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))]
-            some = self._read(select, inner, names, filters[0][1], distinct=False, first=True)
-            sampled = min(_FORETOLD_BY, len(some))
-            some = yield from _passing(
-                some.iloc[[position * len(some) // sampled for position in range(sampled)]], filters
-            )
-            share = len(some) / sampled
-            error = (share * (1 - share) / sampled) ** 0.5
-        if total * (share - 2 * error) > most:
-            passed = f" ({share:.0%} of {sampled} rows passed; answers are kept if there is a store)" if sampled else ""
-            raise SQLFailed(
-                f"the SQL would give about {round(total * share):,} rows, and at most {most:,} are allowed{passed}; "
-                f"narrow it, or raise SQLLimits(rows=…): {self.sql[:200]!r}"
-            )
 
     def _filters(self, block: Block) -> list[_Filter]:
         """The conditions that are a filter or NOT of one."""

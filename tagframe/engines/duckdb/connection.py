@@ -58,6 +58,7 @@ class Opened:
         logged: what the log tells, for Delta and Iceberg tables.
         facts: found by reading its rows.
         state: of its files, or of those of its log, when it was opened.
+        copies: what is read in place of its files.
     """
 
     table: LakeTable
@@ -68,6 +69,12 @@ class Opened:
     logged: Logged | None = None
     facts: dict[Any, Any] = field(default_factory=dict)
     state: list[tuple[str, int, int]] = field(default_factory=list)
+    copies: Sequence[str] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read, and their patterns."""
+        return tuple(self.copies) or (*self.table.files, *self.table.patterns)
 
     def footers(self) -> list[Any] | None:
         """The footers of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None if footers alone
@@ -101,8 +108,8 @@ class Lake:
         self._registered: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._memory, self._file = memory, file
-        self._folder = tempfile.mkdtemp(prefix="tagframe-")
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self.folder = tempfile.mkdtemp(prefix="tagframe-")
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connect()
 
     def _connect(self) -> None:
@@ -111,7 +118,7 @@ class Lake:
 
         from tagframe.engines.duckdb.worker import OPTIONS, SETTINGS
 
-        options = {**OPTIONS, "memory_limit": self._memory, "temp_directory": self._folder}
+        options = {**OPTIONS, "memory_limit": self._memory, "temp_directory": self.folder}
         self.connection = duckdb.connect(":memory:", config=options)
         self.run(SETTINGS)
         if self._file is not None:
@@ -119,7 +126,7 @@ class Lake:
         # All files of all tables: a table is opened when it is first read.
         paths = {file for table in self._tables.values() for file in (*table.files, *table.patterns)}
         self.run(f"SET allowed_paths = {quoted_texts(sorted(paths))}")
-        self.run(f"SET allowed_directories = {quoted_texts([self._folder])}")
+        self.run(f"SET allowed_directories = {quoted_texts([self.folder])}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
@@ -184,8 +191,8 @@ class Lake:
             if table.format == "json":
                 source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
                 return Opened(table, source, self.columns(source))
-            source, types = csv_source(self, table)
-            return Opened(table, source, [LakeColumn(*column) for column in types.items()])
+            source, copies = csv_source(self, table)
+            return Opened(table, source, self.columns(source), copies=copies)
 
     def _say_rounded(self, table: LakeTable, columns: Sequence[LakeColumn]) -> None:
         """Warn of decimals of more than 38 digits: DuckDB reads them as floats."""

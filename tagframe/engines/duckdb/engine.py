@@ -93,6 +93,11 @@ class LakeEngine(_ReadByDuckDB):
     def _files(self) -> frozenset[str]:
         return frozenset(file for table in self.tables for file in table.files)
 
+    @property
+    def csv_files(self) -> tuple[Path, ...]:
+        """Those of its tables."""
+        return tuple(Path(file) for table in self.tables if table.format == "csv" for file in table.files)
+
     def only(self, columns: Mapping[str, Collection[str]]) -> LakeEngine:
         """The lake without other tables; those that cannot be read are still told."""
         closed = [table for table in self.tables if isinstance(self._shape(table), UnreadableTable)]
@@ -192,7 +197,7 @@ class LakeRows:
         return numbers, frame.set_axis(list(columns), axis="columns")
 
 
-def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool) -> LakeEngine | None:
+def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool, csv: str = "") -> LakeEngine | None:
     """The engine for the tables of a folder that are read in place (:func:`lake_tables`); None if there are none.
 
     Raises:
@@ -201,7 +206,7 @@ def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool) -> LakeE
     """
     if is_wanted:
         need_duckdb("engine='duckdb'")
-    tables = lake_tables(folder, is_wanted=is_wanted, follow_links=follow_links)
+    tables = lake_tables(folder, is_wanted=is_wanted, follow_links=follow_links, csv=csv)
     if tables and not has_duckdb():
         for table in tables:
             if table.gathered:
@@ -214,7 +219,7 @@ def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool) -> LakeE
     return LakeEngine(folder.absolute(), tuple(tables)) if tables else None
 
 
-def pattern_engine(pattern: str, *, follow_links: bool) -> LakeEngine:
+def pattern_engine(pattern: str, *, follow_links: bool, csv: str = "") -> LakeEngine:
     """The engine that reads the files of a pattern as one table.
 
     Raises:
@@ -222,7 +227,7 @@ def pattern_engine(pattern: str, *, follow_links: bool) -> LakeEngine:
         MissingExtra: DuckDB is not installed.
     """
     need_duckdb(f"the pattern {shown_path(pattern)}")
-    base, table = table_of_pattern(pattern, follow_links=follow_links)
+    base, table = table_of_pattern(pattern, follow_links=follow_links, csv=csv)
     return LakeEngine(base, (table,))
 
 

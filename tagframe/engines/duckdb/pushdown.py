@@ -18,17 +18,7 @@ from tagframe.engines.cells import Kind, from_arrow
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.statement import decoded
 from tagframe.engines.pushdown import Cells, Statement, named_item
-from tagframe.engines.sql_engine import (
-    SAMPLED,
-    Form,
-    Forms,
-    SampledValues,
-    bytes_form,
-    column_gone,
-    column_of_sample,
-    float_form,
-    text_form,
-)
+from tagframe.engines.sql_engine import SAMPLED, SampledValues, column_gone, column_of_sample
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import UnreadableTable
 
@@ -132,15 +122,8 @@ class LakePushdown(SampledValues):
         import pyarrow as pa
 
         with named_errors(*(one.table for one in self._opened.values())):
-            waiting: list[pa.RecordBatch] = []  # DuckDB's own batches are of multiples of 2,048 rows
             for batch in self._lake.reading(statement.query, rows, statement.values):
-                waiting.append(batch)
-                while sum(map(len, waiting)) >= rows:
-                    table = pa.Table.from_batches(waiting)
-                    waiting = table.slice(rows).to_batches()
-                    yield _frame(statement, table.slice(0, rows))
-            if waiting:
-                yield _frame(statement, pa.Table.from_batches(waiting))
+                yield _frame(statement, pa.Table.from_batches([batch]))
 
     def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
         import pyarrow as pa
@@ -151,14 +134,6 @@ class LakePushdown(SampledValues):
             return self._lake.fetch(sql, bound, sent)
 
     # --- values of columns --------------------------------------------------------------------------------------------
-
-    def matches(self, text: str, pattern: str) -> str:
-        """As RE2 has it."""
-        return _matches(text, pattern)
-
-    def form(self, table: str, column: str) -> Form | None:
-        made = _FORMS.get(self._type(table, column).partition("(")[0])
-        return None if made is None else made(f"t.{quoted(column)}")
 
     def values(self, sql: str, table: str) -> list[Any]:
         return list(decoded(self._fetch(sql).column(0)).to_pylist())
@@ -172,34 +147,6 @@ class LakePushdown(SampledValues):
 
     def from_item(self, table: str) -> str:
         return self._opened[table].source
-
-
-def _matches(text: str, pattern: str) -> str:
-    return f"regexp_matches({text}, '{pattern}')"
-
-
-def _of_moment(column: str) -> Form:
-    text = f"strftime({column}, '%Y-%m-%dT%H:%M:%S.%f')"
-    bare = f"regexp_replace({text}, '[.]000000$', '')"
-    text = f"regexp_replace({bare}, 'T00:00:00$', '')"
-    far = f"{column} < TIMESTAMP '0001-01-01' OR {column} >= TIMESTAMP '10000-01-01'"
-    return Form(text, far, f"{column}::VARCHAR")
-
-
-def _of_decimal(column: str) -> Form:
-    written = f"{column}::VARCHAR"
-    return Form(f"CASE WHEN contains({written}, '.') THEN rtrim(rtrim({written}, '0'), '.') ELSE {written} END")
-
-
-_FORMS: Forms = {
-    **dict.fromkeys([*_INTEGERS, "UBIGINT", "BOOLEAN"], lambda column: Form(f"{column}::VARCHAR")),
-    "DOUBLE": lambda column: float_form(column, f"regexp_replace({column}::VARCHAR, '[.]0$', '')"),
-    "DECIMAL": _of_decimal,
-    "VARCHAR": lambda column: text_form(column, _matches),
-    "DATE": lambda column: Form(f"{column}::VARCHAR", f"length({column}::VARCHAR) <> 10", f"{column}::VARCHAR"),
-    "TIMESTAMP": _of_moment,
-    "BLOB": lambda column: bytes_form(column, f"octet_length({column})", f"lower(hex({column}))", f"sha256({column})"),
-}
 
 
 def _frame(statement: Statement, table: pa.Table) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import importlib.util
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,7 +55,7 @@ def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> Any:
         An Arrow dataset.
 
     Raises:
-        SQLFailed: an integer beyond 64 bits, or two columns whose names differ in case alone.
+        SQLFailed: a number of more than 38 digits, or two columns whose names differ in case alone.
     """
     import pyarrow as pa
 
@@ -104,11 +105,29 @@ def array_of(name: str, values: pd.Series) -> pa.Array:
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
         array = pa.array(cells, type, from_pandas=True)
-    except OverflowError as error:
-        raise SQLFailed(f"column {name!r} holds an integer beyond 64 bits") from error
+    except OverflowError:
+        array = _whole_decimals(name, values)
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
         array = pa.array(storable(values), from_pandas=True)
     return _comparable(name, array)
+
+
+def _whole_decimals(name: str, values: pd.Series) -> pa.Array:
+    """Integers beyond 64 bits, exact, as decimals.
+
+    Raises:
+        SQLFailed: one has more than 38 digits, or the cells are not all integers.
+    """
+    import pyarrow as pa
+
+    try:
+        cells = [None if null else Decimal(int(cell)) for cell, null in zip(values, values.isna(), strict=True)]
+        return pa.array(cells, pa.decimal128(38, 0))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise SQLFailed(
+            f"column {name!r} holds an integer of more than 38 digits, the most that DuckDB has: open the frame with "
+            f"it as text, frame.astype({{{name!r}: str}})"
+        ) from error
 
 
 def _comparable(name: str, cells: pa.Array) -> pa.Array:
@@ -233,7 +252,7 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
         "explain": statement.explain,
         "rows": statement.limits.rows,
         "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in files.items()},
-        "paths": sorted({path for one, _ in files.values() for path in (*one.table.files, *one.table.patterns)}),
+        "paths": sorted({path for one, _ in files.values() for path in one.paths}),
         "state": repr(sorted(one.state for one, _ in files.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
         "calls": _FUNCTIONS | _OPERATORS,

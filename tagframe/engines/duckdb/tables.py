@@ -72,6 +72,7 @@ class LakeTable:
         partitioned: whether names of folders hold values.
         gathered: whether several files are one table.
         follows_links: whether its log may name files that are not below ``place``.
+        csv: how CSV files are written (:attr:`~tagframe.engines.files.csv.CSVEngine.given`).
     """
 
     name: str
@@ -83,6 +84,7 @@ class LakeTable:
     partitioned: bool = False
     gathered: bool = False
     follows_links: bool = False
+    csv: str = ""
 
     @property
     def size(self) -> int:
@@ -134,7 +136,7 @@ def need_duckdb(what: str) -> None:
         raise MissingExtra(f"{what} needs DuckDB, which is not installed: pip install 'tagframe[duckdb]'")
 
 
-def lake_tables(folder: Path, *, is_wanted: bool = False, follow_links: bool = False) -> list[LakeTable]:
+def lake_tables(folder: Path, *, is_wanted: bool = False, follow_links: bool = False, csv: str = "") -> list[LakeTable]:
     """The tables of a folder that are read in place; none if all of its files are small and separate tables.
 
     Partitioned folders, folders of numbered parts, Delta and Iceberg tables are one table each. If there is any of
@@ -143,7 +145,7 @@ def lake_tables(folder: Path, *, is_wanted: bool = False, follow_links: bool = F
     ``follow_links``.
     """
     tables = [
-        replace(table, follows_links=follow_links)
+        replace(table, follows_links=follow_links, csv=csv if table.format == "csv" else "")
         for table in _tables(folder, folder, Bounds(folder, follow_links=follow_links))
     ]
     namesakes = Counter((table.home, table.called) for table in tables)
@@ -312,7 +314,7 @@ def _table(path: Path, root: Path, format: Format, files: Sequence[Path], *, par
     )
 
 
-def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path, LakeTable]:
+def table_of_pattern(pattern: str, *, follow_links: bool = False, csv: str = "") -> tuple[Path, LakeTable]:
     """The folder below which a pattern finds files, and the one table of these files.
 
     Raises:
@@ -334,7 +336,7 @@ def table_of_pattern(pattern: str, *, follow_links: bool = False) -> tuple[Path,
     format = _format_of(base, files)
     paths = tuple(str(file.absolute()) for file in files)
     _say_lacking(base, dict(zip(map(Path, paths), _columns_of(files, format), strict=True)))
-    return base, LakeTable(called, called, base.name or "files", format, base, paths, partitioned, gathered=True)
+    return base, LakeTable(called, called, base.name or "files", format, base, paths, partitioned, True, csv=csv)
 
 
 def stamp_of(tables: Sequence[LakeTable]) -> Stamp:
@@ -346,7 +348,8 @@ def stamp_of(tables: Sequence[LakeTable]) -> Stamp:
     listings = [(table.name + " and elsewhere" * table.follows_links, table.listing()) for table in tables]
     stats = [stat for _, listing in listings for stat in listing]
     digest = hashlib.sha256(repr(listings).encode("utf-8", "surrogatepass")).hexdigest()
-    return Stamp(sum(size for _, size, _ in stats), max((time for _, _, time in stats), default=0), digest)
+    how = next((f" {table.csv}" for table in tables if table.csv), "")
+    return Stamp(sum(size for _, size, _ in stats), max((time for _, _, time in stats), default=0), digest + how)
 
 
 _DELTA_FEATURES = {"timestampNtz", "vacuumProtocolCheck", "appendOnly", "invariants", "checkConstraints"}

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tagframe.engines.cells import CellTest, cells_of, fitting, from_arrow, kind_of, plain_dtypes, test_of
 from tagframe.engines.files.arrow import PARQUET_BUFFER
-from tagframe.engines.files.csv import CSVEngine
+from tagframe.engines.files.csv import CSVEngine, CSVRows
 from tagframe.engines.files.limits import files_below, found_by, reading_as
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
 
@@ -254,7 +254,7 @@ def _typed(batch: pa.RecordBatch, field: pa.Field, of_folder: Any) -> pa.Array:
     return pa.repeat(pa.scalar(of_folder, field.type), len(batch))
 
 
-class _CSVRows:
+class _CSVRows(CSVRows):
     """CSV files as one table."""
 
     def __init__(self, base: Path, files: Sequence[Path]) -> None:
@@ -264,35 +264,8 @@ class _CSVRows:
                 f"{partitioned} is in a folder whose name holds a column's value. Only Parquet files may be in such "
                 "folders here; tf.open_corpus reads such CSV files with DuckDB"
             )
-        self._heads = {engine: engine.shapes()[0].columns for engine in map(CSVEngine, files)}
-        self.columns = list(dict.fromkeys(name for head in self._heads.values() for name in head))
-        self._types: dict[str, Any] | None = None
+        super().__init__([*map(CSVEngine, files)])
 
     def frames(self, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
-        if self._types is None:
-            self._types = self._dtypes()
-        texts = [name for name in columns if self._types[name] == "string"]
-        for engine, head in self._heads.items():
-            for frame in engine.frames(rows, texts, usecols=[name for name in columns if name in head]):
-                typed = frame.reindex(columns=columns).astype({name: self._types[name] for name in columns})
-                yield plain_dtypes(typed)
-
-    def empty(self, columns: list[str]) -> pd.DataFrame:
-        types = self._types or {}
-        return plain_dtypes(pd.DataFrame({name: pd.Series([], dtype=types.get(name, "string")) for name in columns}))
-
-    def _dtypes(self) -> dict[str, Any]:
-        """The dtype that holds each column of all files, found in a first pass over them."""
-        dtypes: dict[str, set[str]] = {name: set() for name in self.columns}
-        for engine in self._heads:
-            for frame in engine.frames(BATCH_ROWS):
-                for name in frame.columns:
-                    if not frame[name].isna().all():
-                        dtypes[name].add(str(frame[name].dtype))
-        return {name: _dtype_of(seen) for name, seen in dtypes.items()}
-
-
-def _dtype_of(seen: set[str]) -> Any:
-    if seen <= {"Int64", "Float64"}:
-        return "Float64" if "Float64" in seen else "Int64"
-    return seen.pop() if len(seen) == 1 else "string"
+        for engine in self.engines:
+            yield from map(plain_dtypes, self.typed(engine, columns, rows))

@@ -21,6 +21,7 @@ from tagframe.engines.cells import NULL_WORDS
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
 _PADDED = re.compile("[+-]?0[0-9]")
+_PHONE = re.compile(r"\+[0-9]{8,15}")
 _MONEY = "US$ A$ C$ R$ NZ$ HK$ S$ Euro Kč zł kr kr. SFr. Fr. Rs Rs. Ft лв. руб. lei".split()
 """Words for currencies that are neither codes nor signs."""
 _UNIT = rf"{'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))}|[^\W\d_]{{3}}\b|[^\w\s.,'()+-]"
@@ -29,7 +30,7 @@ _CELL = re.compile(
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
     rf"(?P<sign3>[\-\u2212])?\s*(?P<after>{_UNIT})?\s*(?P<close>\))?"
 )
-_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?)")
+_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[kKM])")
 """A number with a unit that is not read."""
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
 """What stands for zeros behind the decimal mark, as in ``54,–``."""
@@ -39,7 +40,7 @@ _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WORDS = frozenset(NULL_WORDS) - {""}
 _FEW = 2
 """The fewest codes that make a column one of codes."""
-_WHOLE_DIGITS, _DIGITS = 18, 15
+_WHOLE_DIGITS, _DIGITS, _FLOAT_DIGITS = 18, 15, 17
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
 AMBIGUOUS = "commas or points in them are decimal marks, or stand between thousands"
@@ -57,6 +58,8 @@ _DATE = re.compile(
 )
 
 Order = Literal["day first", "month first"]
+EITHER: Literal["either"] = "either"
+"""Where nothing tells whether day or month comes first."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +121,13 @@ class Formats:
         dates: of columns that are read as dates: what comes first where the year is last.
         mixed: columns whose cells are all numbers, in several formats or in one with two meanings; they stay text. With
             the reason.
+        words: the words beside the numbers of such columns, if these are the reason.
         unfit: columns of numbers that do not have the format that the user gave; they are read as they are.
         thousands: columns of numbers whose points may be between thousands, as the file has decimal commas elsewhere.
-        orders: what comes first in columns of dates with the year last that stay text; None if cells disagree.
+        orders: what comes first in columns of dates with the year last that stay text; :data:`EITHER` if nothing tells,
+            None if cells disagree.
         not_dates: columns that the user named as dates and that have other cells, with one of these cells.
+        rounded: columns of numbers that have more digits than floats hold.
         padded: columns of which a number is written with zeros before it; they stay text, as the zeros would be lost.
         missing: words of columns that are read as missing values.
         codes: words for missing values that are codes, as all cells of their columns are codes of one length.
@@ -130,11 +136,13 @@ class Formats:
     numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
     dates: Mapping[str, Order] = field(default_factory=dict)
     mixed: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unfit: tuple[str, ...] = ()
     thousands: tuple[str, ...] = ()
-    orders: Mapping[str, Order | None] = field(default_factory=dict)
+    orders: Mapping[str, Order | Literal["either"] | None] = field(default_factory=dict)
     not_dates: tuple[str, ...] = ()
     padded: tuple[str, ...] = ()
+    rounded: tuple[str, ...] = ()
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -191,6 +199,7 @@ class Column:
         self.formats = list(_FORMATS)
         self.is_number = True
         self.plain = True
+        self.blank = False
         self.padded = False
         self.numbers = 0
         self.words_beside: set[str] = set()
@@ -217,6 +226,7 @@ class Column:
         for text in cells:
             text = text.strip()
             if not text:
+                self.blank = True
                 continue
             self.seen = True
             if self.is_date:
@@ -257,7 +267,7 @@ class Column:
             return
         self.numbers += 1
         self.plain &= is_plain
-        self.padded |= is_plain and _PADDED.match(text) is not None
+        self.padded |= is_plain and (_PADDED.match(text) is not None or _PHONE.fullmatch(text) is not None)
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
             self.units.add("")
             self.groups.add(0)
@@ -334,8 +344,9 @@ class Column:
             if self.plain and (given[1] != "." or "." not in self.marked):
                 return None
             return self._exact(NumberFormat(given[0], given[1], unit, whole=not fits))
-        if self.plain:
-            return None
+        if self.plain:  # pandas reads a blank as a text
+            whole = (".", "") not in self.fractions
+            return self._exact(NumberFormat(whole=whole)) if self.blank and not self.padded else None
         formats = [one for one in self.formats if self._is_clear_by_groups(one)]
         if not formats:
             return None if self.formats else "they are written in several ways"
@@ -375,6 +386,13 @@ class Column:
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
 
+def is_mixed(cells: Iterable[str]) -> bool:
+    """Whether some cells are numbers, and a few words stand beside them."""
+    texts = {text.strip() for text in cells} - set(NULL_WORDS)
+    words = sum(_PLAIN.fullmatch(text) is None for text in texts)
+    return 0 < words <= min(_MOST_WORDS, len(texts) - words)
+
+
 def is_known(options: Mapping[str, Any]) -> bool:
     """Whether the separators that the user gave are those of a format here."""
     decimal, thousands = options.get("decimal", "."), options.get("thousands") or ""
@@ -384,6 +402,7 @@ def is_known(options: Mapping[str, Any]) -> bool:
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     point = re.escape(decimal)
     groups = rf"[1-9][0-9]{{0,2}}(?:{_SEPARATORS[thousands]}[0-9]{{3}})+|" if thousands else ""
+    groups += "[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}|" if thousands == "," else ""  # lakhs and crores
     return re.compile(rf"(?:{groups}[0-9]+)?(?P<fraction>{point}[0-9]+)?")
 
 
@@ -478,18 +497,20 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         for name, column in columns.items()
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
-    return Formats(numbers, dates, mixed, unfit, between, orders, wrong, padded, missing, codes)
+    beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
+    rounded = tuple(name for name in points if columns[name].digits > _FLOAT_DIGITS)
+    return Formats(numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, missing, codes)
 
 
 def _dates(
     columns: Mapping[str, Column], options: Mapping[str, Any]
-) -> tuple[dict[str, Order], dict[str, Order | None], tuple[str, ...]]:
+) -> tuple[dict[str, Order], dict[str, Order | Literal["either"] | None], tuple[str, ...]]:
     """The columns that are read as dates, the orders of the others with dates, and the named ones that have none."""
     named = options.get("parse_dates")
     listed = set(map(str, named)) if isinstance(named, list | tuple) else set()
     is_given = bool(named) or "dayfirst" in options
     dates: dict[str, Order] = {}
-    orders: dict[str, Order | None] = {}
+    orders: dict[str, Order | Literal["either"] | None] = {}
     wrong = []
     for name, column in columns.items():
         is_date = column.seen and column.is_date
@@ -509,6 +530,6 @@ def _dates(
             if order is None and column.year_last:
                 orders[name] = "month first"
             continue
-        if column.year_last and (not column.orders or order is not None or is_wanted):
-            orders[name] = order
+        if column.year_last:
+            orders[name] = order or (EITHER if column.orders else None)
     return dates, orders, tuple(wrong)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import io
 import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.cells import plain_dtypes
-from tagframe.engines.files.column_formats import AMBIGUOUS, OTHER_CELLS, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.column_formats import AMBIGUOUS, EITHER, Column, Formats, Order, formats_of, is_known
 from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
@@ -30,8 +31,8 @@ from tagframe.errors import (
 
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
-    "header names skiprows skipinitialspace na_values keep_default_na true_values false_values parse_dates dayfirst "
-    "date_format on_bad_lines".split()
+    "header names skiprows skipfooter skipinitialspace na_values keep_default_na true_values false_values parse_dates "
+    "dayfirst date_format on_bad_lines".split()
 )
 """Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
 _DATES = ("parse_dates", "dayfirst", "date_format")
@@ -80,7 +81,8 @@ class CSVEngine(FileEngine):
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         for frame in self.frames(CHUNK_ROWS):
             yield frame_chunk(frame[list(shape.columns)])
-        self._say(shape.columns)
+        for what, category in self.notes(shape.columns):
+            warn(f"{self.path}: {what}", category)
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
@@ -91,14 +93,19 @@ class CSVEngine(FileEngine):
             options: more of those of :func:`pandas.read_csv`.
         """
         with csv_errors(self.path):
-            for frame in csv_batches(self.path, rows, **{**self._typed_options(as_text), **options}):
+            for frame in self.batches(rows, **{**self._typed_options(as_text), **options}):
                 yield self.formats.typed(frame, as_text)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
-        with csv_errors(self.path):
-            frame = pd.read_csv(self.path, nrows=limit, low_memory=False, **self._typed_options())
+        with csv_errors(self.path), self._opened() as file:
+            frame = pd.read_csv(file, nrows=limit, low_memory=False, **self._typed_options())
             return plain_dtypes(self.formats.typed(frame if columns is None else frame[list(columns)]))
+
+    @property
+    def csv_files(self) -> tuple[Path, ...]:
+        """The file."""
+        return (self.path,)
 
     @property
     def layout(self) -> Layout:
@@ -115,17 +122,17 @@ class CSVEngine(FileEngine):
     @property
     def date_orders(self) -> Mapping[str, Order]:
         """Columns of dates that stay text, and whether day or month comes first in them."""
-        return {name: order for name, order in self.formats.orders.items() if order is not None}
+        return {name: order for name, order in self.formats.orders.items() if order is not None and order != EITHER}
 
     def find_layout(self) -> Layout:
         """:attr:`layout`, from the file."""
-        given = {name: value for name, value in self._given.items() if name not in _DATES}
+        given = {name: value for name, value in self.given_options.items() if name not in _DATES}
         with csv_errors(self.path):
             return layout_of(self.path, given)
 
     def find_formats(self) -> Formats:
         """:attr:`formats`, from the file."""
-        given = {name: value for name, value in self._given.items() if name in (*_SEPARATORS, *_DATES)}
+        given = {name: value for name, value in self.given_options.items() if name in (*_SEPARATORS, *_DATES)}
         if not is_known(given):
             given = {name: value for name, value in given.items() if name not in _SEPARATORS}
         if "date_format" in given:
@@ -140,12 +147,12 @@ class CSVEngine(FileEngine):
             options |= {"keep_default_na": False, "na_values": [""]}
         with csv_errors(self.path):
             rows = 0
-            for frame in csv_batches(self.path, _HEAD_ROWS, dtype=str, nrows=_HEAD_ROWS, **options):
+            for frame in self.batches(_HEAD_ROWS, dtype=str, nrows=_HEAD_ROWS, **options):
                 rows += len(frame)
                 _see(columns, frame)
             still = [name for name in names if columns[name].is_open]
             if rows == _HEAD_ROWS and still:
-                for frame in csv_batches(self.path, CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
+                for frame in self.batches(CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
                     _see(columns, frame)
                     if not any(columns[name].is_open for name in still):
                         break
@@ -153,8 +160,22 @@ class CSVEngine(FileEngine):
             given["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
         return formats_of(columns, given)
 
+    @contextmanager
+    def _opened(self) -> Iterator[Path | IO[bytes]]:
+        """What pandas reads: the file, or its bytes before the notes at its end."""
+        if self.layout.end is None:
+            yield self.path
+        else:
+            with _Part(self.path, self.layout.end) as part:
+                yield io.BufferedReader(part)
+
+    def batches(self, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
+        """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
+        with self._opened() as file, pd.read_csv(file, chunksize=rows, low_memory=False, **options) as reader:
+            yield from reader
+
     @property
-    def _given(self) -> dict[str, Any]:
+    def given_options(self) -> dict[str, Any]:
         """The options for this file."""
         given: dict[str, Any] = ast.literal_eval(self.given or "{}")
         if not _is_by_pattern(given):
@@ -164,14 +185,14 @@ class CSVEngine(FileEngine):
 
     def _options(self, *, dates: bool = True) -> dict[str, Any]:
         """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
-        given, options = self._given, dict(self.layout.options)
+        given, options = self.given_options, dict(self.layout.options)
         if is_known(given):
             options = {name: value for name, value in options.items() if name not in _SEPARATORS}
         if not dates or "date_format" not in given:
             return options
         options.update({name: given[name] for name in _DATES if name in given})
         if "parse_dates" not in given:
-            head = pd.read_csv(self.path, dtype=str, nrows=SNIFFED_ROWS, **self._options(dates=False))
+            head = next(self.batches(SNIFFED_ROWS, dtype=str, **self._options(dates=False)))
             cells = {name: head[name].dropna() for name in head.columns}
             options["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
         return options
@@ -183,13 +204,14 @@ class CSVEngine(FileEngine):
         missing = formats.missing_options(self.layout.columns)
         return {"dtype": text, "dtype_backend": "numpy_nullable", **self._options(), **missing}
 
-    def _say(self, names: Sequence[str]) -> None:
-        """Say what is not read as it looks: rows of names, words for missing values, and formats of these columns."""
+    def notes(self, names: Sequence[str]) -> list[tuple[str, type[UserWarning]]]:
+        """What is not read as it looks: rows of names, words for missing values, and formats of these columns."""
+        notes: list[tuple[str, type[UserWarning]]] = []
 
         def say(what: str, category: type[UserWarning] = ColumnFormatWarning) -> None:
-            warn(f"{self.path}: {what}", category)
+            notes.append((what, category))
 
-        layout, formats, given = self.layout, self.formats.of(names), self._given
+        layout, formats, given = self.layout, self.formats.of(names), self.given_options
         for note in layout.notes:
             say(note)
         for name, words in formats.codes.items():
@@ -213,11 +235,12 @@ class CSVEngine(FileEngine):
             percent = "; 12 % is 12" * any(one.unit == "%" for one in formats.numbers.values())
             say(f"these columns of text are read as numbers: {', '.join(read)}{percent}")
         for name, why in formats.mixed.items():
-            ways = {
-                AMBIGUOUS: f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)",
-                OTHER_CELLS: f". {option(self.path, na_values={name: ['-']})}, for example, reads '-' as missing",
-            }
-            say(f"the numbers of column {name!r} stay text, because {why}{ways.get(why, '')}", NumbersAsTextWarning)
+            way = ""
+            if why == AMBIGUOUS:
+                way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
+            if words := formats.words.get(name, ()):
+                way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
+            say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)
         if formats.unfit:
             are = "is" if len(formats.unfit) == 1 else "are"
             fit = f"not all cells have the format of csv= ({', '.join(separators)})"
@@ -227,9 +250,16 @@ class CSVEngine(FileEngine):
                 f"the points in {_listed(formats.thousands)} are read as decimal points, though other columns of the "
                 f"file have decimal commas; {option(self.path, decimal=',', thousands='.')} reads them as thousands"
             )
+        if formats.rounded:
+            say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")
         for name, order in formats.orders.items():
             if name in formats.dates:
                 found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"
+            elif order == EITHER:
+                way = option(self.path, dayfirst=True)
+                found = (
+                    f"of which nothing tells whether the day comes first: they stay text; {way} reads them day first"
+                )
             elif order is None:
                 found = "with the day first in some cells and the month first in others: they stay text"
             else:
@@ -239,6 +269,7 @@ class CSVEngine(FileEngine):
         if formats.not_dates:
             stay = "stays" if len(formats.not_dates) == 1 else "stay"
             say(f"{_listed(formats.not_dates)} {stay} text, because not all cells are dates")
+        return notes
 
 
 @lru_cache(maxsize=4096)
@@ -329,7 +360,64 @@ def csv_errors(path: Path) -> Iterator[None]:
         yield
 
 
-def csv_batches(path: Path, rows: int, **options: Any) -> Iterator[pd.DataFrame]:
-    """Frames of this many rows; ``options`` are those of :func:`pandas.read_csv`."""
-    with pd.read_csv(path, chunksize=rows, low_memory=False, **options) as reader:
-        yield from reader
+class _Part(io.FileIO):
+    """The first bytes of a file."""
+
+    def __init__(self, path: Path, end: int) -> None:
+        super().__init__(path)
+        self._end = end
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = max(self._end - self.tell(), 0)
+        return super().readinto(memoryview(buffer)[:left])
+
+
+class CSVRows:
+    """CSV files as one table, in types that hold all its rows.
+
+    Attributes:
+        engines: read the files.
+        columns: of all files; a file may lack some.
+    """
+
+    def __init__(self, engines: Sequence[CSVEngine]) -> None:
+        codes = {name: words for engine in engines for name, words in engine.formats.codes.items()}
+        self.engines = [_with_codes(engine, codes) for engine in engines]
+        self.columns = list(dict.fromkeys(name for engine in engines for name in engine.layout.columns))
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """The dtype of each column, found in a pass over all files."""
+        dtypes: dict[str, set[str]] = {name: set() for name in self.columns}
+        for engine in self.engines:
+            for frame in engine.frames(CHUNK_ROWS):
+                for name in frame.columns:
+                    if not frame[name].isna().all():
+                        dtypes[name].add(str(frame[name].dtype))
+        return {name: _dtype_of(seen) for name, seen in dtypes.items()}
+
+    def typed(self, engine: CSVEngine, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """The rows of a file, in frames of so many."""
+        texts = [name for name in columns if self.types[name] == "string"]
+        there = [name for name in engine.layout.columns if name in columns]
+        some = {} if len(there) == len(engine.layout.columns) else {"usecols": there}
+        for frame in engine.frames(rows, texts, **some):
+            yield frame.reindex(columns=[*columns]).astype({name: self.types[name] for name in columns})
+
+    def empty(self, columns: Sequence[str]) -> pd.DataFrame:
+        """No rows, in these types."""
+        return pd.DataFrame({name: pd.Series([], dtype=self.types[name]) for name in columns})
+
+
+def _with_codes(engine: CSVEngine, codes: Mapping[str, tuple[str, ...]]) -> CSVEngine:
+    """The reader of a file in which words are no codes, that reads them as the codes that they are in another file."""
+    if not any({*words} & {*codes.get(name, ())} for name, words in engine.formats.missing.items()):
+        return engine
+    words = Formats(codes=codes).missing_options(engine.layout.columns)
+    return replace(engine, given=repr({**engine.given_options, **words}))
+
+
+def _dtype_of(seen: set[str]) -> Any:
+    if seen <= {"Int64", "Float64"}:
+        return "Float64" if "Float64" in seen else "Int64"
+    return seen.pop() if len(seen) == 1 else "string"

@@ -33,6 +33,7 @@ _MOST_ROWS = 3
 """The most rows of names."""
 _MISSING = {*NULL_WORDS, "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
 _SEPARATOR = " / "
+_MOST_NOTES = 20
 
 Row = Sequence[Any]
 
@@ -131,9 +132,12 @@ def _titles(rows: Sequence[Row]) -> int:
     above = 0
     for row in rows[:LOOKED_AT]:
         # A row that is one shorter than those below may be names without that of an index.
-        is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1
+        is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1 or _text(row[0]).startswith("# ")
+        below = _filled(rows[above + 1]) if rows[above + 1 :] else []
         if not is_title and not (
-            is_numbering(row) and are_names(_filled(rows[above + 1]) if rows[above + 1 :] else [])
+            below
+            and are_names(below)
+            and (is_numbering(row) or _letters_columns(row, rows[above + 1], rows[above + 2 :]))
         ):
             break
         above += 1
@@ -166,14 +170,16 @@ def _goes_on(head: Sequence[Row], row: Row, below: Sequence[Row]) -> bool:
     texts = [lower[at] for at in numbers if lower[at]]
     others = [at for at in range(width) if at not in numbers]
     is_keyed = any(lower[at] for at in others)
+    if not numbers and len(last) == len(row) and _are_merged(upper, lower, below):
+        return True
     if not texts:  # pandas writes the name of an index alone in a row below names of several rows
         return len(head) > 1 and bool(numbers) and is_keyed
     if not all(_YEAR.fullmatch(text) or _is_word(text) for text in texts):
         return False
     filled = [cell for cell in upper if cell]
-    under_gap = any(lower[at] and not upper[at] and any(upper[:at]) for at in range(width))
+    under_gap = any(lower[at] and not upper[at] for at in range(width))
     if under_gap or len({*filled}) < len(filled):
-        return not is_keyed or len({*texts}) > 1
+        return not is_keyed or len({*texts}) > 1 or all(lower)
     if any(map(_YEAR.fullmatch, texts)):
         return False
     # Units: below names that are complete.
@@ -182,11 +188,18 @@ def _goes_on(head: Sequence[Row], row: Row, below: Sequence[Row]) -> bool:
     )
 
 
+def _are_merged(upper: Sequence[str], lower: Sequence[str], below: Sequence[Row]) -> bool:
+    """Whether cells stand above several names each, as merged ones do, in a table of texts."""
+    gaps = sum(not cell for cell in upper)
+    is_like = any(_text(cell) == name for row in below for cell, name in zip(row, lower, strict=False))
+    return 2 <= gaps < len(upper) <= 2 * (gaps + 1) and any(upper[:2]) and are_names(lower) and not is_like
+
+
 def _joined(rows: Sequence[Row]) -> tuple[str, ...]:
     """The names that rows give together: a cell stands for the empty ones right of it that have names below."""
     width = max(map(len, rows), default=0)
     texts = [[_text(row[at]) if at < len(row) else "" for at in range(width)] for row in rows]
-    for upper, lower in pairwise(texts):
+    for upper, lower in reversed([*pairwise(texts)]):
         for at in range(1, width):
             if not upper[at] and upper[at - 1] and lower[at] and lower[at - 1]:
                 upper[at] = upper[at - 1]
@@ -211,6 +224,15 @@ def is_numbering(row: Row) -> bool:
     )
     steps = {after - before for before, after in pairwise(numbers)}
     return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
+
+
+def _letters_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
+    """Whether a row above names has the letters of the columns: A, B, C, …; words stand in it above numbers."""
+    cells = [_text(cell).upper() for cell in row]
+    if len(cells) < 3 or cells != [chr(ord("A") + at) for at in range(len(cells))]:
+        return False
+    columns = [[line[at] for line in below if at < len(line)] for at in range(len(names))]
+    return any(_is_word(_text(name)) and _holds_values(column) for name, column in zip(names, columns, strict=True))
 
 
 def _numbers_columns(row: Row, below: Sequence[Row]) -> bool:
@@ -257,15 +279,17 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
 
 
 _SAMPLE, _FEW, _LONGEST_CODE = 50, 2, 40
-_VALUES = {"number", "date"}
+_VALUES = {"number", "date", "amount"}
 
 
 def _form(cell: str) -> str:
-    """What a cell looks like: "number", "date", or its letters and digits by kind."""
+    """What a cell looks like: "number", "date", "amount", or its letters and digits by kind."""
     if _NUMBER.fullmatch(cell):
         return "number"
     if _DATE.fullmatch(cell):
         return "date"
+    if _VALUE.fullmatch(cell):
+        return "amount"
     return re.sub(r"a+", "a", re.sub(r"[0-9]+", "9", re.sub(r"[^\W\d_]", "a", cell)))
 
 
@@ -309,6 +333,34 @@ def _filled(row: Row) -> list[Any]:
 
 def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
+
+
+def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
+    """How many of the last rows are notes, or blank beside them: of one text each, below a blank row, or unlike data.
+
+    >>> notes_below([["b", 2], [], ["Source: office"]], [["a", 1], ["b", 2]], 2)
+    2
+
+    Args:
+        tail: the last rows.
+        others: rows at the beginning of the data.
+        width: columns of the table.
+    """
+    count = 0
+    notes: list[str] = []
+    for row in reversed(tail[-_MOST_NOTES:]):
+        cells = _filled(row)
+        if cells and (len(cells) > 1 or not _text(row[0]) or is_value(cells[0])):
+            break
+        notes += map(_text, cells)
+        count += 1
+    others = [row for row in others if _filled(row) and _text(row[0]) not in notes]
+    if not notes or width < 2 or len(others) < 2 or any(len(_filled(row)) < 2 for row in others):
+        return 0
+    is_apart = not _filled(tail[-count])
+    is_unlike = all(is_value(row[0]) for row in others)
+    is_sentence = all(note[0] in "*(\u00a9" or ": " in note or len(note.split()) > _FEW + 1 for note in notes)
+    return count if is_apart or is_sentence or (is_unlike and all(" " in note for note in notes)) else 0
 
 
 def numbered_names(names: Sequence[str], width: int) -> list[str]:

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,21 @@ import pandas as pd
 
 from tagframe.engines.cells import NULL_WORDS
 from tagframe.engines.files import limits
+from tagframe.engines.files.column_formats import is_mixed
 from tagframe.engines.files.header import (
     Head,
     are_names,
     first_names,
     head_below_titles,
     head_of,
+    is_value,
     names_in,
+    notes_below,
     numbered_names,
     sentences,
     title_text,
 )
-from tagframe.engines.files.limits import blocks, ending_of, opened
+from tagframe.engines.files.limits import blocks, ending_of, is_packed, opened
 from tagframe.errors import UnreadableTable
 
 _QUOTED_COMMA = re.compile(rb'"[^"\n]{0,40}[0-9],[0-9\x80-\xff-]')
@@ -45,6 +48,12 @@ _WHOLE = _SNIFFED_BYTES // 4
 SNIFFED_ROWS = 200
 _QUOTING = ("quotechar", "quoting", "escapechar", "doublequote", "skipinitialspace")
 """Options that :mod:`csv` has, too."""
+_SIGN = rb"[\xa2-\xa8\xac-\xaf\xb1-\xb3\xb5\xb6\xb8\xb9\xbc-\xbe\xd0\xdd\xde\xf0\xfd\xfe]"
+_FOREIGN = re.compile(
+    rb"[\x80-\xff\w]*(?:[\x80-\xff]{3}|[a-zA-Z][\x81-\x84\x86-\x90\x98\x9a-\x9f]|[a-zA-Z]" + _SIGN + rb"|"
+    + _SIGN + rb"[a-zA-Z])[\x80-\xff\w]*"
+)  # fmt: skip
+"""A word with letters of Windows-1252 as hardly a language has them that is written in it."""
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
 _MISSING_OPTIONS = ("na_values", "keep_default_na")
@@ -63,6 +72,7 @@ class Layout:
         notes: sentences on what is not read as pandas would read it.
         is_written: whether numbers or dates may have formats of their own.
         has_words: whether cells may be words for missing values.
+        end: where notes below the rows begin, in bytes; None for the end of the file.
     """
 
     options: Mapping[str, Any]
@@ -72,6 +82,7 @@ class Layout:
     notes: tuple[str, ...] = ()
     is_written: bool = True
     has_words: bool = True
+    end: int | None = None
 
     @property
     def is_nameless(self) -> bool:
@@ -91,9 +102,13 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     encoding = given.get("encoding")
     text = _decoded(start, encoding)
     delimiter = given.pop("delimiter", None) or given.get("sep")
+    is_sniffed = not delimiter
     delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
+    notes: list[str] = []
+    if not {*_QUOTING} & {*given}:
+        notes += _written_so(path, text, delimiter, given)
     written = {name: given[name] for name in _QUOTING if name in given}
-    skipped = given.get("skiprows", 0)
+    skipped, skipped_last = given.get("skiprows", 0), given.pop("skipfooter", None)
     is_free = isinstance(skipped, int) and not isinstance(skipped, bool) and "comment" not in given
     rows = first_rows(text, delimiter, written)[skipped if is_free else 0 :]
     head = _given_head(rows, given) or (
@@ -115,7 +130,10 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     else:
         columns = numbered_names(head.names, max(map(len, rows), default=0) if not head.depth else len(head.names))
         options = {**options, "header": None, "skiprows": above - head.above + head.rows, "names": columns}
-    notes: list[str] = []
+    if is_free and given.get("on_bad_lines") == "skip":  # pandas would take the first row for as long as all may be
+        at, before = head.rows, above - head.above
+        good = next((one for one in range(at, len(rows)) if len(rows[one]) <= len(columns)), at)
+        options = {**options, "skiprows": [*range(options.get("skiprows", 0)), *range(before + at, before + good)]}
     left_out: set[int] = set()
     unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]
     if not head.depth:
@@ -131,9 +149,68 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         options = {**options, "usecols": kept_names}
     if not {"header", "names"} & {*given}:
         notes = [*_notes(path, rows, head, kept_names, given), *notes]
+    if is_sniffed and len(columns) == 1 and (mark := other_delimiter(text)):
+        notes.append(f"it has one column, and {mark!r} splits its rows evenly; {option(path, sep=mark)} reads several")
+    if encoding is None and scan.foreign:
+        notes.append(
+            f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
+            f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
+        )
+    end = None
+    if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
+        end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
     title = title_text(rows[: head.above]) if head.above else ""
+    is_written = scan.is_written or any(map(is_mixed, zip_longest(*rows[head.rows :], fillvalue="")))
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
-    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), scan.is_written, has_words)
+    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), is_written, has_words, end)
+
+
+def _written_so(path: Path, text: str, delimiter: str, given: dict[str, Any]) -> list[str]:
+    """Add the options for backslashes before quotes, and for blanks after delimiters; gives sentences on them."""
+    notes = []
+    if re.search(rf'\\"[^{re.escape(delimiter[:1])}\r\n"]', text):
+        given["escapechar"] = "\\"
+        notes.append(f"backslashes stand before quotes in cells; {option(path, escapechar=None)} reads them as letters")
+    after = [cell for row in first_rows(text, delimiter) for cell in row[1:] if cell]
+    if len(after) > 1 and all(cell[0] == " " and cell.strip() for cell in after):
+        given["skipinitialspace"] = True
+        notes.append(f"the blanks after delimiters are left out; {option(path, skipinitialspace=False)} keeps them")
+    return notes
+
+
+def _end(
+    path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], rows: Sequence[Sequence[str]], width: int,
+    skipped: int | None, notes: list[str],
+) -> int | None:  # fmt: skip
+    """Where notes below the rows begin, in bytes: lines of one text each, below a blank line or unlike the first cells.
+
+    Args:
+        path, delimiter, encoding, written: of the file.
+        rows: the first ones.
+        width: their cells.
+        skipped: how many of the last lines the user leaves out; None for nobody knows.
+        notes: gets a sentence on what is left out.
+    """
+    with opened(path) as file:
+        size = file.seek(0, 2)
+        start = max(size - _TAIL_BYTES, 0)
+        file.seek(start)
+        lines = file.read().splitlines(keepends=True)[1 if start else 0 :]
+    texts = [line.decode(encoding, "replace").strip() for line in lines]
+    if skipped is None:
+        # A line with one quote is a part of a cell of several lines.
+        tail = ["12" if text.count('"') % 2 else next(iter(first_rows(text, delimiter, written)), []) for text in texts]
+        skipped = notes_below(tail, rows, width)
+        if not skipped:
+            return None
+        titles = title_text([text] for text in texts[-skipped:])
+        notes.append(
+            f"the notes below the rows are left out ({titles!r}); {option(path, skipfooter=0)} reads them as rows"
+        )
+    return size - sum(map(len, lines[len(lines) - skipped :])) if skipped else None
+
+
+_TAIL_BYTES = 2**14
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,7 +289,8 @@ class _Scan:
 
     def __init__(self, path: Path, delimiter: str, encoding: str | None, width: int) -> None:
         start = _start(path)
-        self.is_written = self.has_words = self.is_long = True
+        self.is_written = self.has_words = self.is_long = self.is_wide = True
+        self.foreign = ""
         if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             encoding = "utf-16"
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
@@ -221,13 +299,17 @@ class _Scan:
             self.encoding = encoding
             return
         if b"\x00" in start:
-            raise UnreadableTable(f"{path} is not a text file: it holds zero bytes")
+            way = f"{option(path, encoding='utf-16-le')} reads a text of two bytes a letter"
+            raise UnreadableTable(f"{path} is not a text file: it holds zero bytes. {way}")
         self._delimiter = ord(delimiter) if len(delimiter) == 1 and delimiter.isascii() else 0
         self._width = width if self._delimiter else 0
         self._words = re.compile(_words(delimiter))
-        self.is_written = self.has_words = self.is_long = False
+        self.is_written = self.has_words = self.is_long = self.is_wide = False
         is_utf8 = self._pass(path)
         self.encoding = encoding or ("utf-8-sig" if is_utf8 else _one_byte_encoding(path))
+        if encoding is None and not is_utf8:
+            words = (match[0] for block in blocks(path) for match in _FOREIGN.finditer(block))
+            self.foreign = next(words, b"").decode(self.encoding, "replace")
 
     def _pass(self, path: Path) -> bool:
         """Whether the bytes are UTF-8."""
@@ -279,15 +361,18 @@ _CLASSES: dict[str, bytes] = {
     "u": b"%$" + bytes(range(128, 256)),
     "_": b" \xa0",
     "s": b',;\t|"\n\r ',
+    "c": b",;\t|\n\r",
     "+": b"+-",
     "m": b"-$",
 }
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
-    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d"),
+    *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d", "s+d", "d-c", "dkc", "dKc", "dMc", 16 * "d"),
+    *("c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
-"""Letters that follow each other where a number or a date has a format of its own: by class, or as they are."""
+"""Letters that follow each other where a number or a date has a format of its own, or a sign or a blank stands for a
+missing one: by class, or as they are."""
 _COMMAS = ("d,d", "d,u", "d,-")
 """Such letters where the comma is no delimiter."""
 
@@ -451,6 +536,28 @@ def sniff_delimiter(text: str) -> str:
         if score > best_score:
             best, best_score = delimiter, score
     return best
+
+
+def other_delimiter(text: str) -> str:
+    """What splits the first lines evenly where no usual delimiter does, as a regular expression; "" for nothing."""
+    lines = [line.strip() for line in text.splitlines()[:SNIFFED_ROWS] if line.strip()]
+    marks: tuple[str, ...] = (r"\s+", *":~^!\x01\x1f")
+    for mark in marks:
+        split = [
+            re.split(mark if mark == r"\s+" else re.escape(mark), line) for line in lines[: max(len(lines) - 1, 2)]
+        ]
+        has_values = any(is_value(cell) for row in split[1:] for cell in row)
+        if has_values and len(split[0]) > 1 and {*map(len, split)} == {len(split[0])}:
+            return mark
+    return ""
+
+
+def delimiter_of(path: Path) -> str:
+    """What may separate the cells of a text that :func:`not_delimited` refuses; "" for nothing that is known."""
+    try:
+        return other_delimiter(_decoded(_start(path), None)) if path.is_file() else ""
+    except limits.DAMAGED:
+        return ""
 
 
 def not_delimited(path: Path, *, is_strict: bool = False) -> str:

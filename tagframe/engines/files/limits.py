@@ -194,7 +194,7 @@ def found_by(pattern: str) -> tuple[Path, list[Path]]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files at any depth below a folder, sorted, without hidden ones: those that begin with ``.`` or ``_``."""
+    """The files at any depth below a folder, sorted, without those that begin with ``.`` or ``_``."""
     below = (file for file in folder.rglob("*") if file.is_file())
     return sorted(file for file in below if not re.search(r"(?:^|/)[._]", file.relative_to(folder).as_posix()))
 

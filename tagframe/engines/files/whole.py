@@ -10,6 +10,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import pandas as pd
 from tagframe.engines.base import Chunk, Stamp, TableShape, frame_chunks
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
-from tagframe.engines.files.header import LOOKED_AT, head_of, numbered_names, sentences, title_text
+from tagframe.engines.files.column_formats import Column, Formats, formats_of
+from tagframe.engines.files.csv import either
+from tagframe.engines.files.header import LOOKED_AT, head_of, notes_below, numbered_names, sentences, title_text
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
@@ -139,19 +142,64 @@ def _column(cells: list[Any]) -> pd.Series:
     return column if most > EXACT else column.convert_dtypes()
 
 
-def sheet_frame(rows: list[list[Any]]) -> pd.DataFrame:
-    """Rows of a sheet as a frame; the first one below titles has the names of its columns."""
-    from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # what read_excel gives its rows to
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet as a table.
 
+    Attributes:
+        frame: its rows, without blank ones, notes below them, and columns without a name and a cell.
+        title: what stands above the names.
+        notes: what is not read as it looks.
+    """
+
+    frame: pd.DataFrame
+    title: str
+    notes: tuple[str, ...]
+
+
+def sheet_of(rows: list[list[Any]]) -> Sheet:
+    """Rows of a sheet as a table; the first ones below titles have the names of its columns."""
     head = head_of(rows[:LOOKED_AT])
-    names = numbered_names(head.names, max(map(len, rows), default=0)) if not head.is_plain else []
-    rows = rows[head.above if head.is_plain else head.rows :]
-    if not rows and not names:
-        return pd.DataFrame()
-    # As objects, so that text in cells stays text: '00501' is no number.
-    options: dict[str, Any] = {"header": None, "names": names} if names else {"header": 0}
-    frame = TextParser(rows, dtype=object, skip_blank_lines=False, **options).read()
-    return plain_dtypes(frame.convert_dtypes())
+    width = max(map(len, rows), default=0)
+    notes = sentences(head) if any(map(any, rows[: head.above])) or not head.above else []
+    title, below = title_text(rows[: head.above]), [row for row in rows[head.rows :] if any(map(_is_filled, row))]
+    given = [*head.names, *[""] * (width - len(head.names))]
+    names = numbered_names(given, width)
+    if head.is_plain:  # as pandas names them
+        names = [name if given[at] else f"Unnamed: {at}" for at, name in enumerate(names)]
+    if count := notes_below(rows[-LOOKED_AT:], below[:LOOKED_AT], width):
+        last = [row for row in rows[-count:] if any(map(_is_filled, row))]
+        notes.append(f"the notes below the rows are left out ({title_text(last)!r})")
+        below = below[: len(below) - len(last)]
+    cells = {
+        name: pd.Series([row[at] if _is_filled(row[at]) else None for row in below], dtype=object)
+        for at, name in enumerate(names)
+        if given[at] or any(_is_filled(row[at]) for row in below)
+    }
+    formats = formats_of({name: _seen(column) for name, column in cells.items()}, {})
+    for name, words in formats.missing.items():
+        cells[name] = cells[name].where(~cells[name].isin(words), None)
+    frame = pd.DataFrame(cells, index=pd.RangeIndex(len(below)))
+    texts = {name for name, column in cells.items() if all(isinstance(cell, str) for cell in column.dropna())}
+    numbers = Formats(numbers=formats.numbers).of(texts)
+    notes += [f"{either(words)} in column {name!r} is read as a code" for name, words in formats.codes.items()]
+    notes += [f"{either(words)} in column {name!r} is read as missing" for name, words in formats.missing.items()]
+    notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
+    notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
+    return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
+
+
+def _is_filled(cell: Any) -> bool:
+    return cell is not None and cell != ""
+
+
+def _seen(cells: pd.Series) -> Column:
+    """What the texts of a column have in common; other cells are no codes."""
+    column = Column(has_words=True)
+    texts = cells[[isinstance(cell, str) for cell in cells]]
+    column.see(texts.unique())
+    column.is_coded &= len(texts) == cells.notna().sum()
+    return column
 
 
 @dataclass(frozen=True)
@@ -159,7 +207,7 @@ class WorkbookEngine(WholeFileEngine):
     """An Excel or OpenDocument workbook: a database named after the file, with a table for each sheet that has rows.
 
     A sheet's first row, or the first one below titles and notes, has the names of its columns. Cells are read as
-    ``python-calamine`` gives them.
+    ``python-calamine`` gives them; texts as those of CSV files.
     """
 
     path: Path
@@ -168,28 +216,37 @@ class WorkbookEngine(WholeFileEngine):
 
     def shapes(self) -> list[TableShape]:
         """The sheets that have a header."""
-        heads, titles = workbook_rows(self.path), dict[str, list[list[Any]]]()
-        for name, rows in heads.items():
-            titles[name] = rows[: head_of(rows).above]
-            limits.check_names(f"sheet {name!r} of {self.path}", rows[len(titles[name])] if rows else [])
-        frames = {name: sheet_frame(rows) for name, rows in heads.items()}
-        return [
-            TableShape(name, tuple(frame.columns), ("",) * frame.shape[1], comment=title_text(titles[name]))
-            for name, frame in frames.items()
-            if frame.shape[1]
-        ]
+        shapes = []
+        for name, rows in workbook_rows(self.path).items():
+            limits.check_names(f"sheet {name!r} of {self.path}", head_of(rows).names)
+            sheet = self._sheet(name)
+            if columns := tuple(map(str, sheet.frame.columns)):
+                shapes.append(TableShape(name, columns, ("",) * len(columns), comment=sheet.title))
+        return shapes
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        rows = workbook_rows(self.path, shape.name)[shape.name]
-        if notes := sentences(head_of(rows[:LOOKED_AT])):
+        sheet = self._sheet(shape.name)
+        if sheet.notes:
             way = "pandas.read_excel reads the first row as names and all others as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(notes)}; {way}", ColumnFormatWarning)
-        return frame_chunks(sheet_frame(rows)[list(shape.columns)])
+            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(sheet.notes)}; {way}", ColumnFormatWarning)
+        return frame_chunks(sheet.frame[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""
-        return sheet_frame(workbook_rows(self.path, table)[table])
+        return self._sheet(table).frame.copy()
+
+    def _sheet(self, name: str) -> Sheet:
+        try:
+            stat = self.path.stat()
+        except OSError as error:
+            raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error
+        return _sheet(self.path, name, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _sheet(path: Path, name: str, size: int, mtime_ns: int) -> Sheet:
+    return sheet_of(workbook_rows(path, name)[name])
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,6 @@ class Session(ABC):
 
     def __init__(self, connection: Any, server: Server, give_back: Callable[[], object]) -> None:
         self.connection, self.server, self._give_back = connection, server, give_back
-        self._check = ""
         self._waits, self._is_busy = time_limits(_CONNECT_SECONDS)[1], False
 
     @abstractmethod
@@ -301,7 +300,7 @@ class Session(ABC):
             with suppress(Exception):
                 self._give_back()
 
-    def limit(self, seconds: float, *, snapshot: bool = False, check: str = "") -> None:
+    def limit(self, seconds: float, *, snapshot: bool = False) -> None:
         """Set the time limit of later statements, and what the arguments ask for, in one round trip.
 
         The server's own limit holds if it is lower.
@@ -309,7 +308,6 @@ class Session(ABC):
         Args:
             seconds: the time limit.
             snapshot: whether all later statements see one state; a transaction is begun for that.
-            check: a query that is run. The last one stays prepared, because planning it takes longer than running it.
         """
         seconds, self._waits = time_limits(seconds)
         script = [
@@ -320,13 +318,7 @@ class Session(ABC):
             # A lock is waited for less long: a table that is locked is another error than one that takes too long.
             lowered("lock_timeout", min(_LOCK_SECONDS, seconds / 2), local=snapshot),
         ]
-        if check:
-            if check != self._check:
-                script += ["DEALLOCATE tagframe_check"] if self._check else []
-                script.append(f"PREPARE tagframe_check AS {check}")
-            script.append("EXECUTE tagframe_check")
         self.run("; ".join(script))
-        self._check = check or self._check
 
     @contextmanager
     def errors(self, what: str = "") -> Iterator[None]:
@@ -503,7 +495,7 @@ def _of_state(state: str, about: str, message: str) -> UnreadableTable:
 
 
 def without_cells(state: str, message: str) -> str:
-    """What the server said without cells that it may quote: of any column, as a view may cast one that is hidden."""
+    """What the server said without cells that it may quote: of any column, as a view may cast another one."""
     if state.startswith("P0"):  # a function's own words
         return "a function there raised an error"
     return re.sub('".*', '"…"', message, flags=re.DOTALL) if state[:2] in ("22", "23") else message

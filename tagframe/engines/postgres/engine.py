@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,12 +18,10 @@ from tagframe.engines.postgres.pg_catalog import (
     ServerTable,
     closed_to,
     contents_of,
-    remember,
-    remembered,
     state_of,
     tables_now,
 )
-from tagframe.engines.postgres.pool import Unlike, looking, reading
+from tagframe.engines.postgres.pool import looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
@@ -212,15 +210,8 @@ class PostgresEngine(SQLEngine):
     def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
         """All statements see one state of the tables."""
         names = [schema_and_name(table) for table in tables]
-        known = remembered(self.server, names)
-        with ExitStack() as stack:
-            if known is not None:
-                with suppress(Unlike):
-                    reads = stack.enter_context(reading(self.server, snapshot=True, check=known.check))
-                    yield PostgresPushdown(self, reads, self._all_there(known.tables, tables))
-                    return
-            reads = stack.enter_context(reading(self.server, snapshot=True))
-            yield PostgresPushdown(self, reads, self._all_there(remember(reads, names), tables))
+        with reading(self.server, snapshot=True) as reads:
+            yield PostgresPushdown(self, reads, self._all_there(tables_now(reads, names), tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""

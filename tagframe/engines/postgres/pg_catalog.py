@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from tagframe.engines.sql_text import quoted_text, table_key
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
-    from tagframe.engines.postgres.connection import Server, Session
+    from tagframe.engines.postgres.connection import Session
 
 
 Row = Mapping[str, Any]
@@ -377,34 +376,6 @@ SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({names})"""
 
-_STATE = """
-SELECT md5(string_agg(concat_ws('.', c.oid, n.oid, n.xmin, c.xmin,
-    (SELECT string_agg(concat_ws('.', a.attnum, a.xmin), ',' ORDER BY a.attnum)
-        FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
-    (SELECT string_agg(concat_ws('.', i.indexrelid, i.xmin), ',' ORDER BY i.indexrelid)
-        FROM pg_index i WHERE i.indrelid = c.oid)), ';' ORDER BY c.oid)) AS state
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE (n.nspname, c.relname) IN ({names})"""
-
-_MOST_REMEMBERED = 200
-_lock = threading.Lock()
-_remembered: dict[tuple[str, frozenset[QualifiedName]], Remembered] = {}
-
-
-@dataclass(frozen=True)
-class Remembered:
-    """What was known about some tables, kept as long as the system catalogs say that they are the same.
-
-    Each row of the catalogs has the number of the transaction that wrote it, so a table that is renamed or altered, or
-    gains or loses a key, has another number.
-
-    Attributes:
-        tables: by what the engine calls them.
-        check: a statement that fails (:data:`~tagframe.engines.postgres.pool.UNLIKE`) if they have changed.
-    """
-
-    tables: dict[str, ServerTable]
-    check: str
-
 
 def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
     """Some tables, by what the engine calls them; those that no longer exist are left out.
@@ -413,32 +384,6 @@ def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, 
     """
     rows = session.rows(_of(_SOME_TABLES, names))
     return {table.key: table for table in some_tables(session, rows)}
-
-
-def remembered(server: Server, names: Collection[QualifiedName]) -> Remembered | None:
-    """What was known about them when they were last read."""
-    with _lock:
-        return _remembered.get((server.conninfo, frozenset(names)))
-
-
-def remember(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
-    """As :func:`tables_now`, and kept.
-
-    Args:
-        session: in a transaction of one snapshot, so that what is kept belongs to the state for which it is kept.
-        names: of the tables.
-    """
-    query = _of(_STATE, names)
-    state = session.rows(query)[0]["state"]
-    tables = tables_now(session, names)
-    same = f"coalesce(({query}), '') = {literal(state or '')}"
-    known_as = (session.server.conninfo, frozenset(names))
-    with _lock:
-        _remembered.pop(known_as, None)
-        _remembered[known_as] = Remembered(tables, f"SELECT 1 / (CASE WHEN {same} THEN 1 ELSE 0 END)")
-        while len(_remembered) > _MOST_REMEMBERED:
-            del _remembered[next(iter(_remembered))]
-    return tables
 
 
 def _of(query: str, names: Collection[QualifiedName]) -> str:

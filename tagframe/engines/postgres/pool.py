@@ -37,18 +37,12 @@ _MOST_FREE = 4
 """Connections of ADBC's that wait; as many as are needed are made."""
 _PATIENCE = 0.5
 """Seconds after which a connection is made beside the pool: the pool does not say why it has none."""
-UNLIKE = "22012"
-"""The error by which a check says that something has changed: a division by zero."""
 _Key = tuple[int, str]
 """The process and the server."""
 _looking: dict[_Key, ConnectionPool[Any]] = {}
 _reading: dict[_Key, QueuePool] = {}
 # Errors are raised here; without a handler Python would print those of the pool's own threads, too.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
-
-
-class Unlike(Exception):
-    """Something has changed."""
 
 
 def close_connections() -> None:
@@ -106,21 +100,19 @@ def _of_psycopg(server: Server) -> tuple[Any, Callable[[], object]]:
 
 
 @contextmanager
-def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False, check: str = "") -> Iterator[Reading]:
+def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False) -> Iterator[Reading]:
     """A connection of ADBC's for a block, in which statements are stopped after so many seconds.
 
     Args:
         server: which one.
         seconds: after which the server stops a statement.
         snapshot: whether all statements see one state.
-        check: what is run before them in the same round trip.
 
     Raises:
         ConnectionRefusedByServer: the server does not accept it.
         ServerGone: none can be made.
-        Unlike: the check fails.
     """
-    lent, is_whole = _of_adbc(server, seconds, snapshot, check), False
+    lent, is_whole = _of_adbc(server, seconds, snapshot), False
     session: Any = lent.dbapi_connection
     try:
         yield session
@@ -135,7 +127,7 @@ def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False,
             lent.invalidate()
 
 
-def _of_adbc(server: Server, seconds: float, snapshot: bool, check: str) -> PoolProxiedConnection:
+def _of_adbc(server: Server, seconds: float, snapshot: bool) -> PoolProxiedConnection:
     key = os.getpid(), server.conninfo
     if (pool := _reading.get(key)) is None:
         made = driver("sqlalchemy.pool").QueuePool
@@ -149,11 +141,9 @@ def _of_adbc(server: Server, seconds: float, snapshot: bool, check: str) -> Pool
         session: Any = lent.dbapi_connection
         is_new, lent.info["is used"] = not lent.info, True
         try:
-            session.limit(seconds, snapshot=snapshot, check=check)  # fails if the server has closed it
+            session.limit(seconds, snapshot=snapshot)  # fails if the server has closed it
         except Exception as error:
             lent.invalidate()
-            if getattr(error, "sqlstate", None) == UNLIKE:
-                raise Unlike from None
             if is_new:
                 raise named(error, server) from None
         else:

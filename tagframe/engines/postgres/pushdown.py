@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import quoted
 from tagframe.engines.cells import Kind
 from tagframe.engines.postgres.columns import TEXTS, is_whole
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
 from tagframe.engines.pushdown import Cells, Statement, named_item
-from tagframe.engines.sql_engine import SAMPLED, Form, Forms, SampledValues, bytes_form, float_form, text_form
+from tagframe.engines.sql_engine import SAMPLED, SampledValues
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -31,8 +29,6 @@ _KINDS: dict[str, Kind] = {
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 _MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
 _MAX_FEW_ROWS = 1_000
-_MIN_SHARED_COST = 10_000
-"""A query that costs more, in pages read, is shared by workers if that gives the same rows."""
 _PADDED = ("bpchar", "name")
 """Texts of types that compare differently from text."""
 
@@ -102,20 +98,11 @@ class PostgresPushdown(SampledValues):
     def rows(self, statement: Statement) -> pd.DataFrame:
         """Inside a query that gives its columns the types that are sent."""
         columns = self._selected(statement)
-        start, limit = f"FROM ({statement.query}) AS t", statement.limit
+        start = f"FROM ({statement.query}) AS t"
         if statement.counts:  # in whatever order
             with self._workers():
                 return self._engine.fetched(self._reads, columns, start, statement.what, few=True)
-        few = limit is not None and limit <= _MAX_FEW_ROWS
-        if limit and few and columns and statement.is_sought and self._cost(statement.query) > _MIN_SHARED_COST:
-            # Workers give their rows in any order. Fewer than the limit are all that there are, whichever came first.
-            places = ", ".join(map(str, range(1, len(columns) + 1)))
-            with self._workers():
-                found = self._engine.fetched(
-                    self._reads, columns, f"{start} ORDER BY {places}, t::text", statement.what, few=True
-                )
-            if len(found) < limit:
-                return found
+        few = statement.limit is not None and statement.limit <= _MAX_FEW_ROWS
         return self._engine.fetched(self._reads, columns, start, statement.what, few=few)
 
     def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
@@ -133,11 +120,6 @@ class PostgresPushdown(SampledValues):
             for table, column, name in statement.columns
         ]
 
-    def _cost(self, query: str) -> float:
-        """What the server takes a query to cost, in pages that are read."""
-        first = self._reads.rows(f"EXPLAIN {query}", "the counts")[0]["QUERY PLAN"]
-        return float(first.partition("..")[2].partition(" ")[0])  # … (cost=0.00..35.50 rows=…
-
     @contextmanager
     def _workers(self) -> Iterator[None]:
         """The server's workers may share the rows of a statement."""
@@ -146,20 +128,6 @@ class PostgresPushdown(SampledValues):
         self._reads.run("SET LOCAL max_parallel_workers_per_gather = 0")
 
     # --- values of columns --------------------------------------------------------------------------------------------
-
-    def matches(self, text: str, pattern: str) -> str:
-        """As the server has it."""
-        return _matches(text, pattern)
-
-    def form(self, table: str, column: str) -> Form | None:
-        """By the column's type; for most other types it is the form of the server's text, which is what is sent."""
-        known = self._column(table, column)
-        here = f"t.{quoted(column)}"
-        if known.base in _FORMS:
-            return _FORMS[known.base](here)
-        if known.base == "float4":
-            return None  # it is read as a float of its own width
-        return text_form(f'({here}::text COLLATE "C")', _matches)
 
     def values(self, sql: str, table: str) -> list[Any]:
         return list(self._reads.fetch(sql, f"table {table!r}").column(0).to_pylist())
@@ -181,48 +149,6 @@ class PostgresPushdown(SampledValues):
 
     def from_item(self, table: str) -> str:
         return self._tables[table].in_sql
-
-
-def _matches(text: str, pattern: str) -> str:
-    return f"{text} ~ {literal(pattern)}"
-
-
-def _of_moment(column: str) -> Form:
-    parts = f"to_char({column}, 'YYYY-MM-DD\"T\"HH24:MI:SS')", f"to_char({column}, '.US')"
-    micro = f"CASE WHEN {parts[1]} = '.000000' THEN '' ELSE {parts[1]} END"
-    text = f"CASE WHEN {column}::time = '00:00' THEN to_char({column}, 'YYYY-MM-DD') ELSE {parts[0]} || {micro} END"
-    return Form(text, _far(column, "timestamp"), f"{column}::text")
-
-
-def _of_zoned_moment(column: str) -> Form:
-    there = f"({column} AT TIME ZONE 'UTC')"
-    micro = f"to_char({there}, '.US')"
-    text = f"to_char({there}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || CASE WHEN {micro} = '.000000' THEN '' ELSE {micro} END"
-    return Form(f"{text} || '+00:00'", _far(column, "timestamptz"), f"{column}::text")
-
-
-def _far(column: str, kind: str) -> str:
-    """Whether Python's calendar does not have a moment."""
-    return f"{column} < '0001-01-01'::{kind} OR {column} >= '10000-01-01'::{kind}"
-
-
-def _of_numeric(column: str) -> Form:
-    text = f"trim_scale({column})::text"
-    return Form(text, f"length({text}) > 60 OR {column}::text ~ '[a-zA-Z]'", f"{column}::text", Decimal)
-
-
-_FORMS: Forms = {
-    **dict.fromkeys(INTEGERS, lambda column: Form(f"{column}::text")),
-    "bool": lambda column: Form(f"{column}::text"),
-    "numeric": _of_numeric,
-    "float8": lambda column: float_form(column, f"{column}::text"),
-    "date": lambda column: Form(f"{column}::text", f"length({column}::text) <> 10", f"{column}::text"),
-    "timestamp": _of_moment,
-    "timestamptz": _of_zoned_moment,
-    "bytea": lambda column: bytes_form(
-        column, f"length({column})", f"encode({column}, 'hex')", f"encode(sha256({column}), 'hex')"
-    ),
-}
 
 
 def _may_be_there(key: str) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,13 +28,18 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.cells import typed_frame, typed_series
 from tagframe.engines.files.limits import file_stamp
+from tagframe.engines.pushdown import Cells, Pushdown, Statement, named_item
 from tagframe.engines.sql_engine import SQLEngine
-from tagframe.engines.sqlite.pushdown import SQLitePushdown, rowid_name, table_columns
-from tagframe.engines.sqlite.statement import SQLITE, run_statement
+from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
 from tagframe.errors import UnreadableTable
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _MAGIC = b"SQLite format 3\x00"
 CHUNK_BYTES = 128 * 2**20
+VIEW_SECONDS = 10.0
+"""The time limit of reading a view."""
 
 
 def is_sqlite_file(path: Path) -> bool:
@@ -72,7 +79,7 @@ def _readonly_uri(path: Path) -> str:
 
 @dataclass(frozen=True)
 class SQLiteEngine(SQLEngine):
-    """The tables of one SQLite file; views and virtual tables are named, SQLite's own tables are left out.
+    """The tables and views of one SQLite file; virtual tables are named, SQLite's own tables are left out.
 
     Rows are numbered by their row ids. A table without them (``WITHOUT ROWID``, or all three names taken by columns)
     can only be read whole.
@@ -90,7 +97,8 @@ class SQLiteEngine(SQLEngine):
         if not is_sqlite_file(self.path):
             raise UnreadableTable(f"{self.path} is not a SQLite database: it is encrypted, damaged or another format")
         with self._connection() as connection:
-            tables = {name: table_columns(connection, name) for name in _table_names(connection)}
+            names = sorted([*_table_names(connection), *(name for name, why in _views(connection).items() if not why)])
+            tables = {name: table_columns(connection, name) for name in names}
             return [
                 TableShape(
                     name,
@@ -104,17 +112,17 @@ class SQLiteEngine(SQLEngine):
             ]
 
     def closed(self) -> list[UnreadableTable]:
-        """The views, and the virtual tables, whose modules may not be here."""
-        query = "SELECT type, name FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%' ORDER BY 2"
+        """Views that do not run, and the virtual tables, whose modules may not be here."""
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%' ORDER BY 1"
         with self._connection() as connection:
-            rows = connection.execute(query).fetchall()
-        return [
-            UnreadableTable(
-                f"the {'view' if kind == 'view' else 'virtual table'} {name!r} of {self.path} is not read: make it a "
-                f"table (CREATE TABLE … AS SELECT * FROM {quoted(name)}), or open its rows as a frame"
-            )
-            for kind, name in rows
-        ]
+            problems = [f"the view {name!r} of {self.path} is not read: {why}" for name, why in
+                        _views(connection).items() if why]  # fmt: skip
+            problems += [
+                f"the virtual table {name!r} of {self.path} is not read: make it a table (CREATE TABLE … AS SELECT * "
+                f"FROM {quoted(name)}), or open its rows as a frame"
+                for (name,) in connection.execute(query)
+            ]
+        return [*map(UnreadableTable, problems)]
 
     def views(self) -> list[tuple[str, int]]:
         """The definitions of views, each with 1."""
@@ -127,24 +135,30 @@ class SQLiteEngine(SQLEngine):
         names = [_qualified(column) for column in shape.columns]
         with self._connection(shape.name, opened=_opened_by_this_thread().get(self.path)) as connection:
             rows = CHUNK_ROWS
-            if self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
+            is_view = _limited(connection, shape.name)
+            if not is_view and self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
                 widths = "+".join(f"coalesce(max(length({name})), 0)" for name in names)
                 (widest,) = connection.execute(f"SELECT {widths} FROM {quoted(shape.name)} AS t").fetchone()
                 rows = min(max(CHUNK_BYTES // max(widest, 1), 1), CHUNK_ROWS)
             cursor = connection.execute(f"SELECT {', '.join(names)} FROM {quoted(shape.name)} AS t")
-            while cells := cursor.fetchmany(rows):
-                yield Chunk(len(cells), list(zip(*cells, strict=True)))
+            try:
+                while cells := cursor.fetchmany(rows):
+                    yield Chunk(len(cells), list(zip(*cells, strict=True)))
+            finally:
+                connection.set_progress_handler(None, 0)
 
     @contextmanager
     def reading(self, table: str) -> Iterator[_Rows]:
         """The file, opened for one table."""
         with self._connection(table) as connection:
+            _limited(connection, table)
             yield _Rows(connection, table)
 
     def definitions(self) -> dict[tuple[str, str], str]:
-        """Of generated columns; views are no tables here."""
+        """Of views and generated columns."""
         with self._connection() as connection:
-            return {
+            views = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall()
+            return {(name, ""): sql for name, sql in views} | {
                 (table, column): text
                 for table in _table_names(connection)
                 for column, text in _generated(connection, table).items()
@@ -174,12 +188,21 @@ class SQLiteEngine(SQLEngine):
             yield SQLitePushdown(connection)
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
-        """The file is read where it is; ``relations`` are copied."""
-        try:
+        """The file is read where it is; views and ``relations`` are copied, as the worker's checks go by tables."""
+        with self._connection() as connection:
+            views = _views(connection, runs=False)
             file = _readonly_uri(self.path)
-        except OSError as error:
-            raise UnreadableTable(f"{self.path} cannot be read: {error}") from error
-        return run_statement(statement, file=file)
+        limit = 1 if statement.explain else None
+        copies = {
+            name: relation(self.scan(one.table, one.columns, limit))
+            for name, one in statement.tables.items()
+            if one.table in views
+        }
+        tables = {name: one for name, one in statement.tables.items() if name not in copies}
+        return run_statement(
+            replace(statement, tables=tables, relations={**copies, **statement.relations}),
+            file=file if tables else None,
+        )
 
     @contextmanager
     def _connection(
@@ -190,7 +213,8 @@ class SQLiteEngine(SQLEngine):
             with nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection:
                 yield connection
         except (sqlite3.Error, OSError) as error:
-            raise UnreadableTable(f"{what} cannot be read: {error}") from error
+            why = f"it takes more than {VIEW_SECONDS:g} seconds" if str(error) == "interrupted" else error
+            raise UnreadableTable(f"{what} cannot be read: {why}") from error
 
 
 _of_thread = threading.local()
@@ -269,6 +293,27 @@ def _table_names(connection: sqlite3.Connection) -> list[str]:
     return sorted(name for name in names if not name.lower().startswith("sqlite_"))
 
 
+def _views(connection: sqlite3.Connection, *, runs: bool = True) -> dict[str, str]:
+    """The views of a file, and why each cannot be read; "" for those that can, and for all where none is tried."""
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY 1")]
+    views = dict.fromkeys(names, "")
+    for name in names if runs else ():
+        try:  # compiled, not run
+            connection.execute(f"EXPLAIN SELECT * FROM {quoted(name)}")
+        except sqlite3.Error as error:
+            views[name] = str(error)
+    return views
+
+
+def _limited(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a table is a view, whose rows have to be computed: that is stopped after some seconds."""
+    if table not in _views(connection, runs=False):
+        return False
+    end = time.monotonic() + VIEW_SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+    return True
+
+
 def _generated(connection: sqlite3.Connection, table: str) -> dict[str, str]:
     """The generated columns of a table, and the text that computes each; the whole table's, if that is not clear."""
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
@@ -290,7 +335,7 @@ def _generated(connection: sqlite3.Connection, table: str) -> dict[str, str]:
 def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
     """The comment behind each column in its CREATE TABLE: SQLite has no other comments."""
     query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
-    (definition,) = connection.execute(query, [table]).fetchone()
+    (definition,) = connection.execute(query, [table]).fetchone() or ("",)
     if "--" not in definition and "/*" not in definition:
         return ()
     import sqlglot
@@ -332,3 +377,121 @@ def _foreign_keys(
         if None not in columns and None not in other_columns and len(columns) == len(other_columns):
             keys.append(ForeignKey(tuple(map(str, columns)), other, tuple(map(str, other_columns))))
     return tuple(dict.fromkeys(keys))  # some schemas declare one key twice
+
+
+# --- merges -----------------------------------------------------------------------------------------------------------
+#
+# The parts of a merge that SQLite runs; see tagframe.engines.pushdown. Its types are those of values, not of columns:
+# what a column holds is looked up in its rows.
+
+_CELLS = {
+    frozenset[str](): Cells("null", ""),
+    frozenset({"integer"}): Cells("integer", "integer"),
+    frozenset({"real"}): Cells("", "real"),
+    frozenset({"integer", "real"}): Cells("", "real"),
+    frozenset({"text"}): Cells("text", "text"),
+}
+"""What a column holds, by SQLite's names for what is in its cells."""
+
+
+def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, int]]:
+    """(name, declared type, position in the primary key or 0) of each column, generated ones too, hidden ones not."""
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
+    return [(name, declared, key) for _, name, declared, _, _, key, hidden in rows if hidden != 1]
+
+
+def rowid_name(connection: sqlite3.Connection, table: str) -> str | None:
+    """What SQLite calls the row ids of a table; None where it has none, or its columns have taken all the names."""
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
+    names = {name.casefold() for _, name, *_ in rows}
+    free = next((name for name in ("rowid", "_rowid_", "oid") if name not in names), None)
+    if free is None:
+        return None
+    try:
+        connection.execute(f"SELECT t.{free} FROM {quoted(table)} AS t LIMIT 0")
+    except sqlite3.Error:
+        return None
+    return free
+
+
+class SQLitePushdown(Pushdown):
+    """One transaction of a connection that can only read. Rows are numbered by their row ids."""
+
+    kind = dialect = "sqlite"
+    binds = joins_in_order = True
+    is_typed = False
+    most_rows = 10_000
+    joins_outer = sqlite3.sqlite_version_info >= (3, 39)
+    collation = "BINARY"
+    is_odd = "{} GLOB '*[^ -~]*'"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._cells: dict[tuple[str, str], Cells] = {}
+
+    def cells(self, table: str, column: str) -> Cells:
+        """Looked up in the rows, unless the column is the row id (``INTEGER PRIMARY KEY``), which is an integer."""
+        if (table, column) not in self._cells:
+            types = {"integer"} if column == self._row_id_column(table) else self._types(table, column)
+            self._cells[table, column] = _CELLS.get(frozenset(types), Cells("", ""))
+        return self._cells[table, column]
+
+    def _types(self, table: str, column: str) -> set[str]:
+        """SQLite's names for what is in the cells of a column."""
+        name = f"t.{quoted(column)}"
+        query = f"SELECT DISTINCT typeof({name}) FROM {quoted(table)} AS t WHERE {name} IS NOT NULL"
+        return {type for (type,) in self._fetch(query)}
+
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        return named_item(quoted(table), alias)
+
+    def number(self, table: str) -> str | None:
+        """What SQLite calls its row ids."""
+        with _named_errors():
+            return rowid_name(self._connection, table)
+
+    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+        """By the table's indexes."""
+        if self._row_id_column(table) in columns:
+            return True
+        for _, index, unique, _, is_partial in self._indexes(table):
+            parts = {part for _, _, part in self._fetch(f"PRAGMA index_info({quoted(index)})")}
+            if unique and not is_partial and parts <= set(columns):
+                return True
+        return False
+
+    def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
+        """Keys are sent as JSON."""
+        from sqlglot import exp
+
+        name = f"k{len(values)}"
+        values[name] = json.dumps(keys.tolist())
+        sent = exp.select("value").from_(exp.Table(this=exp.func("json_each", exp.Placeholder(this=name))))
+        return exp.In(this=column, query=sent.subquery())
+
+    def rows(self, statement: Statement) -> pd.DataFrame:
+        """See :func:`~tagframe.engines.cells.typed_series` for their dtypes."""
+        found = self._fetch(statement.query, statement.values)
+        return statement.frame(lambda names: typed_frame(found, names), len(found))
+
+    def _row_id_column(self, table: str) -> str | None:
+        """The column that is the row id (INTEGER PRIMARY KEY), which can only hold integers."""
+        with _named_errors():
+            keys = [(name, declared) for name, declared, key in table_columns(self._connection, table) if key]
+        is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"
+        return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in self._indexes(table)) else None
+
+    def _indexes(self, table: str) -> list[tuple[Any, ...]]:
+        return self._fetch(f"PRAGMA index_list({quoted(table)})")
+
+    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        with _named_errors():
+            return self._connection.execute(sql, values or {}).fetchall()
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise UnreadableTable(f"SQLite cannot answer: {error}") from error

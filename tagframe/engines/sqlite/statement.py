@@ -19,8 +19,7 @@ from sqlglot.dialects.sqlite import SQLite
 
 from tagframe.engines.base import Dialect, Engine, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
-from tagframe.engines.sqlite.statistics import NAMES
-from tagframe.engines.sqlite.worker import MOMENT, ascii_lower, compare_moments
+from tagframe.engines.sqlite.worker import AGGREGATES, MOMENT, ascii_lower, compare_moments
 from tagframe.engines.worker_pool import Kind, answered, plain
 from tagframe.errors import SQLFailed
 
@@ -170,7 +169,7 @@ _FUNCTIONS = frozenset(
     "total trim trunc typeof unicode unixepoch unlikely upper -> ->>".split()
 )
 
-SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS | NAMES, ascii_lower, "all")
+SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS | AGGREGATES, ascii_lower, "all")
 """SQLite's SQL."""
 
 _WORKER = Kind(("tagframe.engines.sqlite.worker",))

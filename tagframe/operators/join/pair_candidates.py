@@ -187,37 +187,14 @@ def most_missed(missed: float, rows: int, delta: float) -> float:
     """
     if missed >= rows:
         return 1.0
+    counts = np.arange(math.ceil(missed) + 1)
+    ways = np.cumsum(np.concatenate(([0.0], np.log((rows + 1 - counts[1:]) / counts[1:]))))
     low, high = 0.0, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
-        low, high = (middle, high) if _beta_share(middle, missed + 1, rows - missed) < 1 - delta else (low, middle)
+        chance = np.exp(ways + counts * math.log(middle) + (rows - counts) * math.log1p(-middle)).sum()
+        low, high = (middle, high) if chance > delta else (low, middle)
     return high
-
-
-def _beta_share(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction (DLMF 8.17.22).
-
-    SciPy has it, but nothing else here needs SciPy, and its 143 MB would be installed for this alone.
-    """
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly
-        return 1 - _beta_share(1 - x, b, a)
-    if x <= 0:
-        return 0.0
-    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    # Evaluated forward (Lentz): h is the fraction so far, c and d the ratios of numerators and denominators.
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    h = d
-    for m in range(1, 10_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        before = h
-        for term in (even, odd):
-            d = 1 / (1 + term * d)
-            c = 1 + term / c
-            h *= c * d
-        if abs(h - before) <= 1e-15 * abs(h):
-            break
-    return math.exp(log_front) * h / a
 
 
 def _candidate_blocks(near: _Near, judge: Judge, sampled: Side, other: Side) -> list[Block]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,12 +56,9 @@ _MANY_EXPLAINED = (
     "Answer with one JSON list of all pairs of which the claim is true, each with the reason in one short sentence, "
     'such as [["L1", "R2", "both praise the songs"]], or []:'
 )
+_PAIRS_FORM = Form({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})
 _TOKENS_A_PAIR = 16
 _TOKENS_A_REASON = 32
-
-
-_BOTH_WAYS = re.compile(r"\{(.+):left\}(?: and|,| or)(?: the \w+)? \{\1:right\} \w|\{(.+):right\} and \{\2:left\} \w")
-"""A claim that is symmetric in both rows: "{review:left} and {review:right} express the same sentiment"."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,7 @@ class Judge:
             opening += [Message("user", _fenced(left, right)), Message("assistant", _solved(truth, self.explained))]
         prompts = [
             Prompt((*opening, Message("user", f"{_fenced(self.left.lines[left], self.right.lines[right])}\n{form}")))
-            for left, right in self._one_way(pairs)
+            for left, right in pairs
         ]
         batch: Batch[Any] = Batch(
             prompts,
@@ -162,19 +158,6 @@ class Judge:
             form=TRUTH_FORM.explained() if self.explained else TRUTH_FORM,
         )
         return (yield from gather(batch))
-
-    def _one_way(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The pairs; if the claim is symmetric, each pair has the same order as its mirror image."""
-        if _BOTH_WAYS.search(self.claim) is None:
-            return list(pairs)
-        lefts = {line: row for row, line in enumerate(self.left.alone)}
-        rights = {line: row for row, line in enumerate(self.right.alone)}
-
-        def first(pair: tuple[int, int]) -> tuple[int, int]:
-            one, other = self.left.alone[pair[0]], self.right.alone[pair[1]]
-            return (lefts[other], rights[one]) if other < one and other in lefts and one in rights else pair
-
-        return [first(pair) for pair in pairs]
 
     def judge_each(self, pairs: Sequence[tuple[int, int]]) -> Step[Verdicts]:
         """:meth:`ask_each`, as verdicts."""
@@ -195,8 +178,7 @@ class Judge:
         question = claim_question(
             self.claim, turns, explains=self.explained, window=self.window, guess=("True", "False")
         )
-        one_way = self._one_way(pairs)
-        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in one_way]
+        lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in pairs]
         replies = yield from ask_rows(question, lines, size)
         verdicts = Verdicts()
         for pair, line in zip(pairs, lines, strict=True):
@@ -269,21 +251,7 @@ class Judge:
         prompts = [Prompt((*opening, Message("user", f"{rows}\n{form}"))) for rows in listed]
         accept = pair_reader(*_shape(blocks[0]), self.explained)
         tokens = (_TOKENS_A_PAIR + _TOKENS_A_REASON * self.explained) * (1 + len(blocks[0]))
-        return Batch(
-            prompts, accept, max_tokens=tokens, guess=guess, form=_pairs_form(*_shape(blocks[0]), self.explained)
-        )
-
-
-@functools.cache
-def _pairs_form(left: int, right: int, explained: bool) -> Form:
-    """The list of pairs of a block with so many left and right rows."""
-    names = [[f"{letter}{number}" for number in range(1, count + 1)] for letter, count in (("L", left), ("R", right))]
-    parts = [f"({' | '.join(json.dumps(json.dumps(name)) for name in side)})" for side in names]
-    reason = r' ", \"" [^"\\\n]+ "\""' if explained else ""
-    pair = f'"[" {parts[0]} ", " {parts[1]}{reason} "]"'
-    items = {"type": "array", "items": {"type": "string"}}
-    more = f'(", " {pair}){{0,{left * right - 1}}}'
-    return Form({"type": "array", "items": items}, f'"[" ({pair} {more})? "]"')
+        return Batch(prompts, accept, max_tokens=tokens, guess=guess, form=_PAIRS_FORM)
 
 
 @functools.cache

@@ -1,0 +1,432 @@
+"""The reply in a server's response, with all types checked: its text, how it ended, and what it is billed for.
+
+Billing has each provider's names and arithmetic:
+
+- OpenAI, Azure, Groq, Mistral, vLLM, llama.cpp: ``prompt_tokens`` contains ``prompt_tokens_details.cached_tokens``, and
+  ``completion_tokens`` contains the reasoning.
+- xAI and Gemini's compatible endpoint: reasoning stands beside ``completion_tokens``; ``total_tokens`` has all of it.
+- DeepSeek: ``prompt_tokens`` contains ``prompt_cache_hit_tokens``.
+- Anthropic and Bedrock: ``input_tokens`` (``inputTokens``) is what was neither read from the cache nor written to it;
+  ``cache_read_input_tokens`` and ``cache_creation_input_tokens`` stand beside it. litellm adds both to
+  ``prompt_tokens``.
+- Gemini's own form: ``promptTokenCount`` contains ``cachedContentTokenCount``; ``thoughtsTokenCount`` stands beside
+  ``candidatesTokenCount``.
+- Cohere: ``billed_units``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from tagframe.errors import AnswerWithheld, LMRequestFailed, MalformedResponse, ServerFailed
+from tagframe.lm.failures import in_message, raise_error_in, shorten
+from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
+
+_REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
+_CLOSING = re.compile(
+    r"(?:\s*(?:</s>|<\|(?:im_end|eot_id|endoftext|end_of_text|end|eot|eom_id)\|>|<end_of_turn>|<eos>))+\s*\Z"
+)
+
+# --- what is billed --------------------------------------------------------------------------------------------------
+
+_PROMPT = ("prompt_tokens", "promptTokenCount")
+_INPUT = ("input_tokens", "inputTokens")
+_OUTPUT = ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
+_TOTAL = ("total_tokens", "totalTokens", "totalTokenCount")
+_CACHED_WITHIN = ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount", "cached_input_tokens")
+_CACHED_BESIDE = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount")
+_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount", "cache_write_tokens")
+_REASONED = ("reasoning_tokens", "thoughtsTokenCount")
+_SIMPLE = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
+_PARTS = ("prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details")
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """The tokens of one reply.
+
+    Attributes:
+        tokens_in: of the prompt, with what was read from the cache or written to it; None if not given.
+        tokens_out: of the answer, with its reasoning; None if not given.
+        cached: how many of ``tokens_in`` the provider read from its cache.
+        written: how many of ``tokens_in`` it wrote to its cache.
+    """
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cached: int = 0
+    written: int = 0
+
+
+NOT_GIVEN = Billed()
+
+
+def billed(usage: Any) -> Billed:
+    """What a reply's ``usage`` bills; whatever is no count is taken as not given.
+
+    >>> billed({"prompt_tokens": 279, "completion_tokens": 6, "total_tokens": 3285}).tokens_out
+    3006
+    >>> billed({"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 2000})
+    Billed(tokens_in=2010, tokens_out=5, cached=2000, written=0)
+    """
+    if not isinstance(usage, dict):
+        return NOT_GIVEN
+    if _SIMPLE.issuperset(usage):  # as of most servers, and in a tenth of the time
+        tokens_in, tokens_out, total = (
+            _first(usage, (name,)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+        )
+        if tokens_in is not None and (total is None or total == tokens_in + (tokens_out or 0)):
+            return Billed(tokens_in, tokens_out)
+    if isinstance(units := usage.get("billed_units"), dict):
+        usage = units
+    parts: dict[str, Any] = {}
+    for name in _PARTS:
+        if isinstance(part := usage.get(name), dict):
+            parts |= part
+    within = _first(usage, _CACHED_WITHIN) or _first(parts, _CACHED_WITHIN) or 0
+    beside = _first(usage, _CACHED_BESIDE) or 0
+    written = _first(usage, _WRITTEN) or _first(parts, _WRITTEN) or 0
+    tokens_in, total = _first(usage, _PROMPT), _first(usage, _TOTAL)
+    tokens_out = _first(usage, _OUTPUT)
+    apart = tokens_in is None and not within
+    tokens_in = _first(usage, _INPUT) if tokens_in is None else tokens_in
+    if tokens_in is None and (beside or written):
+        tokens_in = 0  # all of it was in the cache
+    if tokens_in is not None and beside + written:
+        whole = tokens_in + beside + written
+        if apart or beside + written > tokens_in or total == whole + (tokens_out or 0):
+            tokens_in = whole
+    reasoning = _first(usage, _REASONED) or _first(parts, _REASONED) or 0
+    if total is not None and tokens_in is not None:
+        tokens_out = max(tokens_out or 0, total - tokens_in) or None
+    elif reasoning > (tokens_out or 0) or "thoughtsTokenCount" in usage:  # it cannot be a part of the answer
+        tokens_out = (tokens_out or 0) + reasoning
+    most = tokens_in or 0
+    cached = min(max(within, beside), most)
+    return Billed(tokens_in, tokens_out, cached, min(written, most - cached))
+
+
+def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        count = fields.get(name)
+        if type(count) is int and count > 0:
+            return count
+    return None
+
+
+# --- how it ended ----------------------------------------------------------------------------------------------------
+
+Ending: TypeAlias = Literal["whole", "tool", "cut", "withheld", "unknown"]
+"""Complete, a tool call, cut off at a token limit, withheld by a filter, or not known: broken off, most likely."""
+
+_WHOLE = (
+    "stop", "completed",  # OpenAI and most others: vLLM, llama.cpp, Groq, Mistral, DeepSeek, Ollama; its Responses
+    "end_turn", "stop_sequence",  # Anthropic, Bedrock; "stop_sequence" also Cohere, TGI and watsonx
+    "complete",  # Cohere, OCI
+    "eos", "eos_token",  # Together, TGI, watsonx
+    "end_of_text", "endoftext", "stop_sequence_reached",  # Aleph Alpha, AI21
+    "finish", "finished", "stop_criteria_met",  # Bedrock's Titan
+    "eos_found", "stop_string_found",  # LM Studio
+    "normal",  # Baidu
+)  # fmt: skip
+_TOOL = ("tool_calls", "tool_call", "tool_use", "function_call")
+_CUT = (
+    "length",
+    "max_tokens", "model_context_window_exceeded", "compaction",  # Anthropic; "max_tokens" also Gemini, Cohere, Bedrock
+    "max_output_tokens",  # OpenAI's Responses
+    "model_length",  # Mistral
+    "token_limit",  # watsonx
+    "error_limit",  # Cohere, of the context
+    "maximum_tokens",  # Aleph Alpha
+    "max_predicted_tokens_reached", "context_length_reached",  # LM Studio
+)  # fmt: skip
+_WITHHELD = (
+    "content_filter", "content_filtered",  # OpenAI, Azure, Groq; Bedrock, Titan
+    "refusal",  # Anthropic
+    "guardrail_intervened",  # Bedrock
+    "safety", "recitation", "language", "blocklist", "prohibited_content", "spii", "model_armor",  # Gemini
+    "error_toxic",  # Cohere
+    "sensitive",  # Zhipu
+    "blacklist",  # GigaChat
+)  # fmt: skip
+_NONE_GIVEN = ("", "null")
+
+
+def _plain(reason: str) -> str:
+    """A name as it is compared: without case and hyphens, as "STOP_SEQUENCE", "stop-sequence" and "stopSequence"."""
+    return re.sub(r"[\W_]+", "", reason).lower()
+
+
+_KNOWN: dict[Ending, tuple[str, ...]] = {
+    "whole": (*_WHOLE, *_NONE_GIVEN), "tool": _TOOL, "cut": _CUT, "withheld": _WITHHELD,
+}  # fmt: skip
+_ENDINGS: dict[str, Ending] = {_plain(name): ending for ending, names in _KNOWN.items() for name in names}
+
+
+def ending_of(reason: Any) -> Ending:
+    """What a ``finish_reason`` says of an answer; None, which servers send that give no reason, that it is whole.
+
+    >>> ending_of("STOP"), ending_of("max-tokens"), ending_of(7)
+    ('whole', 'cut', 'unknown')
+    """
+    if reason is None:
+        return "whole"
+    return _ENDINGS.get(_plain(reason), "unknown") if isinstance(reason, str) else "unknown"
+
+
+# --- the reply -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A usable answer.
+
+    Attributes:
+        text: never empty, unless the answer was cut off before it began.
+        truncated: whether the answer was cut off at its limit of tokens, and so cannot be used.
+        unfinished: whether it was cut off inside the model's reasoning.
+        billed: the tokens that the server counted.
+        model: the name that the server gives its model; None if it gives none.
+        tier: the tier in which the request was served, if the server says so.
+    """
+
+    text: str
+    truncated: bool = False
+    unfinished: bool = False
+    billed: Billed = NOT_GIVEN
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    model: str | None = None
+    tier: str | None = None
+
+
+class Transport(Protocol):
+    """Sends one request; all code above it is the same for all providers.
+
+    Attributes:
+        endpoint: answers are stored under it and the model's name; contains no secret.
+        own_server: whether it may be a server of the user's own, as llama.cpp's, whose models need the form of answers
+            from the start; hosted models are asked for it where an answer is repaired.
+        in_batches: whether requests are collected and answered together, hours later.
+    """
+
+    endpoint: str
+    own_server: bool
+    in_batches: bool
+
+    async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
+        """The answer; waits for it without end.
+
+        Raises:
+            LMRequestFailed: one of its subclasses; the message contains no key.
+        """
+
+
+def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ()) -> Reply:
+    """The answer in a chat completion's body, with all types checked.
+
+    Args:
+        body: the response's.
+        tools: whether tools were asked for, so that an answer may end with a call of one.
+        secrets: struck out of the server's error messages.
+
+    Raises:
+        MalformedResponse: there is no text in it.
+        ServerFailed: the server reports an error, or an ending that makes the text unusable.
+        AnswerWithheld: a content filter or a refusal withheld the answer, or its end.
+    """
+    count = billed(body.get("usage") if isinstance(body, dict) else None)
+    try:
+        return _usable(body, count, tools, secrets)
+    except LMRequestFailed as error:  # a provider bills it all the same
+        error.billed = count if count != NOT_GIVEN else None
+        raise
+
+
+def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> Reply:
+    raise_error_in(body, secrets)
+    try:
+        choice = _first_choice(body["choices"])
+        content = choice["message"]["content"]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise MalformedResponse(f"the server's answer is no chat completion: {in_message(body)}", 200) from error
+    raise_error_in(choice, secrets)
+    ending, reason = _ending(choice)
+    if isinstance(content, list):  # some servers give the answer in parts
+        content = "".join(
+            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    truncated = ending == "cut"
+    if truncated and content is None:  # all of its tokens went into reasoning that the server keeps apart
+        content = ""
+    content = _without_closing(content)
+    empty = not isinstance(content, str) or not content.strip()
+    if ending == "withheld" or (empty and choice["message"].get("refusal")):
+        raise AnswerWithheld("the provider withheld the answer (content filter or refusal)", 200)
+    if ending == "unknown" or (ending == "tool" and not tools):
+        raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
+    if not isinstance(content, str) or (empty and not truncated):
+        without_text = MalformedResponse(f"the server's answer has no text: content is {in_message(content)}", 200)
+        without_text.empty = True
+        raise without_text
+    model, tier = body.get("model"), body.get("service_tier")
+    return Reply(
+        _storable(content),
+        truncated,
+        truncated and _is_reasoning(content),
+        count,
+        _logprobs(choice.get("logprobs")),
+        model if isinstance(model, str) else None,
+        tier if isinstance(tier, str) else None,
+    )
+
+
+def _first_choice(choices: Any) -> Any:
+    """The choice of index 0; if the server gives no index, the first."""
+    if any("index" in choice and choice["index"] is not None for choice in choices):
+        (choice,) = (choice for choice in choices if choice.get("index") == 0)
+        return choice
+    return choices[0]
+
+
+def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
+    """How an answer ended, and the reason that was given for it.
+
+    OpenRouter translates its providers' reasons and also sends the original: a known bad one counts.
+    """
+    reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
+    if ending_of(reason) == "whole" and ending_of(native) in ("cut", "withheld"):
+        return ending_of(native), native
+    return ending_of(reason), reason
+
+
+def read_vectors(body: Any, texts: int, secrets: tuple[str, ...] = ()) -> Reply:
+    """The vectors in an embedding response's body, as Base64 of float32 (rows, d), with all types checked.
+
+    Raises:
+        MalformedResponse: it does not have one finite vector per text, all of one length.
+        LMRequestFailed: as :func:`raise_error_in`.
+    """
+    raise_error_in(body, secrets)
+    try:
+        rows = sorted(body["data"], key=lambda row: row["index"])
+        vectors = np.array([row["embedding"] for row in rows], dtype="<f4")
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedResponse(f"the server's answer has no vectors: {in_message(body)}", 200) from error
+    if vectors.ndim != 2 or len(vectors) != texts or not vectors.size or not np.isfinite(vectors).all():
+        raise MalformedResponse(
+            f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
+        )
+    tokens = billed(body.get("usage")).tokens_in
+    return Reply(base64.b64encode(vectors.tobytes()).decode(), billed=Billed(tokens, 0))
+
+
+def _without_closing(content: Any) -> Any:
+    """A text without the tokens with which chat templates close a turn; some servers leave them at its end."""
+    if not isinstance(content, str) or not content.rstrip().endswith(">"):
+        return content
+    cut = _CLOSING.sub("", content)
+    return content if "<s>" in cut else cut  # </s> of HTML
+
+
+def _is_reasoning(text: str) -> bool:
+    """Whether a text was cut off before the answer began, inside the reasoning."""
+    opened = _REASONING.match(text)
+    return not text.strip() or (opened is not None and f"</{opened[1]}>" not in text)
+
+
+def _storable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which SQLite and most files refuse
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
+    try:
+        return tuple(
+            TokenLogprob(
+                str(token["token"]),
+                _number(token["logprob"]),
+                tuple((str(top["token"]), _number(top["logprob"])) for top in token.get("top_logprobs") or ()),
+            )
+            for token in value["content"]
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+
+
+def _number(logprob: Any) -> float:
+    """A log probability; one that is no number makes all of them unknown."""
+    number = float(logprob)
+    if math.isnan(number):
+        raise ValueError("a log probability is no number")
+    return number
+
+
+# --- streams of events -----------------------------------------------------------------------------------------------
+
+_BEGINNINGS = (b"data:", b"event:", b":", b"id:", b"retry:")
+
+
+def is_event_stream(raw: bytes) -> bool:
+    """Whether a body is server-sent events, and no JSON."""
+    return raw[:64].lstrip(b"\xef\xbb\xbf\r\n\t ").startswith(_BEGINNINGS)
+
+
+def completion_of(raw: bytes) -> dict[str, Any]:
+    """The completion whose chunks a stream consists of; of a stream that breaks off, one that ends with "error".
+
+    Raises:
+        ValueError: an event is not JSON.
+    """
+    made: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    tokens: list[Any] = []
+    reason, is_whole = None, False
+    for data in _events(raw):
+        if data == "[DONE]":
+            is_whole = True
+            continue
+        chunk = json.loads(data)
+        if not isinstance(chunk, dict):
+            raise ValueError(f"an event of the stream is no object: {data[:80]!r}")
+        made |= {name: value for name, value in chunk.items() if value is not None and name != "choices"}
+        for choice in chunk.get("choices") or ():
+            if choice.get("index") not in (0, None):
+                continue
+            # Some send the whole message at the end, after its parts.
+            part = choice.get("delta") or {}
+            for name in ("content", "refusal", "reasoning_content"):
+                if isinstance(part.get(name), str):
+                    message[name] = (message.get(name) or "") + part[name]
+            if isinstance(whole := choice.get("message"), dict) and message["content"] is None:
+                message |= whole
+            tokens += (choice.get("logprobs") or {}).get("content") or ()
+            reason = choice.get("finish_reason") or reason
+    is_whole = is_whole or reason is not None
+    choice = {"index": 0, "message": message, "finish_reason": reason if is_whole else "error"}
+    if tokens:
+        choice["logprobs"] = {"content": tokens}
+    return {**made, "choices": [choice]}
+
+
+def _events(raw: bytes) -> list[str]:
+    """The data of each event; lines end with CR, LF or both, and no other character ends one."""
+    events: list[str] = []
+    lines: list[str] = []
+    for line in [*raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
+        if line.startswith(b"data:"):
+            lines.append(line.removeprefix(b"data:").removeprefix(b" ").decode(errors="replace"))
+        elif not line and lines:
+            events.append("\n".join(lines))
+            lines = []
+    return events
