@@ -75,9 +75,11 @@ def cell(records: Sequence[Record], column: str) -> float | None:
     name = measure.removeprefix("sum ")
     every = [value_of(record, name) for record in records if group in groups_of(record)]
     values = [value for value in every if value is not None]
+    if name == "questions":
+        return len(values)
     if not values:
         return None
-    return sum(values) if is_sum or name == "questions" else statistics.fmean(values)
+    return sum(values) if is_sum else statistics.fmean(values)
 
 
 def run(arguments: Sequence[str], records: Path, context: click.Context) -> Record:
@@ -169,7 +171,7 @@ def _escaped(text: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return "-" if value is None or value != value else str(value)
+    return "-" if value is None or value != value else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def draw(frame: pd.DataFrame, about: str, kind: str, file: Path) -> None:

@@ -79,6 +79,7 @@ def test_columns_are_means_over_groups_of_records(folder):
         record["seconds"] = {"prepare": 1.0, "choose@2": number}
     wanted = {"R@2": 75, "R@2 of hard": 50, "R@2 of >=3 tables": 50, "R@2 of 4 tables": None, "rank": 2.25}
     wanted |= {"optimal@2": 50, "hop 2": 50, "seconds@2": 1.5, "sum seconds@2": 3, "questions of 2 tables": 1}
+    wanted |= {"questions of 5 tables": 0}
     assert {column: cell(records, column) for column in wanted} == wanted
     result, _, _ = made(folder, "murre-1")
     assert (result["rows"]["questions"]["1"], result["rows"]["questions"]["all"]) == (1.0, 2.0)
