@@ -424,7 +424,7 @@ def test_no_agent_and_no_prompt_has_a_private_cell(make, request, tmp_path, live
 def test_the_shell_shows_nothing_hidden(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = sqlite_at(tmp_path / "shop.sqlite")
-    hide = [part for name in HIDE for part in ("--hide", name)]
+    hide = [part for name in listed(of_sqlite) for part in ("--hide", name)]
     for line in (
         ["tables", str(path), *hide],
         ["retrieve", str(path), QUESTION, *hide],

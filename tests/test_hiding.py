@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sqlite3
+import traceback
 import warnings
 from contextlib import closing
 from pathlib import Path
@@ -52,14 +54,16 @@ def columns(corpus: tf.Corpus) -> dict[str, list[str]]:
     return {one.name: [column.name for column in one.columns] for one in corpus}
 
 
-LEFT = {"orders": ["nr", "buyer", "mail"], "users": ["id", "city"]}
-HIDE = ["users.email", "salaries", "users.initial"]
+LEFT = {"orders": ["nr", "buyer", "mail"], "users": ["id", "city"], "cities": ["id", "city"]}
+VIEWS_HIDDEN = ["mails", "of_mails"]
+"""The views that read what is hidden: they are tables, and are hidden by their names, too."""
+HIDE = ["users.email", "salaries", "users.initial", *VIEWS_HIDDEN]
 
 
 @pytest.mark.parametrize("way", ["hide=", "hide", "tagframe.toml", "catalogue", "subset", "union", "frames"])
 def test_each_way_to_hide(shop, tmp_path, way):
     if way == "tagframe.toml":
-        (shop.parent / "tagframe.toml").write_text('hide = ["users.email", "salaries", "users.initial"]\n')
+        (shop.parent / "tagframe.toml").write_text(f"hide = {json.dumps(HIDE)}\n")
         corpus = tf.open_corpus(shop)
         assert columns(tf.open_corpus(shop.parent)) == LEFT
     elif way == "catalogue":
@@ -83,16 +87,20 @@ def test_each_way_to_hide(shop, tmp_path, way):
     assert found == LEFT
     assert [*corpus.read("users").columns] == ["id", "city"]
     assert [*tf.exec_sql(corpus)("SELECT * FROM users").columns] == ["id", "city"]
-    for sql in ("SELECT email FROM users", "SELECT * FROM salaries"):
+    assert [*tf.exec_sql(corpus)("SELECT * FROM cities").columns] == ["id", "city"]
+    for table in ("salaries", *VIEWS_HIDDEN):
+        with pytest.raises(TableNotFound):
+            corpus.read(table)
+    for sql in ("SELECT email FROM users", *(f"SELECT * FROM {table}" for table in ("salaries", *VIEWS_HIDDEN))):
         with pytest.raises((SQLFailed, UnsafeSQL)):
             tf.exec_sql(corpus)(sql)
     data = pickle.dumps(corpus)
-    assert not [word for word in (b"email", b"salaries", b"987654") if word in data]
+    assert not [word for word in (b"email", b"salaries", b"987654", b"mails") if word in data]
 
 
 def test_a_name_is_taken_in_any_form_and_a_wrong_one_is_said(shop):
     for name in ("users.EMAIL", "shop.users.email", "USERS . email", "users.e\u200bmail"):
-        assert "email" not in columns(tf.open_corpus(shop, hide=[name, "users.initial"]))["users"]
+        assert "email" not in columns(tf.open_corpus(shop, hide=[name, "users.initial", *VIEWS_HIDDEN]))["users"]
     with pytest.raises(ColumnNotFound, match=r"no column 'emial' in .*users: .* did you mean 'email'"):
         tf.open_corpus(shop, hide=["users.emial"])
     with pytest.raises(TableNotFound, match=r"no table 'salary' in .*; a column is named with its table"):
@@ -101,7 +109,9 @@ def test_a_name_is_taken_in_any_form_and_a_wrong_one_is_said(shop):
         with pytest.raises(InvalidArgument, match="hide must"):
             tf.open_corpus(shop, hide=wrong)
     with pytest.raises(ColumnNotFound, match="no column 'email'"):  # of a corpus that has none any more
-        tf.open_corpus(shop, hide=["users.email", "users.initial"]).hide("users.email")
+        tf.open_corpus(shop, hide=["users.email", "users.initial", *VIEWS_HIDDEN]).hide("users.email")
+    with pytest.raises(TableNotFound, match="no table 'mails'"):
+        tf.open_corpus(shop, hide=HIDE).hide("mails")
 
 
 def test_a_bare_name_hides_every_table_that_has_it(tmp_path):
@@ -117,6 +127,7 @@ def test_the_engine_offers_nothing_hidden(shop):
     corpus = tf.open_corpus(shop, hide=HIDE)
     engine = corpus.engine("users")
     assert isinstance(engine, HidingEngine)
+    assert {shape.name: [*shape.columns] for shape in engine.shapes()} == LEFT
     users = next(shape for shape in engine.shapes() if shape.name == "users")
     orders = next(shape for shape in engine.shapes() if shape.name == "orders")
     assert (users.columns, users.unique, users.column_comments) == (("id", "city"), (), ("", ""))
@@ -129,11 +140,12 @@ def test_the_engine_offers_nothing_hidden(shop):
         with pytest.raises(ColumnNotFound, match="no column 'email' in users: ") as error:
             read()
         assert "did you mean 'email'" not in str(error.value)
-    for read in (lambda: engine.scan("salaries"), lambda: engine.pushdown(["salaries"])):
-        with pytest.raises(UnreadableTable, match="there is no table 'salaries'"):
-            read()
+    for table in ("salaries", *VIEWS_HIDDEN):
+        for read in (engine.scan, lambda table: engine.pushdown([table])):
+            with pytest.raises(UnreadableTable, match=f"there is no table '{table}'"):
+                read(table)
     assert "email" not in repr(engine)
-    assert b"email" not in pickle.dumps(engine)
+    assert not [word for word in (b"email", b"mails") if word in pickle.dumps(engine)]
     from tagframe.engines.base import Readable
 
     tables = {"u": Readable("users", ("id", "email", "city"))}
@@ -154,19 +166,56 @@ def test_a_source_that_changes_tells_no_hidden_name(shop):
     assert columns(corpus.refresh())["users"] == ["id", "town"]
 
 
+def test_a_view_that_no_longer_runs_tells_no_hidden_name(shop):
+    with pytest.warns(HidingWarning, match="^mails, of_mails: "):
+        corpus = tf.open_corpus(shop, hide=["users.email", "users.initial"])
+    data = pickle.dumps(corpus)
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.executescript("DROP TABLE users; CREATE TABLE users (id INTEGER, city TEXT)")
+    for one in (corpus, pickle.loads(data)):
+        run = tf.exec_sql(one)
+        for view in VIEWS_HIDDEN:
+            for read in (one.read, lambda view, run=run: run(f"SELECT * FROM {view}")):
+                with pytest.raises(UnreadableTable, match=r"has changed: call tagframe\.open_corpus again") as error:
+                    read(view)
+                assert "email" not in "".join(traceback.format_exception(error.value))
+
+
 def test_views_are_learned_from_as_far_as_they_name_nothing_hidden(shop):
     corpus = tf.open_corpus(shop, hide=HIDE)
     corpus.learn("views")
     assert corpus.learned["tables"].tolist() == [["shop.users"]]
-    assert "email" not in corpus.learned["sql"][0]
+    assert not [word for word in ("email", "mails") if word in corpus.learned["sql"][0]]
+    with pytest.warns(HidingWarning, match="^mails, of_mails: "):
+        corpus = tf.open_corpus(shop, hide=["users.email", "users.initial"])
+    corpus.learn("views")
+    assert sorted(corpus.learned["tables"].tolist()) == [["shop.mails"], ["shop.users"]]
+    assert "email" not in corpus.learned.to_csv()
 
 
 def test_what_is_computed_of_hidden_parts_is_named_in_one_warning(shop, tmp_path):
-    with pytest.warns(HidingWarning) as said:
+    with pytest.warns(HidingWarning) as warned:
         corpus = tf.open_corpus(shop, hide=["users.email"])
-    of_hidden = [one for one in said if issubclass(one.category, HidingWarning)]
-    assert [str(one.message).partition(":")[0] for one in of_hidden] == ["users.initial"]
+    of_hidden = [one for one in warned if issubclass(one.category, HidingWarning)]
+    assert [str(one.message).partition(":")[0] for one in of_hidden] == ["mails, of_mails, users.initial"]
+    assert "email" not in str(of_hidden[0].message)
     assert "initial" in corpus.read("users"), "it can be read, as the warning says"
+    assert columns(corpus) == {
+        **LEFT,
+        "users": ["id", "city", "initial"],
+        "salaries": ["id", "pay"],
+        "mails": ["id", "m"],
+        "of_mails": ["m"],
+    }
+    for view in VIEWS_HIDDEN:
+        assert (
+            [*corpus.read(view)["m"]] == [*tf.exec_sql(corpus)(f"SELECT m FROM {view}")["m"]] == ["zqs-ada", "zqs-bo"]
+        )
+        with pytest.raises(SQLFailed):
+            tf.exec_sql(corpus)(f"SELECT email FROM {view}")
+    with pytest.raises(SQLFailed):
+        tf.exec_sql(corpus)("SELECT email FROM users")
+    assert b"email" not in pickle.dumps(corpus)
     with warnings.catch_warnings():
         warnings.simplefilter("error", HidingWarning)
         tf.open_corpus(shop, hide=HIDE)
@@ -174,9 +223,9 @@ def test_what_is_computed_of_hidden_parts_is_named_in_one_warning(shop, tmp_path
     url = f"sqlite:///{shop}"
     with pytest.warns(
         HidingWarning, match=r"main\.mails, main\.of_mails, main\.users\.initial: .* hide=\[…, 'main"
-    ) as said:
+    ) as warned:
         tf.open_corpus(url, hide=["users.email"])
-    assert len(said) == 1
+    assert len(warned) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         corpus = tf.open_corpus(url, hide=["users.email", "main.mails", "of_mails", "main.users.initial"])
@@ -202,16 +251,18 @@ def test_facts_that_name_hidden_parts_are_left_out_and_others_are_kept(shop):
     whole.keys.add("orders.mail = users.email")
     whole.keys.add("orders.buyer = users.id")
     whole.learn("How many have a mail?", "SELECT count(email) FROM users")
+    whole.learn("How many have an address?", "SELECT count(m) FROM of_mails")
+    whole.keys.add("orders.mail = mails.m")
     whole.learn("How many live in Faro?", "SELECT count(*) FROM users WHERE city = 'Faro'")
     for corpus in (whole.hide(*HIDE), tf.open_corpus(shop, hide=HIDE)):
         assert corpus.profile("users").description == "people"
         assert corpus.profile("orders").description == ""
         assert corpus.learned["question"].tolist() == ["How many live in Faro?"]
-        assert "email" not in repr(corpus.keys)
+        assert not [word for word in ("email", "mails") if word in repr(corpus.keys)]
         corpus.describe("users.city", f"home of {len(corpus.profiles)}")
-        assert corpus.profile("users").column("city").description == "home of 2"
-    assert tf.open_corpus(shop).profile("users").column("city").description == "home of 2"
-    assert tf.open_corpus(shop, hide=HIDE).profile("users").column("city").description == "home of 2"
+        assert corpus.profile("users").column("city").description == "home of 3"
+    assert tf.open_corpus(shop).profile("users").column("city").description == "home of 3"
+    assert tf.open_corpus(shop, hide=HIDE).profile("users").column("city").description == "home of 3"
     assert tf.open_corpus(shop).profile("users").column("email").description == "where to write to"
 
 
@@ -219,7 +270,9 @@ def test_a_statement_of_a_hidden_column_is_left_out_though_another_table_has_its
     whole = tf.open_corpus(shop)
     whole.learn("Who is there?", "SELECT id FROM users")
     whole.learn("Who is paid?", "SELECT id FROM salaries")
-    for corpus in (whole.hide("users.id"), tf.open_corpus(shop, hide=["users.id"])):
+    whole.learn("Who lives where?", "SELECT id FROM cities")
+    hide = ["users.id", "cities", *VIEWS_HIDDEN]
+    for corpus in (whole.hide(*hide), tf.open_corpus(shop, hide=hide)):
         assert corpus.learned["question"].tolist() == ["Who is paid?"]
 
 
@@ -270,7 +323,11 @@ def test_a_catalogue_is_of_one_list(shop, tmp_path):
     with pytest.raises(UnreadableCatalogue):
         tf.open_corpus(shop, catalogue=named)
     (shop.parent / "tagframe.toml").write_text('hide = ["users.city"]\n')
-    assert columns(tf.open_corpus(named))["users"] == ["id"], "a list that is written later holds, too"
+    with pytest.warns(HidingWarning, match="^cities: "):
+        later = tf.open_corpus(named)
+    assert columns(later) == {**LEFT, "users": ["id"]}, "a list that is written later holds, too"
+    (shop.parent / "tagframe.toml").write_text('hide = ["users.city", "cities"]\n')
+    assert columns(tf.open_corpus(named)) == {"orders": LEFT["orders"], "users": ["id"]}
 
 
 @pytest.mark.parametrize(

@@ -403,7 +403,9 @@ class HidingEngine(Engine):
         try:
             yield
         except (ColumnNotFound, UnreadableTable) as error:
-            if not mentions(str(error), self._gone()):
+            shapes = self.inner.shapes()
+            has_all = self.visible.keys() <= {shape.name for shape in shapes}  # else hidden names may be gone, too
+            if has_all and not mentions(str(error), self._gone(shapes)):
                 raise
             raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
 
@@ -420,7 +422,8 @@ class HidingEngine(Engine):
             name: Readable(one.table, tuple(column for column in one.columns if column in self._columns(one.table)))
             for name, one in statement.tables.items()
         }
-        return self.inner.execute(replace(statement, tables=tables))
+        with self._silent():  # a view that no longer runs names what it reads
+            return self.inner.execute(replace(statement, tables=tables))
 
     def _columns(self, table: str) -> tuple[str, ...]:
         if table not in self.visible:
