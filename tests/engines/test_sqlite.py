@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import warnings
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import tagframe as tf
 from tagframe.corpus import ForeignKey
 from tagframe.engines.cells import typed_series
 from tagframe.engines.sqlite.engine import SQLiteEngine, connect_readonly
-from tagframe.errors import SQLFailed, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import RowsLostWarning, SQLFailed, UnreadableTable, UnreadableTableWarning
 
 
 def test_tables_keys_and_types(bank):
@@ -257,3 +258,22 @@ def test_a_file_that_vanished_after_opening(bank):
     bank.unlink()
     with pytest.raises(tf.errors.SourceNotFound, match=r"rows of bank\.loan cannot be read.*bank\.sqlite"):
         corpus.read("loan")
+
+
+@pytest.mark.parametrize("tables", [("orders", "big"), ("big", "orders"), ("orders", "big", "cities")])
+def test_a_view_is_merged_as_its_rows_are(tmp_path, tables):
+    with sqlite3.connect(tmp_path / "shop.sqlite") as file:
+        file.executescript(
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, city_id INT, amount REAL);"
+            "CREATE TABLE cities (city_id INTEGER PRIMARY KEY, city TEXT);"
+            "CREATE VIEW big AS SELECT id AS order_id, amount AS big_amount FROM orders WHERE amount > 5;"
+            "INSERT INTO cities VALUES (1, 'Lyon'), (2, 'Brno');"
+            "INSERT INTO orders VALUES (1, 1, 3.0), (2, 2, 9.5), (3, 1, 7.0);"
+        )
+    corpus = tf.open_corpus(tmp_path / "shop.sqlite")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RowsLostWarning)
+        merged = corpus.merge(
+            *tables, on=["big.order_id = orders.id", *["orders.city_id = cities.city_id"] * (len(tables) == 3)]
+        )
+    assert sorted(zip(merged["order_id"], merged["amount"], strict=True)) == [(2, 9.5), (3, 7.0)]

@@ -401,7 +401,12 @@ def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str,
 
 
 def rowid_name(connection: sqlite3.Connection, table: str) -> str | None:
-    """What SQLite calls the row ids of a table; None where it has none, or its columns have taken all the names."""
+    """What SQLite calls the row ids of a table; None where it has none, or its columns have taken all the names.
+
+    Some versions give a view's row ids as NULL, without an error.
+    """
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?", [table]).fetchone():
+        return None
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
     names = {name.casefold() for _, name, *_ in rows}
     free = next((name for name in ("rowid", "_rowid_", "oid") if name not in names), None)
