@@ -276,4 +276,4 @@ def test_a_view_is_merged_as_its_rows_are(tmp_path, tables):
         merged = corpus.merge(
             *tables, on=["big.order_id = orders.id", *["orders.city_id = cities.city_id"] * (len(tables) == 3)]
         )
-    assert sorted(zip(merged["order_id"], merged["amount"], strict=True)) == [(2, 9.5), (3, 7.0)]
+    assert sorted(zip(merged["big_amount"], merged["amount"], strict=True)) == [(7.0, 7.0), (9.5, 9.5)]
