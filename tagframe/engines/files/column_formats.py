@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Literal
 
 import pandas as pd
@@ -127,7 +128,7 @@ class Formats:
         orders: what comes first in columns of dates with the year last that stay text; :data:`EITHER` if nothing tells,
             None if cells disagree.
         not_dates: columns that the user named as dates and that have other cells, with one of these cells.
-        rounded: columns of numbers that have more digits than floats hold.
+        rounded: columns of numbers, some of which have digits that floats do not hold.
         padded: columns of which a number is written with zeros before it; they stay text, as the zeros would be lost.
         missing: words of columns that are read as missing values.
         codes: words for missing values that are codes, as all cells of their columns are codes of one length.
@@ -210,6 +211,7 @@ class Column:
         self.marked: set[str] = set()
         self.dots_group = True
         self.digits = 0
+        self.rounded = False
         self.is_date = True
         self.orders: set[Order] = {"day first", "month first"}
         self.year_last = False
@@ -267,6 +269,8 @@ class Column:
             return
         self.numbers += 1
         self.plain &= is_plain
+        if is_plain and not self.rounded and len(text) > _DIGITS:
+            self.rounded = _loses_digits(text)
         self.padded |= is_plain and (_PADDED.match(text) is not None or _PHONE.fullmatch(text) is not None)
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
             self.units.add("")
@@ -438,6 +442,17 @@ def _is_number(cell: re.Match[str]) -> bool:
     return not unit or unit == "%" or unit in _CODES or unit in _MONEY or unicodedata.category(unit[0]) == "Sc"
 
 
+def _loses_digits(text: str) -> bool:
+    """Whether the nearest float is written otherwise, both in the fewest digits that name it and in all 17.
+
+    Numbers with an exponent are not checked.
+    """
+    if "e" in text or "E" in text:
+        return False
+    number = float(text)
+    return Decimal(text) not in (Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
+
+
 def _is_with_other_unit(text: str) -> bool:
     cell = _CELL.fullmatch(text)
     return (cell is None or not _is_number(cell)) and _OTHER_UNIT.fullmatch(text) is not None
@@ -504,7 +519,7 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
     beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
-    rounded = tuple(name for name in points if columns[name].digits > _FLOAT_DIGITS)
+    rounded = tuple(name for name in points if columns[name].rounded)
     return Formats(numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, missing, codes)
 
 
