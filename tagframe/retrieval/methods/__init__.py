@@ -76,7 +76,7 @@ def method_named(text: str) -> Method:
     """The method of a name, with parameters as the shell writes them: ``jar:variant=F,as_printed``.
 
     >>> method_named("murre:beam=2,hops=1")
-    MURRE(beam=2, hops=1, ablate=None)
+    MURRE(as_printed=False, beam=2, hops=1, ablate=None)
 
     Raises:
         InvalidArgument: there is no such method or parameter, or a value that the parameter does not take.
