@@ -207,6 +207,7 @@ def fresh_copy(store: str, folder: str) -> Iterator[Path]:
     not. Prompts that are missing in the copy are noted in the store itself.
     """
     original, copied = Path(store).expanduser(), Path(folder) / "copy.db"
+    open_store(original)  # which makes its tables, if there is none
     with contextlib.closing(sqlite3.connect(original)) as here, contextlib.closing(sqlite3.connect(copied)) as there:
         here.backup(there)
         there.execute("DELETE FROM answers WHERE source IN (SELECT id FROM sources WHERE recorded_by = ?)", (PACKED,))
