@@ -191,7 +191,7 @@ def _encoded(
     # Asking an embedder for the length of its vectors may cost a call, so the length is taken from the first vectors.
     vectors = np.empty((0, 0 if documents else embedder.dimension), dtype=np.float32)
     ordered: list[str] = []
-    for chunk, rows in encoded_in_chunks(embedder, documents, catalogue):
+    for chunk, rows in _encoded_in_chunks(embedder, documents, catalogue):
         if not ordered:
             vectors = np.empty((len(documents), rows.shape[1]), dtype=np.float32)
         vectors[len(ordered) : len(ordered) + len(chunk)] = rows
@@ -199,12 +199,10 @@ def _encoded(
     return ordered, vectors
 
 
-def encoded_in_chunks(
+def _encoded_in_chunks(
     embedder: Embedder,
     documents: Sequence[str],
     catalogue: Catalogue | None,
-    stored_as: Callable[[str], str] = str,
-    labels: tuple[str, str, str] = ("reading names of tables and columns", "name", "vectors"),
 ) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
     """Documents and their vectors in chunks, with a bar if it takes long; documents of similar length come together.
 
@@ -214,8 +212,6 @@ def encoded_in_chunks(
         embedder: see :func:`tagframe.embed.get_embedder`.
         documents: distinct texts.
         catalogue: None to keep nothing.
-        stored_as: gives the text that represents a document in the catalogue.
-        labels: the title of the bar, its unit, and the name of the vectors in a warning.
     """
     ordered = sorted(documents, key=len, reverse=True)
     expect(embedder, ordered)
@@ -224,16 +220,18 @@ def encoded_in_chunks(
     chunks = [[document for document, _ in part] for _, part in parts]
     waiting: list[tuple[list[str], npt.NDArray[np.float32]]] = []
     since = time.monotonic()
-    for chunk in track(((len(chunk), chunk) for chunk in chunks), len(ordered), labels[0], labels[1]):
+    for chunk in track(
+        ((len(chunk), chunk) for chunk in chunks), len(ordered), "reading names of tables and columns", "name"
+    ):
         vectors = encoded(embedder, chunk, "passage")
         if catalogue is not None:
             waiting.append((chunk, vectors))
             if time.monotonic() - since >= STORED_EVERY or chunk is chunks[-1]:
-                names = [stored_as(document) for listed, _ in waiting for document in listed]
+                names = [document for listed, _ in waiting for document in listed]
                 try:
                     catalogue.add_vectors(embedder.name, names, np.concatenate([rows for _, rows in waiting]))
                 except UnreadableCatalogue as error:
-                    warn(f"{labels[2]} are kept in memory only: {error}", CatalogueWarning)
+                    warn(f"vectors are kept in memory only: {error}", CatalogueWarning)
                     catalogue = None
                 waiting, since = [], time.monotonic()
         yield chunk, vectors

@@ -162,11 +162,6 @@ _GIVEN = (
 _NEVER = ", never joined this way by past statements"
 
 
-def was_only_run(pair: KeyPair) -> bool:
-    """Whether nothing but statements that were run says that a pair is a key: nobody vouches for these."""
-    return pair.evidence.reason == _RAN.reason
-
-
 def _never_run(pair: KeyPair) -> KeyPair:
     reason = f"{pair.evidence.reason}{_NEVER}"
     return replace(pair, score=pair.score / (2 - pair.score), evidence=replace(pair.evidence, reason=reason))
