@@ -22,6 +22,7 @@ from tag_bench.databases import percent
 from tag_bench.fit import Fitted, Given, left_out, rounded
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.schema_only import schema_profiles
+from tagframe.keys.column_names import PEOPLE, table_entity
 from tagframe.keys.inference import candidates_of, key_pair, least_score
 from tagframe.keys.key_columns import columns_of
 from tagframe.keys.schema_features import FEATURES, SchemaReading
@@ -33,6 +34,8 @@ from tagframe.retrieval.problem import Floats
 PENALTY = 3.0
 _SHORT, _LONG = 0.3, 6
 """The share of the names of references that are abbreviated, and the length from which a word is."""
+_ACTS = ("created", "modified", "updated", "approved", "graded", "closed", "sent", "deleted")
+_ACTOR_NAMES = ("{0}by", "{0}_by", "user{0}", "user_{0}", "{0}_by_id", "{0}_user_id")
 _OF_EACH, _MOST_OF_ONE = 400, 3.0
 """The keys that a culture counts for, and the most that one of its pairs counts."""
 
@@ -94,11 +97,13 @@ def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], p
 
 
 def read_schema(path: Path) -> Iterator[Schema]:
-    """The schema of an application, a JSON file: by names alone, with its primary keys, and with short names."""
+    """The schema of an application, a JSON file: by names alone, with its primary keys, with short names, and with
+    names of what people did."""
     data = read_json(path)
     yield _schema(path.stem, data)
     yield replace(_schema(path.stem, data, declared=True), reported=False)
     yield replace(_schema(path.stem, _shortened(data, random.Random(path.stem))), reported=False)
+    yield replace(_schema(path.stem, _with_actors(data, random.Random(path.stem))), reported=False)
 
 
 def _schema(culture: str, data: Mapping[str, Any], *, declared: bool = False) -> Schema:
@@ -130,6 +135,22 @@ def _shortened(data: Mapping[str, Any], chance: random.Random) -> Mapping[str, A
         for table, one in data["tables"].items()
     }
     keys = [{**key, "columns": [*map(short, key["columns"])], "ref": [*map(short, key["ref"])]} for key in data["fks"]]
+    return {"tables": tables, "fks": keys}
+
+
+def _with_actors(data: Mapping[str, Any], chance: random.Random) -> Mapping[str, Any]:
+    """The schema with references to people called by what these did."""
+    names = {
+        (key["table"], key["columns"][0]): chance.choice(_ACTOR_NAMES).format(chance.choice(_ACTS))
+        for key in data["fks"]
+        if len(key["columns"]) == 1 and PEOPLE.intersection(table_entity(key["to"])[-1:])
+    }
+    tables = {
+        table: {**one, "columns": {names.get((table, name), name): type for name, type in one["columns"].items()}}
+        for table, one in data["tables"].items()
+    }
+    keys = [{**key, "columns": [names.get((key["table"], name), name) for name in key["columns"]]}
+            for key in data["fks"]]  # fmt: skip
     return {"tables": tables, "fks": keys}
 
 

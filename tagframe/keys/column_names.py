@@ -102,7 +102,7 @@ _TITLES = frozenset({"name", "title", "label"})
 _IRREGULAR = {
     "people": "person", "children": "child", "men": "man", "women": "woman", "wives": "wife", "movies": "movie",
     "cookies": "cookie", "calories": "calorie", "indices": "index", "vertices": "vertex", "matrices": "matrix",
-    "statuses": "status",
+    "statuses": "status", "shoes": "shoe", "canoes": "canoe",
 }  # fmt: skip
 _NO_PLURALS = frozenset("gas has was its yes his gps dns sms sas tls ups aws css ios pos abs cas rss sos obs".split())
 """Words of three letters that end in s, and are no plurals."""
@@ -125,18 +125,20 @@ _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list"
 def singular(word: str) -> str:
     """The singular of an English noun, by its ending.
 
-    >>> [singular(word) for word in ("races", "countries", "status", "matches", "ads", "gas", "series")]
-    ['race', 'country', 'status', 'match', 'ad', 'gas', 'series']
+    >>> [singular(word) for word in ("races", "countries", "status", "heroes", "wikis", "axis", "ads", "gas", "series")]
+    ['race', 'country', 'status', 'hero', 'wiki', 'axis', 'ad', 'gas', 'series']
     """
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+    if word.endswith(("kis", "pis", "jis", "guis")):
+        return word[:-1]
     if len(word) < 3 or word in _NO_PLURALS or word.endswith(("ss", "us", "is", "series", "species")):
         return word
     if len(word) == 3:
         return word.removesuffix("s")
     if word.endswith("ies"):
         return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or (len(word) > 4 and word.endswith("oes")):
         return word[:-2]
     if len(word) > 4 and word.endswith("uses") and word[-5] not in "aou":
         return word[:-2]  # campuses, buses; not houses and causes

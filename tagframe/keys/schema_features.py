@@ -258,7 +258,7 @@ class SchemaReading:
         columns, (at, strength) = self.columns[position], self.keys[position]
         second = columns[1] if len(columns) > 1 and at == 0 else None
         is_detail = second is not None and (second.key_word > 0 or second.profile.family == "date")
-        return strength, -is_detail, -min(3, len(self.things[position])), len(columns), -position
+        return strength, at == 0, -is_detail, -min(3, len(self.things[position])), len(columns), -position
 
     def references(self) -> list[Reference]:
         """All columns with the tables that they may refer to."""
@@ -351,10 +351,14 @@ class SchemaReading:
             if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
-                return (2.5 if near or text == whole else 2.2) - less
-        if self._owns(column, target):
-            return 2.5 if column.words == self.columns[target][self.keys[target][0]].called else 1.5
-        return 0.0
+                return max((2.5 if near or text == whole else 2.2) - less, self._owned(column, target))
+        return self._owned(column, target)
+
+    def _owned(self, column: _Read, target: int) -> float:
+        """The level of a name that ends in the table's own key; 0 if it does not."""
+        if not self._owns(column, target):
+            return 0.0
+        return 2.5 if column.words == self.columns[target][self.keys[target][0]].called else 1.5
 
     def _glued(self, column: _Read, target: int) -> tuple[float, float]:
         """The share of the column's letters that the table's name is at the end of it, and at its start."""
@@ -402,11 +406,12 @@ class SchemaReading:
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
         rest, joined, whole = self._match(table, column, target)[1], self._joined[table], self._joined[target]
-        self_role, unmarked = column.has_self_role, column.key_word == 0
+        self_role, is_by = column.has_self_role, column.is_by and target in self._people
+        unmarked = column.key_word == 0 and not is_by
         names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
         ruled = self._by_rules.get(names_of, 0.0)
         values = (
-            column.key_word,
+            max(column.key_word, is_by),
             min(3, rest) * (level < 2),
             level,
             max(0.0, highest - level),
@@ -432,7 +437,7 @@ class SchemaReading:
             float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
             float(level < 2 and names.is_rank(column.spelt)),
             float(at == 0),
-            float(column.is_by and target in self._people),
+            float(is_by),
             float(self_role and table != target and level < 1),
             self._bridge[target],
             math.log1p(len(self.columns[target])),
