@@ -29,6 +29,7 @@ from tagframe.errors import (
     RunStopped,
     counted,
 )
+from tagframe.lm import background
 from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, Meter, Route, is_endless
 from tagframe.lm.call import Job
 from tagframe.lm.failures import shorten
@@ -274,7 +275,7 @@ class Run:
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
         self._wake()
         try:
-            with self._route.state.gate.serving(self._concurrency):
+            with self._route.state.gate.serving(self._concurrency), background.uncollected():
                 async with asyncio.TaskGroup() as workers:
                     for _ in range(min(self._concurrency - self._working, len(jobs))):
                         self._working += 1

@@ -61,6 +61,7 @@ def _session() -> aiohttp.ClientSession:
         session = _sessions[loop] = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
@@ -89,7 +90,8 @@ class OpenAIHTTP:
         plain = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
         self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), plain, ""))
         self.own_server = parts.hostname != "api.openai.com"
-        self._base = (parts.scheme, host, parts.path.rstrip("/"), parts.query)
+        self._base = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+        self._query = f"?{parts.query}" if parts.query else ""
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         self._secrets = tuple(secret for secret in (api_key, parts.password) if secret)
         if parts.username and not api_key:
@@ -180,18 +182,15 @@ class OpenAIHTTP:
         """
         import aiohttp
 
-        scheme, host, base, query = self._base
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         headers = self._headers
         if not isinstance(data, bytes):
             headers = {name: value for name, value in headers.items() if name != "Content-Type"}
         try:
             async with _session().request(
                 method,
-                urlunsplit((scheme, host, base + path, query, "")),
+                f"{self._base}{path}{self._query}",
                 data=data,
                 headers=headers,
-                timeout=limit,
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as response:

@@ -80,11 +80,10 @@ def billed(usage: Any) -> Billed:
     if not isinstance(usage, dict):
         return NOT_GIVEN
     if _SIMPLE.issuperset(usage):  # as of most servers, and in a tenth of the time
-        tokens_in, tokens_out, total = (
-            _first(usage, (name,)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
-        )
-        if tokens_in is not None and (total is None or total == tokens_in + (tokens_out or 0)):
-            return Billed(tokens_in, tokens_out)
+        plain_in, plain_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if type(plain_in) is type(plain_out) is int and min(plain_in, plain_out) > 0:
+            if usage.get("total_tokens", plain_in + plain_out) == plain_in + plain_out:
+                return Billed(plain_in, plain_out)
     if isinstance(units := usage.get("billed_units"), dict):
         usage = units
     parts: dict[str, Any] = {}
@@ -177,7 +176,7 @@ def ending_of(reason: Any) -> Ending:
     >>> ending_of("STOP"), ending_of("max-tokens"), ending_of(7)
     ('whole', 'cut', 'unknown')
     """
-    if reason is None:
+    if reason is None or reason == "stop":
         return "whole"
     return _ENDINGS.get(_plain(reason), "unknown") if isinstance(reason, str) else "unknown"
 
@@ -290,6 +289,8 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
 
 def _first_choice(choices: Any) -> Any:
     """The choice of index 0; if the server gives no index, the first."""
+    if len(choices) == 1 and choices[0].get("index", 0) == 0:  # as almost always
+        return choices[0]
     if any("index" in choice and choice["index"] is not None for choice in choices):
         (choice,) = (choice for choice in choices if choice.get("index") == 0)
         return choice
@@ -302,9 +303,10 @@ def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
     OpenRouter translates its providers' reasons and also sends the original: a known bad one counts.
     """
     reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
-    if ending_of(reason) == "whole" and ending_of(native) in ("cut", "withheld"):
+    ending = ending_of(reason)
+    if native is not None and ending == "whole" and ending_of(native) in ("cut", "withheld"):
         return ending_of(native), native
-    return ending_of(reason), reason
+    return ending, reason
 
 
 def read_vectors(body: Any, texts: int, secrets: tuple[str, ...] = ()) -> Reply:
@@ -351,6 +353,8 @@ def _storable(text: str) -> str:
 
 
 def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
+    if value is None:
+        return None
     try:
         return tuple(
             TokenLogprob(
