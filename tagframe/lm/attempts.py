@@ -534,8 +534,8 @@ class Attempts:
         tokens_in = _most_read(prompt, parameters)
         allowed, lengths = _allowed(parameters), self._route.state.lengths
 
-        def most() -> Cost:
-            tokens_out = lengths.most(allowed)
+        def most(expected: int) -> Cost:
+            tokens_out = max(lengths.most(allowed), expected)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
