@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.join.label_plan import ClaimPlan
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.packing import ask_packed
@@ -216,16 +215,10 @@ def _ask_strata(
         name: [(int(lefts[one]), int(rights[other])) for one, other in _drawn(strata[name], most, rng)]
         for name, most in wanted.items()
     }
-    completed = yield from together(
-        [judge.ask_each(pairs, str(name in ("joined", "same"))) for name, pairs in drawn.items()]
-    )
-    for (name, pairs), completions in zip(drawn.items(), completed, strict=True):
-        audit.prompts += len(pairs)
-        known = [
-            (pair, *completion.value)
-            for pair, completion in zip(pairs, completions, strict=True)
-            if completion.value is not None and completion.value[0] is not UNSURE
-        ]
+    asked = [judge.ask_each(pairs, str(name in ("joined", "same"))) for name, pairs in drawn.items()]
+    for name, (replies, _) in zip(drawn, (yield from together(asked)), strict=True):
+        audit.prompts += len(replies)
+        known = [(pair, reply.value, reply.reason) for pair, reply in replies.items() if isinstance(reply.value, bool)]
         audit.judged[name] = audit.judged.get(name, 0) + len(known)
         audit.true[name] = audit.true.get(name, 0) + sum(truth for _, truth, _ in known)
         audit.answers |= {pair: truth for pair, truth, _ in known}
