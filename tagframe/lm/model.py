@@ -15,7 +15,7 @@ from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
 from tagframe.lm.attempts import Route
 from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
 from tagframe.lm.budget import account_of
-from tagframe.lm.call import Batch, Job
+from tagframe.lm.dispatch import Batch, Job
 from tagframe.lm.pacing import RetryPolicy, rates_of, server_state
 from tagframe.lm.pricing import Price, Tier, at_tier, price_of, window_of
 from tagframe.lm.prompt import Accept, Completions, Prompt, Structured

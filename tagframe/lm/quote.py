@@ -12,7 +12,7 @@ from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
-from tagframe.lm.call import Arrived, Batch, Job
+from tagframe.lm.dispatch import Arrived, Batch, Job
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
 from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, tokens_of

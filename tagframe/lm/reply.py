@@ -81,8 +81,8 @@ def billed(usage: Any) -> Billed:
         return NOT_GIVEN
     if _SIMPLE.issuperset(usage):  # as of most servers, and in a tenth of the time
         plain_in, plain_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        are_counts = type(plain_in) is type(plain_out) is int and min(plain_in, plain_out) > 0
-        if are_counts and usage.get("total_tokens", plain_in + plain_out) == plain_in + plain_out:
+        is_plain = type(plain_in) is int and type(plain_out) is int and plain_in > 0 < plain_out
+        if is_plain and usage.get("total_tokens") in (None, plain_in + plain_out):  # type: ignore[operator]
             return Billed(plain_in, plain_out)
     if isinstance(units := usage.get("billed_units"), dict):
         usage = units
