@@ -78,7 +78,6 @@ class Route:
         lm: the model, with its patience.
         rates: requests and tokens a minute, or None.
         store: where accepted answers are stored, or None.
-        stored_as: the endpoint and the model under which they are stored.
         source: the id of these in that store.
         price: of the model in its tier.
         usual_price: of requests that the server takes out of a cheaper tier; a budget reserves by it.
@@ -93,7 +92,6 @@ class Route:
     price: Price | None
     usual_price: Price | None
     store: ResponseStore | None
-    stored_as: tuple[str, str]
     source: int
     is_traced: bool
 

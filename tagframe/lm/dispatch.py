@@ -36,7 +36,6 @@ from tagframe.errors import (
 )
 from tagframe.lm import background
 from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, Meter, Route, is_endless
-from tagframe.lm.failures import shorten
 from tagframe.lm.prompt import (
     UNLABELLED,
     Accept,
@@ -51,7 +50,7 @@ from tagframe.lm.prompt import (
     accepted,
     request_keys,
 )
-from tagframe.lm.reply import Reply
+from tagframe.lm.reply import Reply, shorten
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, FAILED_IN_STORE, FROM_STORE, Usage, total
 

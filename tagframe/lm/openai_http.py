@@ -22,10 +22,18 @@ from tagframe.errors import (
     ResponseTooLong,
 )
 from tagframe.lm import background
-from tagframe.lm.failures import error_message, failure, without
 from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.reply import Reply, completion_of, is_event_stream, read_reply, read_vectors
+from tagframe.lm.reply import (
+    Reply,
+    completion_of,
+    error_message,
+    failure,
+    is_event_stream,
+    read_reply,
+    read_vectors,
+    without,
+)
 
 if TYPE_CHECKING:
     import aiohttp

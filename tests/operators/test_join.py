@@ -14,7 +14,7 @@ import tagframe as tf
 from tag_bench.server import rows_of
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
 from tagframe.operators import ClaimPlan, NoLabels, sem_join
-from tagframe.operators.join.label_plan import parse_plan
+from tagframe.operators.join.labels import parse_plan
 from tagframe.operators.join.pair_candidates import most_missed
 from tagframe.operators.join.pairs import pair_reader
 

@@ -13,11 +13,11 @@ from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
 from tagframe.lm import Accept, Batch, Form, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE, parse_json
 from tagframe.operators.cells import DATA_RULE, encode, fence, pack
+from tagframe.operators.drivers import Step, gather_alike, stops_all, together
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_rows
 from tagframe.operators.row_question import WORLD, Reply, claim_question
-from tagframe.operators.step_generators import Step, gather_alike, stops_all, together
 
 MAX_SIDE_ROWS = 8
 """The most rows of each side in one prompt: 64 pairs."""
