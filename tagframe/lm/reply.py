@@ -292,6 +292,8 @@ def billed(usage: Any) -> Billed:
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         count = fields.get(name)
+        if isinstance(count, float) and count.is_integer():  # as Cohere types them, and some gateways
+            count = int(count)
         if type(count) is int and count > 0:
             return count
     return None
