@@ -112,6 +112,22 @@ def together(steps: Sequence[Step[T]]) -> Step[list[T]]:
 
 def bounded(step: Step[T], bound: Bound) -> Step[T]:
     """The step; in quotes, all its batches together have the bound ``bound`` instead of their own bounds."""
+    return _replaced(step, lambda batch: replace(batch, bound=bound))
+
+
+def prompts_of(step: Step[T]) -> Step[tuple[T, int]]:
+    """The step's result, and the number of prompts that it asked."""
+    counts: list[int] = []
+
+    def count(batch: Batch[Any]) -> Batch[Any]:
+        counts.append(len(batch.prompts) if batch.sends and batch.known is None else 0)
+        return batch
+
+    return (yield from _replaced(step, count)), sum(counts)
+
+
+def _replaced(step: Step[T], by: Callable[[Batch[Any]], Batch[Any]]) -> Step[T]:
+    """The step, with other batches in place of its own."""
     own: dict[Batch[Any], Batch[Any]] = {}
     arrived: Arrived | None = None
     while True:
@@ -119,22 +135,9 @@ def bounded(step: Step[T], bound: Bound) -> Step[T]:
             batches = step.send(arrived)  # type: ignore[arg-type]  # None begins it
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        bound_batches = [replace(batch, bound=bound) for batch in batches]
-        own.update(zip(bound_batches, batches, strict=True))
-        arrived = {own[batch]: completions for batch, completions in (yield bound_batches).items()}
-
-
-def prompts_of(step: Step[T]) -> Step[tuple[T, int]]:
-    """The step's result, and the number of prompts that it asked."""
-    count = 0
-    arrived: Arrived | None = None
-    while True:
-        try:
-            batches = step.send(arrived)  # type: ignore[arg-type]  # None begins it
-        except StopIteration as end:
-            return end.value, count
-        count += sum(len(batch.prompts) for batch in batches if batch.sends and batch.known is None)
-        arrived = yield batches
+        others = [by(batch) for batch in batches]
+        own.update(zip(others, batches, strict=True))
+        arrived = {own[batch]: completions for batch, completions in (yield others).items()}
 
 
 def without_model(step: Step[T]) -> T:
