@@ -118,8 +118,8 @@ class Meter:
 
     def usage(self, failed: int = 0) -> Usage:
         """As the usage of one row."""
-        spent = {name: getattr(self, name) for name in self.__slots__ if name not in ("parameters", "answers")}
-        return Usage(prompts=1, failed=failed, **spent)
+        counts = self.sent, 0, 0, self.retried, self.repaired, failed, self.tokens_in, self.tokens_out
+        return Usage(1, *counts, self.tokens_cached, self.dollars, self.dollars_saved, self.seconds)
 
 
 class Attempts:

@@ -259,11 +259,18 @@ def _is_reasoning(model: str) -> bool:
     return model.startswith(("o1", "o3", "o4", "gpt-5"))
 
 
-def _parts(api_base: str) -> SplitResult:
+def _of_http(url: str) -> SplitResult | None:
+    """The parts of a URL; None if it is none of HTTP."""
     with contextlib.suppress(ValueError):  # of a malformed host or port
-        parts = urlsplit(api_base.strip())
+        parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return parts
+    return None
+
+
+def _parts(api_base: str) -> SplitResult:
+    if (parts := _of_http(api_base.strip())) is not None:
+        return parts
     without_password = api_base.rpartition("@")[2]
     raise InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
 
@@ -285,10 +292,8 @@ def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
     variable = f"{which}_proxy"
     variable = next((name for name in (variable, variable.upper()) if os.environ.get(name)), variable)
     url = proxy if "://" in proxy else f"http://{proxy}"
-    with contextlib.suppress(ValueError):
-        parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return url, variable
+    if _of_http(url) is not None:
+        return url, variable
     without_password = url.rpartition("@")[2]
     raise InvalidArgument(
         f"the environment variable {variable} names {without_password!r}, which is no HTTP proxy such as"

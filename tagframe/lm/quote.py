@@ -153,23 +153,15 @@ class _QuotingStream(Stream):
         self._guess = guess
         self._rejected: QuoteEnds | None = None
 
-    def take(self) -> Arrived:
+    def _taken(self) -> Arrived:
         """The guesses.
 
         Raises:
             QuoteEnds: one was rejected.
         """
-        self._end_if_rejected()
-        return super().take()
-
-    async def atake(self) -> Arrived:
-        """:meth:`take`, awaited."""
-        self._end_if_rejected()
-        return await super().atake()
-
-    def _end_if_rejected(self) -> None:
         if self._rejected is not None:
             raise self._rejected
+        return super()._taken()
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         self._take_stored(jobs)
@@ -183,6 +175,7 @@ class _QuotingStream(Stream):
                 value = accepted(text, job.accept)
             except AnswerRejected as rejection:
                 self._rejected = self._ends(f"an acceptable guess instead of {text!r} ({rejection})")
+                self._call.wake()
                 return
             job.completion = Completion(text, value, None, Usage(prompts=1), None, "sent")
         self._call.end(jobs)
