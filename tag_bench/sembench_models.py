@@ -123,14 +123,11 @@ class Reviewer:
         return json.dumps({"left": question, "right": question, "labels": ["positive", "negative"], "pairs": opposite})
 
     def _pairs(self, prompt: str, user: str, rows: list[_Row]) -> str | None:
-        """The truth of one pair of rows of two tables, or the pairs of which a claim is true."""
+        """The pairs of rows of two tables of which a claim is true."""
         if "<left>" not in user or not all(row.texts for row in rows):
             return None
         opposite = _is_opposite(prompt)
         sides = [[row for row in rows if row.label.startswith(letter)] for letter in "LR"]
-        if not sides[0]:
-            one, other = (self._feels(row.texts[0]) for row in rows)
-            return _reasoned(prompt, str((one != other) == opposite), "\n")
         feel = [[(row.label, self._feels(row.texts[0])) for row in side] for side in sides]
         why = ["by what they say"] * ('"R2", "' in prompt)
         return json.dumps([[a, b, *why] for a, one in feel[0] for b, other in feel[1] if (one != other) == opposite])

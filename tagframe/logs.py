@@ -30,9 +30,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@functools.cache  # which is asked for with each request
+def _logger(room: str) -> logging.Logger:
+    return logging.getLogger(f"tagframe.{room}")
+
+
 def note(room: str, level: int, what: str, **fields: Any) -> None:
     """Log a line of a room with its fields; fields that are None are left out."""
-    log = logging.getLogger(f"tagframe.{room}")
+    log = _logger(room)
     if log.isEnabledFor(level):
         known = {name: value for name, value in fields.items() if value is not None}
         text = ", ".join(
@@ -44,7 +49,7 @@ def note(room: str, level: int, what: str, **fields: Any) -> None:
 @contextmanager
 def statement(room: str, sql: str, dialect: str) -> Iterator[None]:
     """Log the statement that the block runs, without its literals, which may be cells."""
-    if not is_traced() and not logging.getLogger(f"tagframe.{room}").isEnabledFor(logging.DEBUG):
+    if not is_traced() and not _logger(room).isEnabledFor(logging.DEBUG):
         yield
         return
     import sqlglot

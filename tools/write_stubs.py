@@ -32,8 +32,11 @@ from tagframe.agents.definitions import names_of_tools  # noqa: E402
 from tagframe.agents.schemas import schema_of  # noqa: E402
 from tagframe.agents.tools import Tools  # noqa: E402
 from tagframe.operators import OPERATORS  # noqa: E402
-from tagframe.operators.operator import ADDED  # noqa: E402
-from tagframe.operators.public_forms import function, method  # noqa: E402
+from tagframe.operators.operator import (  # noqa: E402
+    ADDED,
+    function,
+    method,
+)
 
 WRITTEN = (
     "# Written by tools/write_stubs.py from the declarations of the operators; not to be changed by hand.\n# fmt: off\n"

@@ -76,8 +76,7 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
     Raises:
         NameUnknown: there is no method with this name.
     """
-    from tagframe.operators.operator import operator_named, unknown_operator
-    from tagframe.operators.public_forms import method
+    from tagframe.operators.operator import method, operator_named, unknown_operator
 
     if (operator := operator_named(name)) is not None:
         return taking_lotus_keywords(method(operator, quotes=quotes))
@@ -90,7 +89,7 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
 @functools.cache
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that calls a function on the frame."""
-    from tagframe.operators.public_forms import documented
+    from tagframe.operators.operator import documented
 
     @functools.wraps(function)
     def call(self: OperatorMethods, *args: Any, **kwargs: Any) -> Any:

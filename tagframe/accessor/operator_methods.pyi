@@ -18,8 +18,8 @@ from tagframe.merging.run import Validate
 from tagframe.merging.run import Where
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
-from tagframe.operators.join.label_plan import ClaimPlan
-from tagframe.operators.join.label_plan import NoLabels
+from tagframe.operators.join.labels import ClaimPlan
+from tagframe.operators.join.labels import NoLabels
 from tagframe.operators.join.result import JoinHow
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.outcome import OnError

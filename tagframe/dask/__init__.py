@@ -33,8 +33,7 @@ from tagframe.lm import get_lm
 from tagframe.merging import MergeReport
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.groups import group_keys
-from tagframe.operators.operator import operator_named, operator_names
-from tagframe.operators.public_forms import function, method
+from tagframe.operators.operator import function, method, operator_named, operator_names
 
 __all__ = ["TagAccessor"]
 

@@ -78,7 +78,6 @@ class Route:
         lm: the model, with its patience.
         rates: requests and tokens a minute, or None.
         store: where accepted answers are stored, or None.
-        stored_as: the endpoint and the model under which they are stored.
         source: the id of these in that store.
         price: of the model in its tier.
         usual_price: of requests that the server takes out of a cheaper tier; a budget reserves by it.
@@ -93,7 +92,6 @@ class Route:
     price: Price | None
     usual_price: Price | None
     store: ResponseStore | None
-    stored_as: tuple[str, str]
     source: int
     is_traced: bool
 
@@ -120,8 +118,8 @@ class Meter:
 
     def usage(self, failed: int = 0) -> Usage:
         """As the usage of one row."""
-        spent = {name: getattr(self, name) for name in self.__slots__ if name not in ("parameters", "answers")}
-        return Usage(prompts=1, failed=failed, **spent)
+        counts = self.sent, 0, 0, self.retried, self.repaired, failed, self.tokens_in, self.tokens_out
+        return Usage(1, *counts, self.tokens_cached, self.dollars, self.dollars_saved, self.seconds)
 
 
 class Attempts:
@@ -534,8 +532,8 @@ class Attempts:
         tokens_in = _most_read(prompt, parameters)
         allowed, lengths = _allowed(parameters), self._route.state.lengths
 
-        def most() -> Cost:
-            tokens_out = lengths.most(allowed)
+        def most(expected: int) -> Cost:
+            tokens_out = max(lengths.most(allowed), expected)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:

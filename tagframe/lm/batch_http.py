@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut, ServerFailed
-from tagframe.lm.failures import failure, shorten
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.reply import Reply, read_reply
+from tagframe.lm.reply import Reply, failure, read_reply, shorten
 from tagframe.lm.store import ResponseStore
 
 MAX_REQUESTS = 50_000

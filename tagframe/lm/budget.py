@@ -42,8 +42,9 @@ class Budget(Displayable):
     kept.
 
     Some servers ignore ``max_tokens``. So that they cannot spend a budget many times over, the number of requests in
-    flight is at most one more than the number that have ended, unless the budget could pay for all of them at 16,384
-    tokens an answer. After an answer that was longer than allowed, that length is reserved for each later request.
+    flight to a server is at most one more than the number that have ended, and one in all to servers of which none has,
+    unless the budget could pay for all of them at 16,384 tokens an answer. After an answer that was longer than
+    allowed, that length is reserved for each later request to its server, and to those of which nothing is known yet.
 
     Args:
         calls: requests sent, including retries and repairs.
@@ -120,11 +121,12 @@ class Budget(Displayable):
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def reserve(self, most: Callable[[], Cost], lengths: Lengths, long: Cost) -> Cost:
+    async def reserve(self, most: Callable[[int], Cost], lengths: Lengths, long: Cost) -> Cost:
         """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
-            most: gives the highest cost of the request, as far as is known by now.
+            most: gives the highest cost of the request, as far as is known by now, if its answer may have so many
+                tokens.
             lengths: of the answers of its server.
             long: its cost if the answer is as long as one without a limit.
 
@@ -136,7 +138,9 @@ class Budget(Displayable):
         """
         while True:
             with self._lock:
-                cost = most()
+                # Of a server that has answered nothing, what the others do is all that is known.
+                unknown = not lengths.seen and not lengths.longest
+                cost = most(max((other.longest for other in self._under_way), default=0) if unknown else 0)
                 together = _plus(_plus(self._spent, self._reserved), cost)
                 short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
                 if not short and self._is_open(lengths, long):
@@ -156,7 +160,8 @@ class Budget(Displayable):
     def _is_open(self, lengths: Lengths, long: Cost) -> bool:
         """Whether one more request to a server may be in flight: fewer are than have ended well, or all can be long."""
         count = self._under_way.total() + 1
-        return self._under_way[lengths] <= lengths.seen or all(
+        unknown = sum(number for of, number in self._under_way.items() if not of.seen)
+        return (self._under_way[lengths] <= lengths.seen if lengths.seen else not unknown) or all(
             getattr(self._spent, name) + count * getattr(long, name) <= limit
             for name, limit in self._limits.items()
             if name != "calls"

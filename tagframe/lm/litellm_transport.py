@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
-from tagframe.lm.failures import error_message, failure, raise_error_in
 from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.reply import Reply, ending_of, read_reply, read_vectors
+from tagframe.lm.reply import Reply, ending_of, error_message, failure, raise_error_in, read_reply, read_vectors
 from tagframe.quiet import quiet
 
 _TIMEOUT_SECONDS = 86_400.0

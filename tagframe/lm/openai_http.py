@@ -22,10 +22,18 @@ from tagframe.errors import (
     ResponseTooLong,
 )
 from tagframe.lm import background
-from tagframe.lm.failures import error_message, failure, without
 from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.reply import Reply, completion_of, is_event_stream, read_reply, read_vectors
+from tagframe.lm.reply import (
+    Reply,
+    completion_of,
+    error_message,
+    failure,
+    is_event_stream,
+    read_reply,
+    read_vectors,
+    without,
+)
 
 if TYPE_CHECKING:
     import aiohttp
@@ -61,6 +69,7 @@ def _session() -> aiohttp.ClientSession:
         session = _sessions[loop] = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
@@ -89,7 +98,8 @@ class OpenAIHTTP:
         plain = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
         self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), plain, ""))
         self.own_server = parts.hostname != "api.openai.com"
-        self._base = (parts.scheme, host, parts.path.rstrip("/"), parts.query)
+        self._base = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+        self._query = f"?{parts.query}" if parts.query else ""
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         self._secrets = tuple(secret for secret in (api_key, parts.password) if secret)
         if parts.username and not api_key:
@@ -180,18 +190,15 @@ class OpenAIHTTP:
         """
         import aiohttp
 
-        scheme, host, base, query = self._base
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         headers = self._headers
         if not isinstance(data, bytes):
             headers = {name: value for name, value in headers.items() if name != "Content-Type"}
         try:
             async with _session().request(
                 method,
-                urlunsplit((scheme, host, base + path, query, "")),
+                f"{self._base}{path}{self._query}",
                 data=data,
                 headers=headers,
-                timeout=limit,
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as response:
@@ -252,11 +259,18 @@ def _is_reasoning(model: str) -> bool:
     return model.startswith(("o1", "o3", "o4", "gpt-5"))
 
 
-def _parts(api_base: str) -> SplitResult:
+def _of_http(url: str) -> SplitResult | None:
+    """The parts of a URL; None if it is none of HTTP."""
     with contextlib.suppress(ValueError):  # of a malformed host or port
-        parts = urlsplit(api_base.strip())
+        parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
             return parts
+    return None
+
+
+def _parts(api_base: str) -> SplitResult:
+    if (parts := _of_http(api_base.strip())) is not None:
+        return parts
     without_password = api_base.rpartition("@")[2]
     raise InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
 
@@ -278,10 +292,8 @@ def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
     variable = f"{which}_proxy"
     variable = next((name for name in (variable, variable.upper()) if os.environ.get(name)), variable)
     url = proxy if "://" in proxy else f"http://{proxy}"
-    with contextlib.suppress(ValueError):
-        parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return url, variable
+    if _of_http(url) is not None:
+        return url, variable
     without_password = url.rpartition("@")[2]
     raise InvalidArgument(
         f"the environment variable {variable} names {without_password!r}, which is no HTTP proxy such as"

@@ -111,16 +111,12 @@ class AdaptiveLimit:
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.ceiling = 1  # the highest concurrency of the calls in progress
         self._ceilings: list[int] = []
         self._limit = math.inf  # what the server takes, as far as a 429 has shown
         self._ceiling_at_cut = 0
         self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def ceiling(self) -> int:
-        """The highest concurrency of the calls in progress."""
-        return max(self._ceilings, default=1)
 
     @property
     def limit(self) -> int:
@@ -135,11 +131,13 @@ class AdaptiveLimit:
     def serving(self, ceiling: int) -> Iterator[None]:
         """Register a call with this concurrency, for the duration of the block."""
         self._ceilings.append(ceiling)
+        self.ceiling = max(self._ceilings)
         self._wake()
         try:
             yield
         finally:
             self._ceilings.remove(ceiling)
+            self.ceiling = max(self._ceilings, default=1)
 
     async def acquire(self) -> None:
         """Wait until one more request may be in flight, in order of arrival."""

@@ -165,11 +165,11 @@ def most_tokens(prompt: Prompt) -> int:
 
 def size_of(prompt: Prompt) -> int:
     """The bytes of a prompt's texts."""
-    return sum(
-        len(text) if text.isascii() else len(text.encode(errors="replace"))
-        for message in prompt.messages
-        for text in _texts(message.content)
-    )
+    size = 0
+    for message in prompt.messages:  # once a request: a generator would take twice as long
+        for text in (message.content,) if isinstance(message.content, str) else _texts(message.content):
+            size += len(text) if text.isascii() else len(text.encode(errors="replace"))
+    return size
 
 
 def _texts(content: Content) -> list[str]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -240,18 +241,22 @@ class Parameters:
             if tokens is not None and (not isinstance(tokens, Integral) or tokens < 1):
                 raise InvalidArgument(f"{name} must be a whole number, at least 1, or None; got {tokens!r}")
 
-    @property
+    @cached_property
     def limit(self) -> int | None:
         """The most tokens of an answer, by ``extra`` or ``max_tokens``; None for the server's own limit."""
         return next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
 
-    @property
+    @cached_property
     def tools(self) -> bool:
         """Whether tools are offered, so that an answer may end with a call of one."""
         return any(self.extra.get(name) for name in ("tools", "functions"))
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of the request's body, without those that are unset or optional."""
+        return dict(self._body)
+
+    @cached_property
+    def _body(self) -> dict[str, Any]:
         body: dict[str, Any] = {"temperature": float(self.temperature)}
         extra = {name: value for name, value in self.extra.items() if name not in LENGTHS or value is not None}
         if self.max_tokens is not None and not extra.keys() & LENGTHS:

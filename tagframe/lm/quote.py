@@ -12,7 +12,7 @@ from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
 from tagframe.lm.budget import dollars_of
-from tagframe.lm.call import Arrived, Batch, Job
+from tagframe.lm.dispatch import Arrived, Batch, Job
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
 from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, tokens_of
@@ -153,23 +153,15 @@ class _QuotingStream(Stream):
         self._guess = guess
         self._rejected: QuoteEnds | None = None
 
-    def take(self) -> Arrived:
+    def _taken(self) -> Arrived:
         """The guesses.
 
         Raises:
             QuoteEnds: one was rejected.
         """
-        self._end_if_rejected()
-        return super().take()
-
-    async def atake(self) -> Arrived:
-        """:meth:`take`, awaited."""
-        self._end_if_rejected()
-        return await super().atake()
-
-    def _end_if_rejected(self) -> None:
         if self._rejected is not None:
             raise self._rejected
+        return super()._taken()
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         self._take_stored(jobs)
@@ -183,6 +175,7 @@ class _QuotingStream(Stream):
                 value = accepted(text, job.accept)
             except AnswerRejected as rejection:
                 self._rejected = self._ends(f"an acceptable guess instead of {text!r} ({rejection})")
+                self._call.wake()
                 return
             job.completion = Completion(text, value, None, Usage(prompts=1), None, "sent")
         self._call.end(jobs)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
-from tagframe.lm.call import Arrived, Batch, Job
+from tagframe.lm.dispatch import Arrived, Batch, Job
 from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
 from tagframe.lm.reply import read_reply
 from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, labelled, open_store, unlabelled

@@ -20,15 +20,191 @@ import base64
 import json
 import math
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from tagframe.errors import AnswerWithheld, LMRequestFailed, MalformedResponse, ServerFailed
-from tagframe.lm.failures import in_message, raise_error_in, shorten
+from tagframe.errors import (
+    AnswerWithheld,
+    AuthenticationFailed,
+    ContextTooLong,
+    LMRequestFailed,
+    MalformedResponse,
+    ModelNotFound,
+    QuotaExhausted,
+    RateLimited,
+    RequestTimedOut,
+    ServerFailed,
+    ServerMoved,
+)
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
+
+_CONTEXT = re.compile(
+    "|".join((
+        r"context.?(length|window|size|limit)", r"maximum (context|prompt|model|input) length", "max_model_len",
+        r"(prompt|input|request|message)s?( is| are|_is|_are)? too (long|large)", "(request|payload)_too_large",
+        r"too many (input )?tokens", r"(token|length|size) limit exceeded", "string_above_max_length",
+        r"exceed(s|ed)? (the |model )?(token|context|length) limit", "string too long", "longer than the model",
+        r"(input|prompt)[\w ]*tokens? (count|length|number)?[\w ()]*exceeds?", "input validation error.*tokens",
+        r"(reduce|shorten)[\w ]* (prompt|input|message|length)", r"maximum (number of )?(input )?tokens",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+"""How providers say that a prompt is too long: OpenAI, Azure, Gemini, Bedrock, xAI, TGI, vLLM, Anthropic, llama.cpp,
+Groq, Mistral, Cohere, LM Studio, Ollama, MiniMax."""
+_TOO_LONG = "; shorten the cells, or take a model with a longer context"
+_LIMIT_AND_SIZE = re.compile(
+    r"limit:? *([\d,]+).{0,40}?requested:? *([\d,]+)|requested:? *([\d,]+).{0,40}?limit:? *([\d,]+)", re.IGNORECASE
+)
+"""A limit a minute, and the size of one request: OpenAI and Groq; what is "used" already may stand between them."""
+_TOO_LARGE = re.compile(r"(request|message|input|prompt) (is )?too large|(must be|please) reduced?", re.IGNORECASE)
+_NO_MONEY = re.compile(
+    r"insufficient.?(quota|balance|credit|funds)|credit.?(balance|limit)|out of credits?|more credits|billing|payment|"
+    r"(key|spend\w*|budget|usage|monthly|total) limit|exceeded_current_quota|quota (is )?(exceeded|exhausted)|"
+    r"arrear|overdue|good standing|account (balance|is suspended|has been suspended)",
+    re.IGNORECASE,
+)
+"""How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
+Moonshot, DashScope, xAI."""
+_IS_WITHHELD = re.compile(
+    r"content.?(filter|management|policy)|moderation|flagged|safety (system|setting)|responsibleai", re.IGNORECASE
+)
+_BAD_KEY = re.compile(r"api.?key|credential|access token", re.IGNORECASE)
+_MAX_SHOWN_CHARACTERS = 500
+_MIN_SECRET_CHARACTERS = 8
+"""The shortest key that is struck out of messages: the letters of a shorter one are in every word."""
+
+
+def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
+    """The error for a response with an error status; ``secrets`` are removed from the server's message."""
+    if 300 <= status < 400:
+        return _moved(status, headers, secrets)
+    kind, way = _kind(status, message)
+    fact = f"the server answered {status}: {shorten(without(secrets, message)) or 'no reason given'}{way}"
+    return kind(fact, status, retry_after(headers) if kind.retryable else None)
+
+
+def _kind(status: int, message: str) -> tuple[type[LMRequestFailed], str]:
+    """The kind of an error, and the way out of it."""
+    if status == 413 or is_too_long(status, message):
+        return ContextTooLong, _TOO_LONG
+    if status == 402 or (status in (400, 403) and _NO_MONEY.search(message)):
+        return QuotaExhausted, "; the account needs credit, or a higher limit"
+    if status == 401 or (status in (400, 403) and _BAD_KEY.search(message)):
+        return AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
+    if status == 404:
+        return ModelNotFound, "; check the model's name and api_base"
+    if status == 429:
+        return (
+            QuotaExhausted if "insufficient" in message.lower() or "exceeded_current" in message else RateLimited
+        ), ""
+    if status in (400, 403) and _IS_WITHHELD.search(message):
+        return AnswerWithheld, ""
+    if status == 408:
+        return RequestTimedOut, ""
+    return (ServerFailed if status in (409, 498) or status >= 500 else LMRequestFailed), ""
+
+
+def is_too_long(status: int, message: str) -> bool:
+    """Whether an error says that the request is too long, in words, or by a limit that is smaller than the request."""
+    for low, high, size, limit in _LIMIT_AND_SIZE.findall(message):
+        of, wanted = (int((text or "0").replace(",", "")) for text in (low or limit, high or size))
+        return wanted > of  # else it fits, at another time
+    if status == 429:
+        return _TOO_LARGE.search(message) is not None
+    return status in (400, 422, 500) and _CONTEXT.search(message) is not None
+
+
+def _moved(status: int, headers: Mapping[str, str], secrets: tuple[str, ...]) -> ServerMoved:
+    """The error for a redirect, which is not followed: a key would go to an address that the user has not given."""
+    where = next((value for name, value in headers.items() if name.lower() == "location"), "")
+    base = re.sub(r"/(chat/completions|embeddings|models)/?$", "", without(secrets, where))
+    to = f" to {shorten(base)!r}: set api_base to that, if it is right" if where else "; check api_base"
+    return ServerMoved(f"the server answered {status}: it redirects{to}", status)
+
+
+def error_message(raw: bytes) -> str:
+    """The reason in an error response: OpenAI's ``error.message`` with its code, or the text as it is."""
+    text = raw.decode(errors="replace")
+    try:
+        error = json.loads(text)["error"]
+        return f"{error['message']} ({error['code']})" if error.get("code") else str(error["message"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return text
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the server asks to wait, from ``Retry-After`` (seconds or a date) or ``retry-after-ms``."""
+    try:
+        if "retry-after-ms" in headers:
+            seconds = float(headers["retry-after-ms"]) / 1000
+        else:
+            value = headers["retry-after"]
+            try:
+                seconds = float(value)
+            except ValueError:
+                seconds = parsedate_to_datetime(value).timestamp() - _servers_time(headers)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _servers_time(headers: Mapping[str, str]) -> float:
+    """The time on the server's clock, by which it names dates; that of this machine may be another."""
+    try:
+        return parsedate_to_datetime(headers.get("date", headers.get("Date", ""))).timestamp()
+    except (TypeError, ValueError):
+        return time.time()
+
+
+def without(secrets: tuple[str, ...], message: str) -> str:
+    """A message in which secrets are struck out."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
+        if len(secret) >= _MIN_SECRET_CHARACTERS:
+            message = message.replace(secret, "***")
+    return message
+
+
+def in_message(value: Any) -> str:
+    """A value as it stands in a message."""
+    try:
+        return shorten(repr(value))
+    except RecursionError:
+        return "something nested too deep to be shown"
+
+
+def shorten(text: str) -> str:
+    """The first 500 characters."""
+    text = text.strip()
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
+
+
+def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
+    """Raise what a response of status 200 reports as its error, if anything: in the body, or in a choice.
+
+    ``secrets`` are removed from the message.
+
+    Raises:
+        RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld: by its code and words.
+        ServerFailed: for any other.
+    """
+    error = body.get("error") if isinstance(body, dict) else None
+    if not (any(error.values()) if isinstance(error, dict) else error):
+        return
+    code = str(error.get("code") if isinstance(error, dict) else "")
+    message = str((error.get("message") if isinstance(error, dict) else error) or in_message(error))
+    kind, way = _kind(int(code) if code.isdecimal() else 400, message)
+    if kind not in _ERRORS_IN_A_REPLY:  # a refused request would have another status
+        kind, way = ServerFailed, ""
+    raise kind(f"the server answered with an error: {shorten(without(secrets, message))}{way}", 200)
+
+
+_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld)
+
 
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _CLOSING = re.compile(
@@ -80,11 +256,10 @@ def billed(usage: Any) -> Billed:
     if not isinstance(usage, dict):
         return NOT_GIVEN
     if _SIMPLE.issuperset(usage):  # as of most servers, and in a tenth of the time
-        tokens_in, tokens_out, total = (
-            _first(usage, (name,)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
-        )
-        if tokens_in is not None and (total is None or total == tokens_in + (tokens_out or 0)):
-            return Billed(tokens_in, tokens_out)
+        plain_in, plain_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        is_plain = type(plain_in) is int and type(plain_out) is int and plain_in > 0 < plain_out
+        if is_plain and usage.get("total_tokens") in (None, plain_in + plain_out):  # type: ignore[operator]
+            return Billed(plain_in, plain_out)
     if isinstance(units := usage.get("billed_units"), dict):
         usage = units
     parts: dict[str, Any] = {}
@@ -117,6 +292,8 @@ def billed(usage: Any) -> Billed:
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         count = fields.get(name)
+        if isinstance(count, float) and count.is_integer():  # as Cohere types them, and some gateways
+            count = int(count)
         if type(count) is int and count > 0:
             return count
     return None
@@ -177,7 +354,7 @@ def ending_of(reason: Any) -> Ending:
     >>> ending_of("STOP"), ending_of("max-tokens"), ending_of(7)
     ('whole', 'cut', 'unknown')
     """
-    if reason is None:
+    if reason is None or reason == "stop":
         return "whole"
     return _ENDINGS.get(_plain(reason), "unknown") if isinstance(reason, str) else "unknown"
 
@@ -290,6 +467,8 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
 
 def _first_choice(choices: Any) -> Any:
     """The choice of index 0; if the server gives no index, the first."""
+    if len(choices) == 1 and choices[0].get("index", 0) == 0:  # as almost always
+        return choices[0]
     if any("index" in choice and choice["index"] is not None for choice in choices):
         (choice,) = (choice for choice in choices if choice.get("index") == 0)
         return choice
@@ -302,9 +481,10 @@ def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
     OpenRouter translates its providers' reasons and also sends the original: a known bad one counts.
     """
     reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
-    if ending_of(reason) == "whole" and ending_of(native) in ("cut", "withheld"):
+    ending = ending_of(reason)
+    if native is not None and ending == "whole" and ending_of(native) in ("cut", "withheld"):
         return ending_of(native), native
-    return ending_of(reason), reason
+    return ending, reason
 
 
 def read_vectors(body: Any, texts: int, secrets: tuple[str, ...] = ()) -> Reply:
@@ -351,6 +531,8 @@ def _storable(text: str) -> str:
 
 
 def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
+    if value is None:
+        return None
     try:
         return tuple(
             TokenLogprob(

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from tagframe.errors import NotStored, ReportWarning, spared, warn
 from tagframe.lm import background
-from tagframe.lm.call import Arrived, Batch, Call, Job
-from tagframe.lm.dispatch import Run, in_flight
+from tagframe.lm.dispatch import Arrived, Batch, Call, Job, Run, in_flight
 from tagframe.lm.prompt import Completion, Completions, Parameters
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import Usage, record

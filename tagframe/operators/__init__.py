@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from tagframe.operators import aggregate, dedup, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade, CascadeReport
 from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
-from tagframe.operators.drivers import arun, quote, run, run_many
+from tagframe.operators.drivers import Step, arun, gather, quote, run, run_many, together
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join
 from tagframe.operators.limiting import LimitOrder
+from tagframe.operators.map import known
 from tagframe.operators.operator import OPERATORS, Operator, declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.step_generators import Step, gather, together
-from tagframe.operators.world_facts import known
 
 if TYPE_CHECKING:
     from tagframe.operators.functions import *  # noqa: F403

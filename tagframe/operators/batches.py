@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import contextvars
 import tempfile
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,24 +108,12 @@ def over_batches(
     if isinstance(frames, AsyncIterator):
         raise InvalidArgument(f"{operator.name} takes no async batches; tagframe.a{operator.name} does")
     lm, folder, given = _settled(operator, args, kwargs)
-    checked, whole = _checked(iter(frames)), WHOLE.get(operator.over)
-
-    def called() -> pd.DataFrame:
-        assert whole is not None
-        with _remembering(lm) as settings:
-            return _called(whole(checked, {**given, **settings}), function)
-
-    if folder is None:
-        return Batches(_each(function, checked, given, lm)) if whole is None else called()
-    if folder.complete:
+    if folder is not None and folder.complete:
         return folder.resumed()
-    with folder:
-        if whole is not None:
-            folder.add(called())
-        else:
-            for _ in _each(function, checked, given, lm, folder):
-                pass
-        return folder.finished()
+    each = _called(_calls(operator, iter(frames), given, lm, folder), function)
+    if folder is None and operator.over not in WHOLE:
+        return Batches(each)
+    return deque(each, maxlen=1).pop()
 
 
 async def aover_batches(
@@ -132,27 +121,16 @@ async def aover_batches(
 ) -> Any:
     """The awaitable form of :func:`over_batches`; batches may come from an ``async`` iterator."""
     lm, folder, given = await asyncio.to_thread(_settled, operator, args, kwargs)
-    whole = WHOLE.get(operator.over)
-
-    async def called() -> pd.DataFrame:
-        assert whole is not None
-        # An operator that looks at all rows has most of them in memory anyway.
-        read = [frame async for frame in frames] if isinstance(frames, AsyncIterator) else frames
-        with _remembering(lm) as settings:
-            return await _acalled(whole(_checked(iter(read)), {**given, **settings}), function)
-
-    if folder is None:
-        return AsyncBatches(_aeach(function, frames, given, lm)) if whole is None else await called()
-    if folder.complete:
+    if folder is not None and folder.complete:
         return folder.resumed()
-    with folder:
-        if whole is not None:
-            await asyncio.to_thread(folder.add, await called())
-        else:
-            async with contextlib.aclosing(_aeach(function, frames, given, lm, folder)) as each:
-                async for _ in each:
-                    pass
-        return await asyncio.to_thread(folder.finished)
+    source = _of_loop(frames, asyncio.get_running_loop()) if isinstance(frames, AsyncIterator) else iter(frames)
+    each = _acalled(_calls(operator, source, given, lm, folder), function)
+    if folder is None and operator.over not in WHOLE:
+        return AsyncBatches(each)
+    async with contextlib.aclosing(each):
+        async for result in each:
+            last = result
+    return last
 
 
 def _settled(
@@ -178,56 +156,47 @@ def _settled(
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
     for number, frame in enumerate(frames):
-        yield _frame(frame, number)
+        if is_foreign(frame):
+            raise InvalidArgument(
+                f"every batch is a frame of pandas; batch {number} is a {named(frame)}: give such frames one at a time"
+            )
+        if not isinstance(frame, pd.DataFrame):
+            raise InvalidArgument(f"every batch is a frame; batch {number} is a {type(frame).__name__}")
+        yield frame
 
 
-def _frame(frame: Any, number: int) -> pd.DataFrame:
-    if is_foreign(frame):
-        raise InvalidArgument(
-            f"every batch is a frame of pandas; batch {number} is a {named(frame)}: give such frames one at a time"
-        )
-    if not isinstance(frame, pd.DataFrame):
-        raise InvalidArgument(f"every batch is a frame; batch {number} is a {type(frame).__name__}")
-    return frame
+def _of_loop(frames: AsyncIterator[Any], loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
+    """The frames of an ``async`` iterator, for another thread than that of its event loop."""
+
+    async def following() -> Any:
+        return await anext(frames, _END)
+
+    while (frame := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not _END:
+        yield frame
 
 
-def _each(
-    function: Callable[..., pd.DataFrame],
-    frames: Iterator[pd.DataFrame],
-    given: Mapping[str, Any],
-    lm: Any,
-    folder: ParquetFolder | None = None,
-) -> Iterator[pd.DataFrame]:
-    """The result of each batch; with a folder, it is written there, and asked for only if it is not there."""
-    failed = 0
-    with _remembering(lm) as settings:
-        for frame in frames:
+_END = object()
+
+
+def _calls(
+    operator: Operator[...], frames: Iterator[Any], given: dict[str, Any], lm: Any, folder: ParquetFolder | None
+) -> Calls:
+    """The calls of an operator over batches; with a folder, results are written there, and those there are not asked
+    for. The end is the result of all calls, or the folder, or nothing, if each result stands for itself."""
+    whole, failed, result = WHOLE.get(operator.over), 0, None
+    with _remembering(lm) as settings, folder or contextlib.nullcontext():
+        if whole is not None:
+            result = yield from whole(_checked(frames), {**given, **settings})
+            if folder is not None:
+                folder.add(result)
+        for frame in _checked(frames) if whole is None else ():
             if folder is not None and folder.has(frame):
                 continue
-            result = function(frame, **given, **_left(settings, failed))
-            failed += (results.recall(result, "summary") or {}).get("failed", 0)
+            part = yield Call(frame, {**given, **_left(settings, failed)})
+            failed += (results.recall(part, "summary") or {}).get("failed", 0)
             if folder is not None:
-                folder.add(result, frame)
-            yield result
-
-
-async def _aeach(
-    function: Callable[..., Any],
-    frames: Any,
-    given: Mapping[str, Any],
-    lm: Any,
-    folder: ParquetFolder | None = None,
-) -> AsyncGenerator[pd.DataFrame]:
-    failed = 0
-    with _remembering(lm) as settings:
-        async for frame in _read(frames):
-            if folder is not None and await asyncio.to_thread(folder.has, frame):
-                continue
-            result = await function(frame, **given, **_left(settings, failed))
-            failed += (results.recall(result, "summary") or {}).get("failed", 0)
-            if folder is not None:
-                await asyncio.to_thread(folder.add, result, frame)
-            yield result
+                folder.add(part, frame)
+        return result if folder is None else folder.finished()
 
 
 def _left(settings: Mapping[str, Any], failed: int) -> Mapping[str, Any]:
@@ -237,41 +206,45 @@ def _left(settings: Mapping[str, Any], failed: int) -> Mapping[str, Any]:
     return {"lm": lm.using(max_failed=max(0, most - failed))} if failed and isinstance(most, int) else settings
 
 
-async def _read(frames: Any) -> AsyncIterator[pd.DataFrame]:
-    """The frames; the event loop goes on while each is read."""
-    if isinstance(frames, AsyncIterator):
-        number = 0
-        async for frame in frames:
-            yield _frame(frame, number)
-            number += 1
-        return
-    checked = _checked(iter(frames))
-    while (following := await asyncio.to_thread(next, checked, None)) is not None:
-        yield following
-
-
-def _called(calls: Calls, function: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    """The results of the calls; the thread waits for each."""
+def _called(calls: Calls, function: Callable[..., pd.DataFrame]) -> Iterator[Any]:
+    """The result of each call, and the end; the thread waits for each."""
     result = None
-    while isinstance(call := _following(calls, result), Call):
-        result = function(call.frame, **call.given)
-    return call
+    with contextlib.closing(calls):
+        while isinstance(call := _following(calls, result), Call):
+            yield (result := function(call.frame, **call.given))
+    if call is not None:
+        yield call
 
 
-async def _acalled(calls: Calls, function: Callable[..., Any]) -> pd.DataFrame:
-    """The awaitable form of :func:`_called`."""
-    result = None
-    while isinstance(call := await asyncio.to_thread(_following, calls, result), Call):
-        result = await function(call.frame, **call.given)
-    return call
+async def _acalled(calls: Calls, function: Callable[..., Any]) -> AsyncGenerator[Any]:
+    """The awaitable form of :func:`_called`; frames are read in a thread."""
+    result, step = None, None
+    try:
+        while True:
+            step = asyncio.ensure_future(asyncio.to_thread(_following, calls, result))
+            if not isinstance(call := await asyncio.shield(step), Call):
+                break
+            yield (result := await function(call.frame, **call.given))
+        if call is not None:
+            yield call
+    finally:
+        if step is not None and not step.done():  # cancelled while a frame is read
+            step.add_done_callback(lambda _: _close(calls))
+        else:
+            _close(calls)
 
 
-def _following(calls: Calls, result: pd.DataFrame | None) -> Call | pd.DataFrame:
-    """The next call, or the result of all calls."""
+def _close(calls: Calls) -> None:
+    with contextlib.suppress(ValueError):  # the loop has ended before the thread
+        calls.close()
+
+
+def _following(calls: Calls, result: pd.DataFrame | None) -> Any:
+    """The next call, or the end."""
     try:
         return calls.send(result)  # type: ignore[arg-type]  # None begins it
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value
 
 
 @contextlib.contextmanager
@@ -297,7 +270,7 @@ class Call:
     given: dict[str, Any]
 
 
-Calls: TypeAlias = Generator[Call, pd.DataFrame, pd.DataFrame]
+Calls: TypeAlias = Generator[Call, pd.DataFrame, Any]
 
 
 def _aggregated(frames: Iterator[pd.DataFrame], given: dict[str, Any]) -> Calls:

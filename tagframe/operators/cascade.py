@@ -18,11 +18,10 @@ import pandas as pd
 from tagframe.display import Displayable
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
-from tagframe.operators.chances import calibrated, trained
+from tagframe.operators.drivers import Step, bounded
 from tagframe.operators.packing import max_prompts
-from tagframe.operators.proxy_rows import Estimate, Floats, Targets, Truths, decide
+from tagframe.operators.proxy_rows import Estimate, Floats, Targets, Truths, calibrated, decide, trained
 from tagframe.operators.row_question import Reply
-from tagframe.operators.step_generators import Step, bounded
 from tagframe.operators.text_nearness import similarities, vectors_of
 
 Proxy: TypeAlias = "str | pd.Series | Sequence[float] | np.ndarray[Any, Any] | Callable[[pd.DataFrame], Any]"

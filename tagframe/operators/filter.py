@@ -15,6 +15,7 @@ from tagframe.errors import AnswerRejected, InvalidArgument, UnsureWarning, warn
 from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
+from tagframe.operators.drivers import Step, together
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.limiting import LimitOrder, ask_until, check_limit
 from tagframe.operators.operator import declare
@@ -36,7 +37,6 @@ from tagframe.operators.row_question import (
     outcome_of,
     truth_text,
 )
-from tagframe.operators.step_generators import Step, together
 from tagframe.operators.text_nearness import similarities
 
 _NO_REPLY: Reply[bool] = Reply(None)

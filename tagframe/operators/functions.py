@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tagframe.operators.operator import operator_named, operator_names, unknown_operator
-from tagframe.operators.public_forms import awaited, function
+from tagframe.operators.operator import awaited, function, operator_named, operator_names, unknown_operator
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from tagframe.operators.batches import Batches
 from tagframe.operators.batches import Frames
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
-from tagframe.operators.join.label_plan import ClaimPlan
+from tagframe.operators.join.labels import ClaimPlan
 from tagframe.operators.join.result import JoinHow
 from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.outcome import OnError

@@ -10,9 +10,9 @@ import numpy as np
 
 from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound
+from tagframe.operators.drivers import Step, bounded
 from tagframe.operators.packing import max_prompts
 from tagframe.operators.row_question import Reply
-from tagframe.operators.step_generators import Step, bounded
 
 LimitOrder: TypeAlias = Literal["rows", "likeliest"]
 MAX_GROWTH = 4

@@ -13,10 +13,10 @@ from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
 from tagframe.operators.answer_grammar import lines_of, without_reasoning
 from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
+from tagframe.operators.drivers import Step, gather_alike, stops_all
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain
 from tagframe.operators.row_question import ANSWER, solved_rows
-from tagframe.operators.step_generators import Step, gather_alike, stops_all
 
 LIST_TASK = (
     f"You rank rows of a table by a criterion, from the rows and from what you know of the world. {FENCE_RULE} "

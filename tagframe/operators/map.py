@@ -1,4 +1,4 @@
-"""``sem_map``: one typed value for each row; ``sem_score``: one from 0 to 1."""
+"""``sem_map``: one typed value for each row; ``sem_score``: one from 0 to 1; ``known``: one for all rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from tagframe.errors import InvalidArgument, spared
+from tagframe.errors import InvalidArgument, NotKnown, spared
 from tagframe.operators.answer_grammar import Unsure
 from tagframe.operators.cells import encode_rows
+from tagframe.operators.drivers import Step
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
 from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, answer_text, example_turns, joined_notes
-from tagframe.operators.step_generators import Step
 from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
 
 Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str | None]]
@@ -246,3 +246,38 @@ def mapped(
         remarks=replies.remarks,
         facts={"rows_per_call": replies.size},
     )
+
+
+def known(instruction: str, dtype: Any = None, **given: Any) -> Any:
+    """Ask for one fact of the world, to compare it with all rows; a claim about each row would ask for it every time.
+
+    >>> import tagframe as tf
+    >>> opened = tf.known("the year in which {what} was opened", int, what="the Suez Canal")  # doctest: +SKIP
+    >>> ships[ships["launched"] < opened]  # doctest: +SKIP
+
+    It is :func:`tagframe.sem_map` on one row. For a fact about each value of a column, use ``df.tag.sem_map``, which
+    asks about each distinct value once.
+
+    Args:
+        instruction: the fact, with its subject as names in braces.
+        dtype: of the fact, as for :func:`tagframe.sem_map`; a text if None.
+        **given: the subject, by the names in the instruction; at least one.
+
+    Returns:
+        The fact: a text, a number, a boolean or a date.
+
+    Raises:
+        NotKnown: the model says that it does not know the fact.
+        RowsFailed: the model gave no usable answer.
+        ColumnNotFound, InvalidArgument, NotConfigured: as :func:`tagframe.sem_map`.
+    """
+    if not given:
+        raise InvalidArgument(
+            f"say what the fact is about, as in known('the capital of {{what}}', what='Peru'); got {instruction!r}"
+        )
+    fact = sem_map(pd.DataFrame([given]), instruction, dtype=dtype)["_map"].iloc[0]
+    if fact is pd.NA or fact is pd.NaT:
+        raise NotKnown(
+            f"the model does not know {instruction!r} for {given}; ask another model, or use a value of your own"
+        )
+    return fact

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -32,8 +32,8 @@ from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, lines_of, without_reasoning
 from tagframe.operators.cells import cut_note, encode, fence, pack, room, shortened
+from tagframe.operators.drivers import Step, bounded, gather, gather_alike, together
 from tagframe.operators.row_question import Question, Reply, joined_notes
-from tagframe.operators.step_generators import Step, bounded, gather, gather_alike, together
 from tagframe.operators.values import SHORT_TOKENS
 
 T = TypeVar("T")
@@ -143,11 +143,11 @@ def ask_rows(question: Question[T], lines: Sequence[str], size: int) -> Step[Rep
     if not isinstance(size, Audited):
         replies, best, notes = yield from _audited(question, distinct, size)
         remarks += notes
-    rest = [line for line in distinct if line not in replies]
-    replies.update(zip(rest, (yield from ask_packed(question, rest, best)), strict=True))
+    rest = len(distinct) - len(replies)
+    replies.update(zip(distinct, (yield from ask_packed(question, distinct, best, known=replies)), strict=True))
     if not isinstance(size, Audited):
         how = "one by one" if best == 1 else f"{best} at a time{'' if isinstance(best, Audited) else ', not audited'}"
-        remarks.append(f"{len(rest):,} distinct rows were asked {how}.")
+        remarks.append(f"{rest:,} distinct rows were asked {how}.")
     return Replies({line: replies[line] for line in distinct}, remarks, best)
 
 
@@ -285,7 +285,14 @@ def _word(value: Any) -> str:
     return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits: bool = True) -> Step[list[Reply[T]]]:
+def ask_packed(
+    question: Question[T],
+    lines: Sequence[str],
+    size: int,
+    *,
+    splits: bool = True,
+    known: Mapping[str, Reply[T]] | None = None,
+) -> Step[list[Reply[T]]]:
     """The reply for each row, in packs of at most ``size``, with similar rows together; not audited.
 
     Only rows without a stored answer (from other packs or alone) are asked. If the answer to a pack is incomplete, it
@@ -296,13 +303,15 @@ def ask_packed(question: Question[T], lines: Sequence[str], size: int, *, splits
         lines: rows, each once.
         size: the most rows of a pack; with 1, each row is asked alone.
         splits: False leaves the rows of broken packs without an answer, and uses no stored answers to rows.
+        known: replies for some of the rows, which are not asked again.
     """
+    known = known or {}
     if size == 1:
-        return (yield from question.ask(lines))
-    packing = _Packing(question, lines)
-    if splits:
-        packing.replies.update((yield from question.recalled(packing.texts)))
-    packs = packing.left(size)
+        new = [line for line in lines if line not in known]
+        replied = {**known, **dict(zip(new, (yield from question.ask(new)), strict=True))}
+        return [replied[line] for line in lines]
+    packing = _Packing(question, lines, known)
+    packs = yield from packing.left(size, recalls=splits)
     bound = packing.bound(packs, splits)
     yield from bounded(_ask_left(packing, packs, size, splits), bound)
     replies = [packing.replies[row] for row in range(len(lines))]
@@ -347,31 +356,43 @@ class _Packing(Generic[T]):
         replies: the replies so far, by row.
     """
 
-    def __init__(self, question: Question[T], lines: Sequence[str]) -> None:
+    def __init__(self, question: Question[T], lines: Sequence[str], known: Mapping[str, Reply[T]]) -> None:
         self.question = question
         self.lines = list(lines)
         self.system = _system(question)
         most = room(question.window, self.system, _last_line(question.in_packs or question))
         self.limit = MAX_PACK_BYTES if most is None else min(MAX_PACK_BYTES, most)
         self.texts = list(lines) if most is None else [shortened(line, most) for line in lines]
-        self.notes = [cut_note(line, text) for line, text in zip(lines, self.texts, strict=True)]
-        self.replies: dict[int, Reply[T]] = {}
+        self.replies = {row: known[line] for row, line in enumerate(lines) if line in known}
+        self.notes = [
+            None if line in known else cut_note(line, text) for line, text in zip(lines, self.texts, strict=True)
+        ]
 
-    def left(self, size: int) -> list[_Pack]:
+    def left(self, size: int, *, recalls: bool) -> Step[list[_Pack]]:
         """The rows without a reply, in packs of similar rows: side by side, a model answers them more consistently.
 
-        Packs are made of all rows first, and stay if none of theirs has a reply: those that were exported, or paid for
-        by a process that was killed, are the same in the next call.
+        Packs are made of all rows first, so that they are the same in the next call. One stays if none of its rows has
+        a reply. If some have, it may have been paid for: exported beside those of another call that has the rows, too.
+
+        Args:
+            size: the most rows of a pack.
+            recalls: whether stored answers are taken.
         """
         every = sorted(range(len(self.lines)), key=lambda row: (self.texts[row].casefold(), row))
-        packs, rest = [], []
-        for rows in self.packs(every, size):
-            left = [row for row in rows if row not in self.replies]
-            if left == rows:
-                packs.append(rows)
-            else:
-                rest += left
-        return packs + self.packs(rest, size)
+        whole = self.packs(every, size)
+        if recalls:
+            rows = self._without_reply(every)
+            recalled = yield from self.question.recalled([self.texts[row] for row in rows])
+            self.replies.update((rows[at], reply) for at, reply in recalled.items())
+            yield from self.complete(
+                [one for one in whole if 0 < len(self._without_reply(one)) < len(one)], sends=False
+            )
+        untouched = [one for one in whole if len(self._without_reply(one)) == len(one)]
+        rest = self._without_reply([row for one in whole if len(self._without_reply(one)) < len(one) for row in one])
+        return untouched + self.packs(rest, size)
+
+    def _without_reply(self, rows: _Pack) -> _Pack:
+        return [row for row in rows if row not in self.replies]
 
     def bound(self, packs: Sequence[_Pack], splits: bool) -> Bound:
         """The worst case for these packs."""
@@ -395,21 +416,25 @@ class _Packing(Generic[T]):
         packs = pack([len(self.texts[row].encode()) for row in rows], self.limit, most=size)
         return [[rows[position] for position in positions] for positions in packs]
 
-    def complete(self, packs: Sequence[_Pack]) -> Step[list[_Pack]]:
+    def complete(self, packs: Sequence[_Pack], *, sends: bool = True) -> Step[list[_Pack]]:
         """Read the replies to packs of several rows and store them; returns the packs to ask again in halves.
 
         Args:
             packs: rows; packs of one row are left out.
+            sends: False takes stored replies only, to rows that have none.
         """
         several = [pack for pack in packs if len(pack) > 1]
-        completions = yield from gather_alike(several, self._batch)
+        completions = yield from gather_alike(several, lambda alike: self._batch(alike, sends))
         broken: list[_Pack] = []
         answers: list[tuple[str, str]] = []
         for rows, completion in zip(several, completions, strict=True):
             if completion.value is not None:
                 for row, (value, reason, alone) in zip(rows, completion.value, strict=True):
-                    self.replies[row] = Reply(value, reason)
-                    answers.append((self.texts[row], alone))
+                    if row not in self.replies:
+                        self.replies[row] = Reply(value, reason)
+                        answers.append((self.texts[row], alone))
+            elif not sends:
+                continue
             elif _is_worth_splitting(completion.error):
                 broken.append(rows)
             else:
@@ -417,7 +442,7 @@ class _Packing(Generic[T]):
         yield from self.question.keep(answers)
         return broken
 
-    def _batch(self, packs: Sequence[_Pack]) -> Batch[list[_PackAnswer]]:
+    def _batch(self, packs: Sequence[_Pack], sends: bool) -> Batch[list[_PackAnswer]]:
         """The prompts of packs of one length."""
         question, length = self.question, len(packs[0])
         in_packs = question.in_packs or question
@@ -433,6 +458,7 @@ class _Packing(Generic[T]):
             max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
             form=shape and shape.numbered(length),
+            sends=sends,
             keeps_rejected=True,
         )
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from tagframe.operators.step_generators import Step, together
+from tagframe.operators.drivers import Step, together
 
 Chain: TypeAlias = list[int]
 """Items, best first."""

@@ -30,9 +30,9 @@ from tagframe.operators.answer_grammar import (
     parse_word_or_unsure,
 )
 from tagframe.operators.cells import DATA_RULE, MIN_ROW_BYTES, cut_note, encode_rows, fence, label_text, room, shortened
+from tagframe.operators.drivers import Step, gather
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind
-from tagframe.operators.step_generators import Step, gather
 from tagframe.operators.values import split_answer
 
 T = TypeVar("T")

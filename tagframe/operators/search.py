@@ -10,11 +10,11 @@ import pandas as pd
 
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import label_text, position_of, refuse_private, refuse_unreadable
+from tagframe.operators.drivers import Step
 from tagframe.operators.join.result import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
 from tagframe.operators.row_question import no_use_for_examples
-from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import embedder
 from tagframe.operators.topk import sem_topk, whole_number
 

@@ -15,13 +15,13 @@ from tagframe.errors import InvalidArgument
 from tagframe.lm import Bound, Message, Prompt
 from tagframe.operators import ranked_lists
 from tagframe.operators.cells import encode_rows, room, shortened
+from tagframe.operators.drivers import Step, bounded, together
 from tagframe.operators.groups import group_keys, group_rows
 from tagframe.operators.instruction import Instruction
 from tagframe.operators.list_prompts import LIST_TASK, Item, Lists, solved_list
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
 from tagframe.operators.row_question import joined_notes
-from tagframe.operators.step_generators import Step, bounded, together
 
 MAX_LIST_ROWS = 30
 """The most rows of a list that a model orders in one answer."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,21 @@ def test_a_server_that_ignores_max_tokens_spends_a_budget_once(server: Server, l
     # What is known of the server holds for the next budget, too: there is no room for one such answer.
     assert not lm.using(budget=Budget(tokens=15_000)).complete(ROWS[:1], max_tokens=16)[0].ok
     assert server.count == 3
+
+
+@pytest.mark.parametrize("tokens", [17_000, 28_500, 33_000, 50_000, 100_000])
+@pytest.mark.parametrize("servers", [2, 3])
+def test_servers_that_ignore_max_tokens_and_share_a_budget_do_not_pass_it(tokens: int, servers: int):
+    budget = Budget(tokens=tokens)
+    with contextlib.ExitStack() as stack:
+        at = [stack.enter_context(Server(whatever_it_is_told)) for _ in range(servers)]
+        lms = [LM("openai/test", api_base=one.url, budget=budget, store=None) for one in at]
+        with ThreadPoolExecutor(servers) as pool:
+            calls = [pool.submit(lm.complete, [Prompt.of(f"row {i}") for i in range(40)], max_tokens=16) for lm in lms]
+        answered = sum(completion.ok for call in calls for completion in call.result())
+        assert answered == sum(one.count for one in at)
+    assert budget.spent.tokens <= tokens
+    assert answered == tokens // 16_020, "and what it can pay is answered"
 
 
 def test_a_server_that_begins_to_ignore_max_tokens_spends_no_more_than_its_window(server: Server):

@@ -102,6 +102,9 @@ FORMS: dict[str, tuple[dict[str, Any], Billed]] = {
         },
         Billed(5, 418),
     ),
+    "whole numbers with a point": (
+        {"prompt_tokens": 12.0, "completion_tokens": 3.0, "total_tokens": 15.0, "cost": 0.25}, Billed(12, 3)
+    ),
     "all of it cached": ({"input_tokens": 0, "cache_read_input_tokens": 9, "output_tokens": 1}, Billed(9, 1, 9)),
     "a total that is too low": ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 3}, Billed(10, 5)),
     "more cached than there are": (

@@ -17,8 +17,8 @@ from tag_bench.server import Reply, Request, Server, error
 from tagframe import LM, Prompt, RetryPolicy
 from tagframe.errors import CutWarning, InvalidArgument, LMRequestFailed, ResponseTooLong
 from tagframe.lm import pacing, served
-from tagframe.lm.failures import failure, is_too_long, retry_after
 from tagframe.lm.pricing import least_tokens
+from tagframe.lm.reply import failure, is_too_long, retry_after
 from tests.lm.conftest import FAST
 from tests.lm.raw_server import RawServer, response
 

@@ -15,8 +15,8 @@ from tagframe import errors
 from tagframe.errors import InvalidArgument, NotConfigured
 from tagframe.lm import LM, Parameters, Prompt, RetryPolicy, background
 from tagframe.lm.litellm_transport import LiteLLM
+from tagframe.lm.model import connect
 from tagframe.lm.openai_http import OpenAIHTTP
-from tagframe.lm.providers import connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # litellm's, of malformed answers
 NEVER = RetryPolicy(faults=0, refusals=0)
@@ -224,7 +224,7 @@ def test_no_server(either: LM, server: Server):
 
 TWO_THREADS = """
 import threading, warnings
-from tagframe.lm.providers import connect
+from tagframe.lm.model import connect
 
 before = list(warnings.filters)
 threads = [threading.Thread(target=connect, args=("anthropic/x", None, "key")) for _ in range(4)]

@@ -19,7 +19,7 @@ from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerRejected, Interrupted, InvalidArgument, ReplayMiss, RowsFailed
 from tagframe.lm import LM, Batch, Prompt, export_requests, get_lm, import_answers
 from tagframe.operators import OPERATORS, Step, arun, gather, run, run_many, sem_filter, together
-from tagframe.operators.step_generators import caught
+from tagframe.operators.drivers import caught
 
 
 def prompts(*words: str) -> Batch[str]:

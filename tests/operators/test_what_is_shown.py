@@ -42,7 +42,7 @@ UNNAMED = {
 
 def answer(message: str) -> str:
     """An answer in the form of any of these operators."""
-    if '"L1"' in message or "<left>" in message:
+    if '"L1"' in message or "True or False" in message:
         return "False"
     if message.startswith("<rows>"):
         count = message.count("\n[")

@@ -15,13 +15,12 @@ import pandas as pd
 from tagframe.display import Displayable
 from tagframe.lm import Bound
 from tagframe.lm.pricing import tokens_of
-from tagframe.operators.join.label_plan import ClaimPlan, ask_plan
-from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, Labels, ask_by_labels, joined_by
+from tagframe.operators.drivers import Step, bounded, prompts_of
+from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, ClaimPlan, Labels, ask_by_labels, ask_plan, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.limiting import next_round
 from tagframe.operators.packing import max_prompts
-from tagframe.operators.step_generators import Step, bounded, counted
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 
@@ -119,7 +118,7 @@ def decide(judge: Judge, plan: ClaimPlan | Way, recall: float, size: int = 1) ->
     rows, pairs = len(judge.left) + len(judge.right), len(judge.left) * len(judge.right)
     if plan == "pairs" or (plan == "auto" and pairs <= SAMPLE_PAIRS):
         every = [(one, other) for one in range(len(judge.left)) for other in range(len(judge.right))]
-        (verdicts, remark), count = yield from counted(judge.judge_packed(every, size))
+        (verdicts, remark), count = yield from prompts_of(judge.judge_each(every, size))
         return _decided(verdicts, _report(judge, "pairs", len(verdicts.true), {"pairs": count}, candidates=remark))
     dropped = ""
     if plan == "auto" and (costs := _costs(judge, size))["blocks"] <= costs["labels"]:
@@ -231,7 +230,7 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
     failed_left: dict[int, Exception] = {}
     same = [pair for pair in _same_pairs(judge) if pair not in answers]
     if audit.same == "asked":
-        verdicts = yield from judge.judge_each(same)
+        verdicts, _ = yield from judge.judge_each(same)
         prompts["pairs of equal rows"] = len(same)
         answers |= {pair: pair in verdicts.true for pair in same}
         reasons |= verdicts.true

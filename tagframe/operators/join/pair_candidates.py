@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.embed import encoded, get_embedder
+from tagframe.operators.drivers import Step
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
 from tagframe.operators.join.sides import Side
-from tagframe.operators.step_generators import Step
 from tagframe.operators.text_nearness import row_text
 
 SAMPLED_ROWS = 32

@@ -10,24 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
-from tagframe.lm import Accept, Batch, Completion, Form, Message, Prompt
+from tagframe.lm import Accept, Batch, Form, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE, parse_json
 from tagframe.operators.cells import DATA_RULE, encode, fence, pack
+from tagframe.operators.drivers import Step, gather_alike, stops_all, together
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_rows
-from tagframe.operators.row_question import (
-    ANSWER_TOKENS,
-    EXPLAINED_TOKENS,
-    TRUTH_FORM,
-    UNSURE_WHERE,
-    WORLD,
-    Truth,
-    claim_question,
-    parse_explained_truth,
-    parse_truth,
-)
-from tagframe.operators.step_generators import Step, gather, gather_alike, stops_all, together
+from tagframe.operators.row_question import WORLD, Reply, claim_question
 
 MAX_SIDE_ROWS = 8
 """The most rows of each side in one prompt: 64 pairs."""
@@ -38,18 +28,9 @@ MAX_PAIRS_SPLIT_SINGLY = 8
 MAX_SIDE_BYTES = 6_000
 """The most bytes of the rows of one side in one prompt, except for a single row."""
 
-_ONE = (
-    f"Judge whether a claim is true of two rows, one of a left and one of a right table. {WORLD} {DATA_RULE} "
-    f"{FIELD_RULE}"
-)
 _MANY = (
     "You are given rows of a left and of a right table, each with an id. Find every pair of a left and a right row of "
     f"which the claim is true. {WORLD} {DATA_RULE} {FIELD_RULE}"
-)
-_ONE_FORM = "Answer with True or False:"
-_ONE_EXPLAINED = (
-    "Explain in one or two sentences. Then, on a line of its own, end with 'Answer: True', 'Answer: False' or 'Answer: "
-    "Unsure'."
 )
 _MANY_FORM = 'Answer with one JSON list of all pairs of which the claim is true, such as [["L1", "R2"]], or []:'
 _MANY_EXPLAINED = (
@@ -90,15 +71,14 @@ class Verdicts:
     unsure: set[tuple[int, int]] = field(default_factory=set)
     failed: list[tuple[Block, Exception]] = field(default_factory=list)
 
-    def note(self, pair: tuple[int, int], truth: Truth | None, reason: str | None, error: Exception | None) -> None:
-        """Add the answer about a pair; without a truth, its error."""
-        if truth is UNSURE:
+    def note(self, pair: tuple[int, int], reply: Reply[bool]) -> None:
+        """Add the answer about a pair, or its error."""
+        if reply.value is UNSURE:
             self.unsure.add(pair)
-        elif truth:
-            self.true[pair] = reason
-        elif truth is None:
-            assert error is not None
-            self.failed.append((Block((pair[0],), (pair[1],)), error))
+        elif reply.value:
+            self.true[pair] = reply.reason
+        elif reply.error is not None:
+            self.failed.append((Block((pair[0],), (pair[1],)), reply.error))
 
     def add(self, other: Verdicts) -> None:
         """Add the answers about further pairs."""
@@ -140,51 +120,29 @@ class Judge:
         self.again[0] = max(4 * blocks, 2 * MAX_SIDE_ROWS**2)  # a row that cannot be read breaks each of its blocks
         return blocks + min(self.again[0], 2 * len(self.left) * len(self.right))
 
-    def ask_each(self, pairs: Sequence[tuple[int, int]], guess: str = "True") -> Step[list[Completion[Any]]]:
-        """One prompt for each pair; a completion's value is ``(truth, reason)``."""
-        form = _ONE_EXPLAINED if self.explained else _ONE_FORM
-        opening: list[Message] = [Message("system", f"{_ONE} Answer {UNSURE_WHERE}.\n\nClaim: {self.claim}")]
-        for left, right, truth in self.examples:
-            opening += [Message("user", _fenced(left, right)), Message("assistant", _solved(truth, self.explained))]
-        prompts = [
-            Prompt((*opening, Message("user", f"{_fenced(self.left.lines[left], self.right.lines[right])}\n{form}")))
-            for left, right in pairs
-        ]
-        batch: Batch[Any] = Batch(
-            prompts,
-            parse_explained_truth if self.explained else _parse_unexplained,
-            max_tokens=EXPLAINED_TOKENS if self.explained else ANSWER_TOKENS,
-            guess=f"They say so.\nAnswer: {guess}" if self.explained else guess,
-            form=TRUTH_FORM.explained() if self.explained else TRUTH_FORM,
-        )
-        return (yield from gather(batch))
+    def ask_each(
+        self, pairs: Sequence[tuple[int, int]], guess: str | tuple[str, ...], size: int = 1
+    ) -> Step[tuple[dict[tuple[int, int], Reply[bool]], list[str]]]:
+        """The reply for each pair, and remarks on packs and their audit.
 
-    def judge_each(self, pairs: Sequence[tuple[int, int]]) -> Step[Verdicts]:
-        """:meth:`ask_each`, as verdicts."""
-        verdicts = Verdicts()
-        for pair, completion in zip(pairs, (yield from self.ask_each(pairs, "False")), strict=True):
-            truth, reason = completion.value or (None, None)
-            verdicts.note(pair, truth, reason, completion.error)
-        return verdicts
-
-    def judge_packed(self, pairs: Sequence[tuple[int, int]], size: int) -> Step[tuple[Verdicts, str]]:
-        """:meth:`judge_each` with up to ``size`` pairs in a prompt, and remarks on these packs and their audit."""
-        if size == 1:
-            return (yield from self.judge_each(pairs)), ""
+        A pair is a row that has the fields of both sides, which the claim names apart: ``size`` are in a prompt.
+        """
         turns = []
         for left, right, truth in self.examples:
-            turns.append(Message("user", fence(_one_row(left, right))))
-            turns.append(Message("assistant", _solved(truth, self.explained)))
-        question = claim_question(
-            self.claim, turns, explains=self.explained, window=self.window, guess=("True", "False")
-        )
+            answer = f"So it is.\nAnswer: {truth}" if self.explained else str(truth)
+            turns += [Message("user", fence(_one_row(left, right))), Message("assistant", answer)]
+        question = claim_question(self.claim, turns, explains=self.explained, window=self.window, guess=guess)
         lines = [_one_row(self.left.lines[left], self.right.lines[right]) for left, right in pairs]
         replies = yield from ask_rows(question, lines, size)
+        return {pair: replies.of[line] for pair, line in zip(pairs, lines, strict=True)}, replies.remarks
+
+    def judge_each(self, pairs: Sequence[tuple[int, int]], size: int = 1) -> Step[tuple[Verdicts, str]]:
+        """:meth:`ask_each` as verdicts, and the remarks as one."""
+        replies, remarks = yield from self.ask_each(pairs, "False" if size == 1 else ("True", "False"), size)
         verdicts = Verdicts()
-        for pair, line in zip(pairs, lines, strict=True):
-            reply = replies.of[line]
-            verdicts.note(pair, reply.value, reply.reason, reply.error)
-        return verdicts, " ".join(replies.remarks).removesuffix(".")
+        for pair, reply in replies.items():
+            verdicts.note(pair, reply)
+        return verdicts, " ".join(remarks).removesuffix(".")
 
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
         """The answers about all pairs of the blocks; each block is a prompt.
@@ -214,7 +172,7 @@ class Judge:
             several.sort(key=lambda block: shapes.index(_shape(block)))  # in this order they may be asked again
             asking = gather_alike(several, lambda alike: self._block_batch(alike, guess), _shape)
             steps: list[Step[Any]] = [asking, self.judge_each(pairs)]
-            completions, of_pairs = yield from together(steps)
+            completions, (of_pairs, _) = yield from together(steps)
             verdicts.add(of_pairs)
             waiting = []
             for block, completion in zip(several, completions, strict=True):
@@ -299,23 +257,11 @@ def packs(rows: Iterable[int], side: Side, most: int = MAX_SIDE_ROWS) -> list[tu
     return [tuple(rows[at] for at in positions) for positions in packed]
 
 
-def _parse_unexplained(text: str) -> tuple[Truth, None]:
-    return parse_truth(text), None
-
-
-def _solved(truth: bool, explained: bool) -> str:
-    return f"So it is.\nAnswer: {truth}" if explained else str(truth)
-
-
 def _one_row(left: str, right: str) -> str:
-    """Two rows as one, for packs of pairs: the claim names the fields of both."""
+    """Two rows as one."""
     sides = [json.loads(left), json.loads(right)]
     both = sides[0] | sides[1] if all(isinstance(side, dict) for side in sides) else dict(zip("LR", sides, strict=True))
     return encode(both)
-
-
-def _fenced(left: str, right: str) -> str:
-    return f"{fence(left, 'left')}\n{fence(right, 'right')}"
 
 
 def _listed(left: Sequence[str], right: Sequence[str]) -> str:

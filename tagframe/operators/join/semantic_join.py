@@ -14,9 +14,9 @@ from tagframe.interop import accepts_foreign
 from tagframe.lm import get_lm
 from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
-from tagframe.operators.drivers import run
+from tagframe.operators.drivers import Step, run
 from tagframe.operators.join.decide import Decision, Way, decide, decide_some
-from tagframe.operators.join.label_plan import ClaimPlan, NoLabels, ask_plan
+from tagframe.operators.join.labels import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.result import JoinHow, joined_frame, row_pairs, spread, with_unmatched
 from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
@@ -37,7 +37,6 @@ from tagframe.operators.outcome import (
 )
 from tagframe.operators.packing import RowsPerCall, rows_per_call_of
 from tagframe.operators.row_question import ANSWER, example_column, example_labels
-from tagframe.operators.step_generators import Step
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
