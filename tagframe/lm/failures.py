@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from tagframe.errors import (
-    AnswerWithheld,
     AuthenticationFailed,
+    ContentFiltered,
     ContextTooLong,
     LMRequestFailed,
     ModelNotFound,
@@ -50,7 +50,7 @@ _NO_MONEY = re.compile(
 )
 """How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
 Moonshot, DashScope, xAI."""
-_WITHHELD = re.compile(
+_FILTERED = re.compile(
     r"content.?(filter|management|policy)|moderation|flagged|safety (system|setting)|responsibleai", re.IGNORECASE
 )
 _BAD_KEY = re.compile(r"api.?key|credential|access token", re.IGNORECASE)
@@ -82,8 +82,8 @@ def _kind(status: int, message: str) -> tuple[type[LMRequestFailed], str]:
         return (
             QuotaExhausted if "insufficient" in message.lower() or "exceeded_current" in message else RateLimited
         ), ""
-    if status in (400, 403) and _WITHHELD.search(message):
-        return AnswerWithheld, ""
+    if status in (400, 403) and _FILTERED.search(message):
+        return ContentFiltered, ""
     if status == 408:
         return RequestTimedOut, ""
     return (ServerFailed if status in (409, 498) or status >= 500 else LMRequestFailed), ""
@@ -169,7 +169,7 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
     ``secrets`` are removed from the message.
 
     Raises:
-        RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld: by its code and words.
+        RateLimited, ContextTooLong, QuotaExhausted, ContentFiltered: by its code and words.
         ServerFailed: for any other.
     """
     error = body.get("error") if isinstance(body, dict) else None
@@ -183,4 +183,4 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
     raise kind(f"the server answered with an error: {shorten(without(secrets, message))}{way}", 200)
 
 
-_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld)
+_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, ContentFiltered)

@@ -26,7 +26,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from tagframe.errors import AnswerWithheld, LMRequestFailed, MalformedResponse, ServerFailed
+from tagframe.errors import ContentFiltered, LMRequestFailed, MalformedResponse, ServerFailed
 from tagframe.lm.failures import in_message, raise_error_in, shorten
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
 
@@ -124,8 +124,8 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 # --- how it ended ----------------------------------------------------------------------------------------------------
 
-Ending: TypeAlias = Literal["whole", "tool", "cut", "withheld", "unknown"]
-"""Complete, a tool call, cut off at a token limit, withheld by a filter, or not known: broken off, most likely."""
+Ending: TypeAlias = Literal["whole", "tool", "cut", "filtered", "unknown"]
+"""Complete, a tool call, cut off at a token limit, stopped by a filter, or not known: broken off, most likely."""
 
 _WHOLE = (
     "stop", "completed",  # OpenAI and most others: vLLM, llama.cpp, Groq, Mistral, DeepSeek, Ollama; its Responses
@@ -148,7 +148,7 @@ _CUT = (
     "maximum_tokens",  # Aleph Alpha
     "max_predicted_tokens_reached", "context_length_reached",  # LM Studio
 )  # fmt: skip
-_WITHHELD = (
+_FILTERED = (
     "content_filter", "content_filtered",  # OpenAI, Azure, Groq; Bedrock, Titan
     "refusal",  # Anthropic
     "guardrail_intervened",  # Bedrock
@@ -166,7 +166,7 @@ def _plain(reason: str) -> str:
 
 
 _KNOWN: dict[Ending, tuple[str, ...]] = {
-    "whole": (*_WHOLE, *_NONE_GIVEN), "tool": _TOOL, "cut": _CUT, "withheld": _WITHHELD,
+    "whole": (*_WHOLE, *_NONE_GIVEN), "tool": _TOOL, "cut": _CUT, "filtered": _FILTERED,
 }  # fmt: skip
 _ENDINGS: dict[str, Ending] = {_plain(name): ending for ending, names in _KNOWN.items() for name in names}
 
@@ -240,7 +240,7 @@ def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ())
     Raises:
         MalformedResponse: there is no text in it.
         ServerFailed: the server reports an error, or an ending that makes the text unusable.
-        AnswerWithheld: a content filter or a refusal withheld the answer, or its end.
+        ContentFiltered: a content filter or a refusal took the place of the answer, or of its end.
     """
     count = billed(body.get("usage") if isinstance(body, dict) else None)
     try:
@@ -268,8 +268,8 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
         content = ""
     content = _without_closing(content)
     empty = not isinstance(content, str) or not content.strip()
-    if ending == "withheld" or (empty and choice["message"].get("refusal")):
-        raise AnswerWithheld("the provider withheld the answer (content filter or refusal)", 200)
+    if ending == "filtered" or (empty and choice["message"].get("refusal")):
+        raise ContentFiltered("the provider gave no answer (content filter or refusal)", 200)
     if ending == "unknown" or (ending == "tool" and not tools):
         raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
     if not isinstance(content, str) or (empty and not truncated):
@@ -302,7 +302,7 @@ def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
     OpenRouter translates its providers' reasons and also sends the original: a known bad one counts.
     """
     reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
-    if ending_of(reason) == "whole" and ending_of(native) in ("cut", "withheld"):
+    if ending_of(reason) == "whole" and ending_of(native) in ("cut", "filtered"):
         return ending_of(native), native
     return ending_of(reason), reason
 
