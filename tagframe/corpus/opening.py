@@ -105,8 +105,8 @@ def open_corpus(
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge. Statements that no table is made of, and what is not
             read of the others, are in ``corpus.problems``.
-        dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …); None
-            for any that reads them.
+        dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …), which
+            says how quotation marks in texts are escaped; None to tell it by the names, which MySQL has in backticks.
         engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
             numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
             ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned

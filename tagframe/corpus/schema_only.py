@@ -8,11 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
-from tagframe.corpus.schema_statements import Statements, read_statements
+from tagframe.corpus.schema_statements import StatedTable, Statements, read_statements
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import (
     EmptyCorpus,
@@ -24,19 +23,17 @@ from tagframe.errors import (
     warn,
 )
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 Schema = str | os.PathLike[str] | Mapping[str, Sequence[str] | Mapping[str, str]]
 """``CREATE TABLE`` statements, a file of them, or columns by table: names, or types by name."""
 
 _FAMILIES: dict[str, TypeFamily] = {
     r"bool|bit\b": "boolean",
     r"interval": "text",
-    r"\w*int|\w*serial|year\b": "integer",
-    r"real|double|float|dec|num|money": "real",
-    r"date|time": "date",
-    r"blob|bytea|\w*binary|image": "blob",
+    r".*(?:\[|sub_type text)|point": "text",
+    r"\w*int|\w*serial|unsigned|year\b": "integer",
+    r"(?:binary_|small)?(?:real|double|float|dec|num|money)": "real",
+    r"(?:small)?date|time": "date",
+    r"\w*blob|bytea|\w*binary|image": "blob",
 }
 """By the beginning of the declared type; the first match counts."""
 
@@ -63,7 +60,7 @@ def schema_profiles(
     Args:
         schema: ``CREATE TABLE`` statements as text, a file of them (``.sql``, ``.ddl``), or columns by table.
         database: the tables' database, if their names do not say; None for the file's name, else ``"schema"``.
-        dialect: of the statements, by sqlglot's name; None for any that reads them.
+        dialect: of the statements, by sqlglot's name; see :func:`~tagframe.corpus.schema_statements.read_statements`.
         problems: gets what is not read of the statements.
 
     Raises:
@@ -129,96 +126,51 @@ def _from_statements(
     text: str, database: str, dialect: str | None, problems: list[UnreadableTable]
 ) -> Iterator[TableProfile]:
     statements = read_statements(text, dialect)
-    if statements.unread and not statements.created:
+    if statements.unread and not statements.tables:
         name, why = statements.unread[0]
-        raise InvalidArgument(f"the schema does not parse: {name}: {why}; dialect= names the SQL of the statements")
+        raise InvalidArgument(f"the schema does not parse: {name}: {why}")
     for name, why in statements.unread:
-        problems.append(UnreadableTable(f"{name} is not read whole: {why}; dialect= names the SQL of the statements"))
+        problems.append(UnreadableTable(f"{name} is not read whole: {why}"))
         warn(f"left out: {problems[-1]}", UnreadableTableWarning)
     if statements.others:
         others = ", ".join(f"{number} {kind}" for kind, number in sorted(statements.others.items()))
         problems.append(UnreadableTable(f"no tables are made of these statements of the schema: {others}"))
-    yield from _from_parsed(statements, database)
+    yield from _profiles(statements, database)
 
 
-def _from_parsed(statements: Statements, database: str) -> Iterator[TableProfile]:
-    from sqlglot import exp
-
-    primary = {_folded(schema.this, database): _primary(schema) for schema in statements.created}
-    added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
-    comments: dict[tuple[str, ...], str] = {}
-    for schema in statements.added:
-        folded = _folded(schema.this, database)
-        primary[folded] = _primary(schema) or primary.get(folded, ())
-        added[folded] += _foreign_keys(schema)
-    for statement in statements.comments:
-        of = statement.this
-        names = (of.table, of.name) if isinstance(of, exp.Column) else (of.name, "")
-        comments[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
-    for schema in statements.created:
-        table, folded = schema.this, _folded(schema.this, database)
-        columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
-        # A reference without columns refers to the primary key.
-        keys = [
-            replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))
-            for key in [*_foreign_keys(schema), *added[folded]]
-        ]
-        types = {column.name: str(kind.sql()) if (kind := column.args.get("kind")) else "" for column in columns}
-        known = [key for key in dict.fromkeys(keys) if key.other_columns]
-        profile = declared_profile(table.db or database, table.name, types, primary[folded], known)
-        texts = {column.name: comments.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
-        described = (replace(column, description=as_description(texts[column.name])) for column in profile.columns)
-        whole = comments.get((*folded, "")) or _comment(schema.parent)
+def _profiles(statements: Statements, database: str) -> Iterator[TableProfile]:
+    tables = [(_folded(one.name, database), one) for one in statements.tables]
+    primary = {folded: one.primary for folded, one in tables}
+    added: dict[tuple[str, str], list[StatedTable]] = defaultdict(list)
+    for one in statements.added:
+        folded = _folded(one.name, database)
+        added[folded].append(one)
+        primary[folded] = one.primary or primary.get(folded, ())
+    for folded, one in tables:
+        own, *_ = one.name[-2:-1] or (database,)
+        keys = [key for each in (one, *added[folded]) for key in _foreign_keys(each, own, primary)]
+        profile = declared_profile(own, one.name[-1], one.types, primary[folded], [*dict.fromkeys(keys)])
+        texts, whole = dict(one.comments), one.comment
+        for each in added[folded]:
+            texts, whole = texts | each.comments, each.comment or whole
+        described = (
+            replace(column, description=as_description(texts.get(column.name.casefold(), "")))
+            for column in profile.columns
+        )
         yield replace(profile, description=as_description(whole), columns=tuple(described))
 
 
-def _folded(table: exp.Table, database: str) -> tuple[str, str]:
+def _foreign_keys(
+    table: StatedTable, own: str, primary: Mapping[tuple[str, str], tuple[str, ...]]
+) -> Iterator[ForeignKey]:
+    """The keys to other tables; one without columns refers to the primary key."""
+    for columns, other, others in table.references:
+        home, *_ = other[-2:-1] or (own,)
+        if referenced := others or primary.get((home.casefold(), other[-1].casefold()), ()):
+            yield ForeignKey(columns, other[-1], referenced, "" if home.casefold() == own.casefold() else home)
+
+
+def _folded(name: tuple[str, ...], database: str) -> tuple[str, str]:
     """The identity of a table: two databases may have tables with the same name."""
-    return (table.db or database).casefold(), table.name.casefold()
-
-
-def _comment(node: Any) -> str:
-    """The text of a COMMENT clause of a table or a column; for a column also a SQL comment after it."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.ColumnDef):
-        clause = node.find(exp.CommentColumnConstraint)
-        return " ".join(node.comments or ()) if clause is None else clause.name
-    clause = node.find(exp.SchemaCommentProperty)
-    return "" if clause is None else clause.name
-
-
-def _primary(schema: exp.Schema) -> tuple[str, ...]:
-    from sqlglot import exp
-
-    for constraint in schema.find_all(exp.PrimaryKey):
-        return tuple(_name(part) for part in constraint.expressions)
-    return tuple(
-        column.name for column in schema.find_all(exp.ColumnDef) if column.find(exp.PrimaryKeyColumnConstraint)
-    )
-
-
-def _name(part: Any) -> str:
-    """The column of a part of a key, which may be a name or an order of one."""
-    from sqlglot import exp
-
-    return part.name or next((one.name for one in part.find_all(exp.Identifier)), "")
-
-
-def _foreign_keys(node: exp.Expression) -> Iterator[ForeignKey]:
-    from sqlglot import exp
-
-    for key in node.find_all(exp.ForeignKey):
-        yield _reference(tuple(_name(part) for part in key.expressions), key.args["reference"])
-    for column in node.find_all(exp.ColumnDef):
-        for reference in column.find_all(exp.Reference):
-            yield _reference((column.name,), reference)
-
-
-def _reference(columns: tuple[str, ...], reference: Any) -> ForeignKey:
-    from sqlglot import exp
-
-    target = reference.this
-    if isinstance(target, exp.Schema):
-        return ForeignKey(columns, target.this.name, tuple(part.name for part in target.expressions))
-    return ForeignKey(columns, target.name, ())
+    home, *_ = name[-2:-1] or (database,)
+    return home.casefold(), name[-1].casefold()
