@@ -313,7 +313,7 @@ def _tables(call: Call, arguments: Mapping[str, Any]) -> list[str]:
         with suppress(TagframeError):  # only names of the reader's tables are logged
             tables.add(corpus.profile(name).id)
     if isinstance(sql := arguments.get("sql"), str):
-        tables |= call.tools.tables_of(sql)
+        tables |= call.tools.reading.tables_of(sql)
     return sorted(tables)
 
 
