@@ -35,9 +35,9 @@ from tagframe.engines.sql_reader import ReadStatement, trees_of
 from tagframe.errors import InvalidArgument, NotConfigured, SourceNotFound, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.lm import Budget
 from tagframe.operators import arun, run
+from tagframe.progress import Stopped, stopped_by
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
-from tagframe.stopping import Stopped, stopped_by
 
 T = TypeVar("T")
 

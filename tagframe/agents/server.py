@@ -30,8 +30,7 @@ import tagframe
 from tagframe.agents.definitions import definitions
 from tagframe.errors import TagframeError
 from tagframe.logs import note
-from tagframe.progress import reporting_to
-from tagframe.stopping import Stopped, Stopping
+from tagframe.progress import Stopped, Stopping, reporting_to
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, ServerRequestContext

@@ -19,7 +19,7 @@ from tagframe.errors import BlockingWarning, Interrupted, RowsFailed, RunStopped
 from tagframe.lm import LM, Arrived, Batch, Completion, Prompt, Quote, Stream, Usage
 from tagframe.operators.outcome import summarised
 from tagframe.operators.step_generators import Step, caught, together
-from tagframe.stopping import Stopping
+from tagframe.progress import Stopping
 
 T = TypeVar("T")
 
