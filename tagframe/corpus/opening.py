@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cached
+from tagframe.corpus.catalogue_file import Origin, SourceCatalogue, cached
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
@@ -26,6 +26,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
+from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.corpus.visible_facts import View, VisibleFacts
 from tagframe.engines.base import Chunk, TableShape

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import combinations, pairwise
 
-from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.stored_profiles import sketches_at_hand
+from tagframe.corpus.stored_profiles import ComputedStore, sketches_at_hand
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.components import Components
 from tagframe.keys.inference import (
