@@ -19,7 +19,8 @@ from tagframe.keys import column_names as names
 from tagframe.keys.candidates import SHARE, candidate_pairs
 from tagframe.keys.containment import MOST, Overlap, Overlaps, log_ratio, overlaps
 from tagframe.keys.conventions import Mentions
-from tagframe.keys.key_columns import Column, Facts, Floats, is_unnamed
+from tagframe.keys.key_columns import Column, Facts, Floats
+from tagframe.keys.key_pair import is_unnamed
 from tagframe.keys.terms import (
     KeyWeights,
     default_weights,

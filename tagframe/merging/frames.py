@@ -35,8 +35,7 @@ from tagframe.joins.planner import MIN_CHANCE
 from tagframe.joins.roles import joined_tables, roles_in, without_roles
 from tagframe.joins.stacks import ORIGIN
 from tagframe.joins.steps import MergeHow
-from tagframe.keys.key_columns import NAMED, is_unnamed, unnamed
-from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.key_pair import NAMED, KeyPair, is_unnamed, unnamed
 from tagframe.merging.advice import Reaction, say_stacked, warn
 from tagframe.merging.run import Validate, Where, run_plan
 from tagframe.merging.table_rows import spelt, stacked
