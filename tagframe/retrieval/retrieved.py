@@ -28,7 +28,7 @@ from tagframe.joins import (
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import heard, say_maybe_denied, say_stacked, warn
-from tagframe.merging.frames import check_roles
+from tagframe.merging.run import check_roles
 from tagframe.retrieval.denied import tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import filter_of
