@@ -35,9 +35,14 @@ from tagframe.keys.inference import (
 )
 from tagframe.keys.key_columns import columns_of
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.scoring import Candidate, evidence_share, log_odds
+from tagframe.keys.scoring import Candidate, log_odds
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
+
+
+def evidence_share(score: float) -> float:
+    """A pair's chance relative to that of a pair with all evidence, in [0, 1]; 1 is the surest."""
+    return min(1.0, score / default_weights().surest)
 
 
 class DatabaseKeys:

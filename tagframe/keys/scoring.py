@@ -181,11 +181,6 @@ def probability(logit: float, surest: float | None = None) -> float:
     return most / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
-def evidence_share(score: float) -> float:
-    """A pair's chance relative to that of a pair with all evidence, in [0, 1]; 1 is the surest."""
-    return min(1.0, score / default_weights().surest)
-
-
 def log_odds(score: float, surest: float | None = None) -> float:
     """The log odds of a chance, the inverse of :func:`probability`; also finite for 0 and for 1 (declared keys)."""
     inside = min(1 - 1e-6, max(1e-6, score / (default_weights().surest if surest is None else surest)))
