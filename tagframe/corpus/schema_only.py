@@ -139,17 +139,18 @@ def _from_statements(
 
 
 def _profiles(statements: Statements, database: str) -> Iterator[TableProfile]:
-    tables = [(_folded(one.name, database), one) for one in statements.tables]
-    primary = {folded: one.primary for folded, one in tables}
+    known = {_folded(one.name, database): one for one in statements.tables}
     added: dict[tuple[str, str], list[StatedTable]] = defaultdict(list)
-    for one in statements.added:
+    for more in statements.added:
+        added[_folded(more.name, database)].append(more)
+        if (of := known.get(_folded(more.name, database))) is not None:
+            of.primary = more.primary or of.primary
+    for one in statements.tables:
         folded = _folded(one.name, database)
-        added[folded].append(one)
-        primary[folded] = one.primary or primary.get(folded, ())
-    for folded, one in tables:
         own, *_ = one.name[-2:-1] or (database,)
-        keys = [key for each in (one, *added[folded]) for key in _foreign_keys(each, own, primary)]
-        profile = declared_profile(own, one.name[-1], one.types, primary[folded], [*dict.fromkeys(keys)])
+        keys = [key for each in (one, *added[folded]) for key in _foreign_keys(each, one, own, known)]
+        primary = _spelt(one.primary, one)
+        profile = declared_profile(own, one.name[-1], one.types, primary, [*dict.fromkeys(keys)])
         texts, whole = dict(one.comments), one.comment
         for each in added[folded]:
             texts, whole = texts | each.comments, each.comment or whole
@@ -161,13 +162,21 @@ def _profiles(statements: Statements, database: str) -> Iterator[TableProfile]:
 
 
 def _foreign_keys(
-    table: StatedTable, own: str, primary: Mapping[tuple[str, str], tuple[str, ...]]
+    given: StatedTable, table: StatedTable, own: str, known: Mapping[tuple[str, str], StatedTable]
 ) -> Iterator[ForeignKey]:
     """The keys to other tables; one without columns refers to the primary key."""
-    for columns, other, others in table.references:
+    for columns, other, others in given.references:
         home, *_ = other[-2:-1] or (own,)
-        if referenced := others or primary.get((home.casefold(), other[-1].casefold()), ()):
-            yield ForeignKey(columns, other[-1], referenced, "" if home.casefold() == own.casefold() else home)
+        target = known.get((home.casefold(), other[-1].casefold()), StatedTable(other))
+        if referenced := others or target.primary:
+            elsewhere = "" if home.casefold() == own.casefold() else home
+            yield ForeignKey(_spelt(columns, table), target.name[-1], _spelt(referenced, target), elsewhere)
+
+
+def _spelt(columns: tuple[str, ...], table: StatedTable) -> tuple[str, ...]:
+    """The columns in the table's spelling: a key may write them in another case."""
+    names = {name.casefold(): name for name in table.types}
+    return tuple(name if name in table.types else names.get(name.casefold(), name) for name in columns)
 
 
 def _folded(name: tuple[str, ...], database: str) -> tuple[str, str]:

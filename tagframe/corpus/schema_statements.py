@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from tagframe.errors import InvalidArgument, did_you_mean
 
-_NAME = r"(?:\"[^\"]+\"|`[^`]+`|\[[^\]]+\]|[\w$#@]+)"
+_QUOTED = r"\"(?:[^\"]|\"\")+\"|`(?:[^`]|``)+`|\[[^\]]+\]"
+_NAME = rf"(?:{_QUOTED}|[\w$#@]+)"
 _NAMES = rf"{_NAME}(?:\s*\.\s*{_NAME})*"
 _LIST = r"\((?:[^()]|\([^()]*\))*\)"
 _TABLE = re.compile(
@@ -164,8 +165,13 @@ def _plain(statement: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     """The parts of a name; BigQuery has all of them in one pair of backticks."""
-    parts = [part[1:-1] if part[0] in '"`[' else part for part in re.findall(_NAME, text)]
+    parts = [_bare(part) for part in re.findall(_NAME, text)]
     return tuple(parts[0].split(".")) if len(parts) == 1 and text[0] == "`" else tuple(parts)
+
+
+def _bare(name: str) -> str:
+    """A name without its quotation marks."""
+    return name[1:-1].replace(2 * name[0], name[0]) if name[0] in '"`[' else name
 
 
 def _columns(text: str | None) -> tuple[str, ...]:
@@ -176,10 +182,16 @@ def _columns(text: str | None) -> tuple[str, ...]:
 
 
 def _unquoted(text: str, escapes: bool) -> str:
-    """The text in quotation marks with which a text begins; "" if there is none."""
-    match = re.match(rf"[A-Z]?({_text(escapes)})", text, re.IGNORECASE)
+    """The text in quotation marks with which a text begins; "" if there is none. Hive's are double, too."""
+    match = re.match(rf"\s*=?\s*[A-Z]?({_text(escapes)}|\"[^\"]*\")", text, re.IGNORECASE)
     inside = match[1][1:-1].replace("''", "'") if match else ""
     return re.sub(r"\\(.)", r"\1", inside) if escapes else inside
+
+
+def _remark(text: str, escapes: bool) -> str:
+    """The comment on a table or a column in what follows its columns or its type."""
+    at = re.search(r"\bCOMMENT\b(?=\s*=?\s*['\"])|\bdescription(?=\s*=\s*['\"])", text, re.IGNORECASE)
+    return _unquoted(text[at.end() :], escapes) if at else ""
 
 
 def _with_keys(table: StatedTable, text: str) -> StatedTable:
@@ -214,7 +226,7 @@ class _Item:
 @cache
 def _tokens(escapes: bool) -> re.Pattern[str]:
     return re.compile(
-        rf"(?P<remark>--[^\n]*|/\*.*?\*/)|(?P<text>{_text(escapes)})|(?P<array>\[\d*\])|(?P<quoted>\"[^\"]+\"|`[^`]+`|\[[^\]]+\])"
+        rf"(?P<remark>--[^\n]*|/\*.*?\*/)|(?P<text>{_text(escapes)})|(?P<array>\[\d*\])|(?P<quoted>{_QUOTED})"
         r"|(?P<word>[\w$#@]+)|(?P<open>\(|(?<=\w)<)|(?P<close>[)>])|(?P<sign>\S)",
         re.DOTALL,
     )
@@ -254,6 +266,7 @@ def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements)
     def unread(why: str) -> None:
         result.unread.append((".".join(name), why))
 
+    body = re.sub(r"\A,[^(]*", "", body)  # Teradata's options
     if not body.startswith("("):
         of = re.match(rf"PARTITION\s+OF\s+({_NAMES})", body, re.IGNORECASE)
         unread(f"it is a part of {of[1]}" if of else "it has no list of columns")
@@ -270,8 +283,7 @@ def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements)
             _column(table, item, escapes)
         elif item.parts:
             unread(f"the column {item.source[:60]!r} is not read")
-    if match := re.search(r"\bCOMMENT\s*=?\s*(?=')", rest, re.IGNORECASE):
-        table.comment = _unquoted(rest[match.end() :], escapes)
+    table.comment = _remark(rest, escapes)
     parent = re.match(rf"\s*INHERITS\s*\(\s*({_NAMES})", rest, re.IGNORECASE)
     if table.types:
         result.tables.append(table)
@@ -281,12 +293,12 @@ def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements)
 
 def _column(table: StatedTable, item: _Item, escapes: bool) -> None:
     first, *parts = item.parts
-    name = first.text if first.kind == "word" else first.text[1:-1]
+    name = _bare(first.text)
     words = [part.text.casefold() if part.kind == "word" else "" for part in parts]
     table.types[name] = _declared(parts, words)[:_LONGEST_TYPE]
-    clauses = zip(words, parts[1:], strict=False)
-    text = next((part.text for word, part in clauses if word == "comment" and part.kind == "text"), "")
-    table.comments[name.casefold()] = _unquoted(text, escapes) or item.remark
+    clauses = (f"{word} {part.text}" for word, part in zip(words, parts[1:], strict=False))
+    given = next((clause for clause in clauses if clause.startswith(("comment '", 'comment "', "options ("))), "")
+    table.comments[name.casefold()] = _remark(given, escapes) or item.remark
     if ("primary", "key") in pairwise(words):
         table.primary = table.primary or (name,)
     if "references" in words and (match := _REFERENCE.search(item.source)):
@@ -302,6 +314,6 @@ def _declared(parts: Sequence[_Part], words: Sequence[str]) -> str:
         if is_over or part.kind == "text" or (part.kind == "sign" and part.text != "."):
             break
         is_name = part.kind in ("word", "quoted") and not declared.endswith(".")
-        text = part.text[1:-1] if part.kind == "quoted" else part.text
+        text = _bare(part.text) if part.kind == "quoted" else part.text
         declared += f"{' ' * (bool(declared) and is_name)}{' '.join(text.split())}"
     return declared

@@ -40,6 +40,12 @@ def test_what_statements_say_of_tables_and_columns():
         "CREATE TABLE b (x INT); COMMENT ON COLUMN s.a.Z IS 'buyer'; COMMENT ON TABLE b IS 'buyers';"
         "COMMENT ON SCHEMA b IS 'all'; COMMENT ON FUNCTION f IS 'none'"
     )
+    (hive,) = schema_profiles(
+        'CREATE TABLE h (`a``b` INT COMMENT "it", c INT OPTIONS(description="x")) COMMENT "all of it"'
+    )
+    assert (hive.description, [(one.name, one.description) for one in hive.columns]) == (
+        "all of it", [("a`b", "it"), ("c", "x")]
+    )  # fmt: skip
     assert (a.description, b.description) == ("orders", "buyers")
     assert [column.description for column in (*a.columns, *b.columns)] == ["number of it", "3 = shipped", "buyer", ""]
 
@@ -141,6 +147,8 @@ def test_a_source_or_a_schema():
          "UNIQUE u (e), PRIMARY KEY (`id` ASC)) ENGINE=InnoDB", ["id", "e"], ("id",), ""),
         ("CREATE TABLE `p.d.t` (id INT64, of ARRAY<STRUCT<sku STRING, qty NUMERIC(3, 1)>>, PRIMARY KEY (id) "
          "NOT ENFORCED) PARTITION BY x", ["id", "of"], ("id",), ""),
+        ("CREATE MULTISET TABLE d.t, NO FALLBACK (Id INT, n VARCHAR(9) CHARACTER SET LATIN) PRIMARY INDEX (Id); "
+         "alter table D.T add constraint p primary key (ID) using index", ["Id", "n"], ("Id",), ""),
         ("CREATE TABLE t (SELECT 1 AS x); CREATE TABLE t (id int)", ["id"], (), "t is not read whole"),
     ],
 )  # fmt: skip
