@@ -97,8 +97,9 @@ def read_statements(text: str, dialect: str | None) -> Statements:
     Raises:
         InvalidArgument: there is no such dialect.
     """
-    escapes, result = _escapes(dialect, text), Statements()
-    for statement in split(text, escapes):
+    dialect, result = _dialect_of(dialect, text), Statements()
+    escapes = _has_escapes(dialect)
+    for statement in map(_plain, split(text, dialect)):
         if match := _TABLE.match(statement):
             _create(_names(match["name"]), statement[match.end() :], escapes, result)
         elif match := _ALTER.match(statement):
@@ -114,15 +115,19 @@ def read_statements(text: str, dialect: str | None) -> Statements:
     return result
 
 
-def _escapes(dialect: str | None, text: str) -> bool:
-    """Whether a backslash before a quotation mark belongs to the text."""
-    if dialect is None:
-        return "`" in text
-    from sqlglot.dialects.dialect import Dialect, Dialects
+def _dialect_of(dialect: str | None, text: str) -> str:
+    from sqlglot.dialects.dialect import Dialects
 
     known = sorted(one.value for one in Dialects if one.value)
-    if dialect not in known:
+    if dialect is not None and dialect not in known:
         raise InvalidArgument(f"no dialect {dialect!r}: {did_you_mean(str(dialect), known)}")
+    return dialect or ("mysql" if "`" in text else "")
+
+
+def _has_escapes(dialect: str) -> bool:
+    """Whether a backslash before a quotation mark belongs to the text."""
+    from sqlglot import Dialect
+
     return "\\" in Dialect.get_or_raise(dialect).tokenizer_class.STRING_ESCAPES
 
 
@@ -130,31 +135,51 @@ def _text(escapes: bool) -> str:
     return r"'(?:[^'\\]|\\.|'')*'" if escapes else r"'(?:[^']|'')*'"
 
 
-def split(text: str, escapes: bool = False) -> Iterator[str]:
-    r"""The statements of a text.
+@cache
+def sql_parts(dialect: str) -> re.Pattern[str]:
+    """The parts at which SQL is cut. An unclosed part reaches to the end, so that no text is scanned twice."""
+    from sqlglot import Dialect
+
+    spoken = Dialect.get_or_raise(dialect).tokenizer_class
+    comments = "|".join(re.escape(start) + r"[^\n]*" for start in spoken.COMMENTS if isinstance(start, str))
+
+    def quoted(mark: str, escapes: bool) -> str:
+        inside, escaped = (rf"[^{mark}\\]*+", rf"{mark}{mark}|\\.?") if escapes else (rf"[^{mark}]*+", mark * 2)
+        return rf"{mark}{inside}(?:(?:{escaped}){inside})*+(?:{mark}|\Z)"
+
+    escapes = "\\" in spoken.STRING_ESCAPES
+    return re.compile(
+        rf"""{comments}|/\*.*?(?:\*/|\Z)|
+        (?P<text>(?<!\w)[eE]{quoted("'", True)}|{quoted("'", escapes)}|
+            (?<![\w$])\$(?P<tag>(?!\d)\w*)\$.*?(?:\$(?P=tag)\$|\Z))|
+        {quoted('"', escapes)}|`[^`]*(?:`|\Z)|\[[^][\n]*\]|        # names, as a rule
+        (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
+        (?P<meta>(?:\A|\n)\s*+(?:\\|DELIMITER\b)[^\n]*)|
+        (?P<end>;|\n\s*+(?:go|/)[^\S\n]*$)|(?P<space>[^\S\n]+|\n)""",
+        re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
+    )
+
+
+def split(text: str, dialect: str = "") -> Iterator[str]:
+    r"""The statements of a text, with the comments before them; without commands of psql, and rows for COPY.
 
     >>> [one.strip() for one in split("\\set x 1\nSELECT ';'; COPY a FROM stdin;\n1\tb\n\\.\nSELECT $$;$$")]
     ["SELECT ';'", 'COPY a FROM stdin', 'SELECT $$;$$']
     """
-    mark = re.compile(
-        rf"--[^\n]*|/\*.*?\*/|{_text(escapes)}|\"[^\"]*\"|`[^`]*`|(?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag)"
-        r"|(?P<meta>^[ \t]*\\[^\n]*$|^[ \t]*DELIMITER\b[^\n]*$)|(?P<end>;|^[ \t]*(?:GO|/)[ \t]*$)",
-        re.DOTALL | re.MULTILINE | re.IGNORECASE,
-    )
     start = at = 0
-    while match := mark.search(text, at):
+    while match := sql_parts(dialect).search(text, at):
         at = match.end()
         if match["meta"] is not None:
-            start = at if not text[start : match.start()].strip() else start
+            start = at if not _plain(text[start : match.start()]).strip() else start
         elif match["end"] is not None:
             statement = text[start : match.start()]
             if re.match(r"(?:\s|--[^\n]*\n)*COPY\b.*\bFROM\s+stdin\b", statement, re.DOTALL | re.IGNORECASE):
                 rows = _ROWS.search(text, at)
                 at = rows.end() if rows is not None else len(text)
-            yield _plain(statement)
+            yield statement
             start = at
     if text[start:].strip():
-        yield _plain(text[start:])
+        yield text[start:]
 
 
 def _plain(statement: str) -> str:
