@@ -149,7 +149,7 @@ def test_a_source_or_a_schema():
          "NOT ENFORCED) PARTITION BY x", ["id", "of"], ("id",), ""),
         ("CREATE MULTISET TABLE d.t, NO FALLBACK (Id INT, n VARCHAR(9) CHARACTER SET LATIN) PRIMARY INDEX (Id); "
          "alter table D.T add constraint p primary key (ID) using index", ["Id", "n"], ("Id",), ""),
-        ("-- a dump\n\\set ON_ERROR_STOP on\n\nCREATE TABLE t (id int)  \n \nGO\nCREATE TABLE u (x int)\n/\n", ["id"], (), ""),
+        ("-- a dump\n\\set x on\n\nCREATE TABLE t (id int)  \n \nGO\nCREATE TABLE u (x int)\n/\n", ["id"], (), ""),
         ("CREATE TABLE t (SELECT 1 AS x); CREATE TABLE t (id int)", ["id"], (), "t is not read whole"),
     ],
 )  # fmt: skip
