@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, Protocol, cast
+from typing import Any, Literal, ParamSpec, cast
 
 import pandas as pd
 
@@ -29,7 +29,7 @@ from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.corpus.visible_facts import View, VisibleFacts
-from tagframe.engines.base import Chunk, TableShape
+from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
@@ -299,16 +299,9 @@ def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
     return replace(contents, part=lists.hide.part)
 
 
-class ProfileFrame(Protocol):
-    """Makes the profile of a frame."""
-
-    def __call__(self, database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
-        """The profile of :func:`~tagframe.corpus.profiler.profile_table`, or the needed part of it."""
-
-
 def open_frames(
     frames: Mapping[str, pd.DataFrame],
-    profile: ProfileFrame = profile_table,
+    profile: Callable[..., TableProfile] = profile_table,
     *,
     engine: Literal["duckdb"] | None = None,
 ) -> Corpus:
@@ -316,7 +309,7 @@ def open_frames(
 
     Args:
         frames: by name.
-        profile: makes their profiles.
+        profile: makes their profiles, as :func:`~tagframe.corpus.profiler.profile_table`, or the needed parts of them.
         engine: the engine for statements over them; None for SQLite, over a copy.
 
     Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -125,7 +124,7 @@ def declared_profile(
 def _from_statements(
     text: str, database: str, dialect: str | None, problems: list[UnreadableTable]
 ) -> Iterator[TableProfile]:
-    statements = read_statements(text, dialect)
+    statements = read_statements(text, database, dialect)
     if statements.unread and not statements.tables:
         name, why = statements.unread[0]
         raise InvalidArgument(f"the schema does not parse: {name}: {why}")
@@ -135,51 +134,24 @@ def _from_statements(
     if statements.others:
         others = ", ".join(f"{number} {kind}" for kind, number in sorted(statements.others.items()))
         problems.append(UnreadableTable(f"no tables are made of these statements of the schema: {others}"))
-    yield from _profiles(statements, database)
-
-
-def _profiles(statements: Statements, database: str) -> Iterator[TableProfile]:
-    known = {_folded(one.name, database): one for one in statements.tables}
-    added: dict[tuple[str, str], list[StatedTable]] = defaultdict(list)
-    for more in statements.added:
-        added[_folded(more.name, database)].append(more)
-        if (of := known.get(_folded(more.name, database))) is not None:
-            of.primary = more.primary or of.primary
     for one in statements.tables:
-        folded = _folded(one.name, database)
-        own, *_ = one.name[-2:-1] or (database,)
-        keys = [key for each in (one, *added[folded]) for key in _foreign_keys(each, one, own, known)]
-        primary = _spelt(one.primary, one)
-        profile = declared_profile(own, one.name[-1], one.types, primary, [*dict.fromkeys(keys)])
-        texts, whole = dict(one.comments), one.comment
-        for each in added[folded]:
-            texts, whole = texts | each.comments, each.comment or whole
-        described = (
-            replace(column, description=as_description(texts.get(column.name.casefold(), "")))
-            for column in profile.columns
-        )
-        yield replace(profile, description=as_description(whole), columns=tuple(described))
+        keys = dict.fromkeys(_foreign_keys(one, statements))
+        profile = declared_profile(one.database, one.name, one.types, _spelt(one.primary, one), [*keys])
+        texts = (as_description(one.comments.get(column.name.casefold(), "")) for column in profile.columns)
+        columns = (replace(column, description=text) for column, text in zip(profile.columns, texts, strict=True))
+        yield replace(profile, description=as_description(one.comment), columns=tuple(columns))
 
 
-def _foreign_keys(
-    given: StatedTable, table: StatedTable, own: str, known: Mapping[tuple[str, str], StatedTable]
-) -> Iterator[ForeignKey]:
+def _foreign_keys(table: StatedTable, statements: Statements) -> Iterator[ForeignKey]:
     """The keys to other tables; one without columns refers to the primary key."""
-    for columns, other, others in given.references:
-        home, *_ = other[-2:-1] or (own,)
-        target = known.get((home.casefold(), other[-1].casefold()), StatedTable(other))
-        if referenced := others or target.primary:
-            elsewhere = "" if home.casefold() == own.casefold() else home
-            yield ForeignKey(_spelt(columns, table), target.name[-1], _spelt(referenced, target), elsewhere)
+    for columns, name, others in table.references:
+        other = statements.table(name, table.database)
+        if referenced := others or other.primary:
+            elsewhere = "" if other.database.casefold() == table.database.casefold() else other.database
+            yield ForeignKey(_spelt(columns, table), other.name, _spelt(referenced, other), elsewhere)
 
 
 def _spelt(columns: tuple[str, ...], table: StatedTable) -> tuple[str, ...]:
     """The columns in the table's spelling: a key may write them in another case."""
     names = {name.casefold(): name for name in table.types}
     return tuple(name if name in table.types else names.get(name.casefold(), name) for name in columns)
-
-
-def _folded(name: tuple[str, ...], database: str) -> tuple[str, str]:
-    """The identity of a table: two databases may have tables with the same name."""
-    home, *_ = name[-2:-1] or (database,)
-    return home.casefold(), name[-1].casefold()

@@ -49,24 +49,25 @@ _ROWS = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
 _LONGEST_TYPE = 200
 
 
-class Reference(NamedTuple):
-    """Columns that refer to others; ``other`` is the table's name, in parts, and ``others`` may be empty."""
-
-    columns: tuple[str, ...]
-    other: tuple[str, ...]
-    others: tuple[str, ...]
-
-
 @dataclass
 class StatedTable:
-    """What statements say of a table: ``name`` in parts, its columns' types and comments, and its keys."""
+    """What statements say of a table.
 
-    name: tuple[str, ...]
+    Attributes:
+        database, name: as they are written.
+        types, comments: of its columns: by their names, and by their names without case.
+        comment: on the table.
+        primary: the columns of its primary key.
+        references: columns, the other table's name in parts, and its columns, if they are written.
+    """
+
+    database: str
+    name: str
     types: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)
     comment: str = ""
     primary: tuple[str, ...] = ()
-    references: list[Reference] = field(default_factory=list)
+    references: list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
 
 
 @dataclass
@@ -74,61 +75,62 @@ class Statements:
     """What was read of a schema.
 
     Attributes:
+        database: of tables whose names do not say it.
         tables: those that are created.
-        added: keys and comments that are added to tables later.
         unread: what could not be read of tables: a name, and why.
         others: how many statements of other kinds there are.
     """
 
+    database: str
     tables: list[StatedTable] = field(default_factory=list)
-    added: list[StatedTable] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
+    _known: dict[tuple[str, str], StatedTable] = field(default_factory=dict)
+
+    def table(self, name: tuple[str, ...], within: str = "") -> StatedTable:
+        """The table of a name in parts: two databases may have tables of the same name."""
+        database = name[-2] if len(name) > 1 else within or self.database
+        return self._known.setdefault((database.casefold(), name[-1].casefold()), StatedTable(database, name[-1]))
+
+    def created(self, table: StatedTable) -> None:
+        """Add a table."""
+        self.tables.append(table)
+        self._known[table.database.casefold(), table.name.casefold()] = table
 
 
-def read_statements(text: str, dialect: str | None) -> Statements:
+def read_statements(text: str, database: str, dialect: str | None) -> Statements:
     """The tables, keys and comments of a schema.
 
     Args:
         text: statements; psql's commands and rows for COPY among them are left out.
+        database: of tables whose names do not say it.
         dialect: by sqlglot's name, for the escapes in texts; None to tell them by the names, which MySQL has in
             backticks.
 
     Raises:
         InvalidArgument: there is no such dialect.
     """
-    dialect, result = _dialect_of(dialect, text), Statements()
-    escapes = _has_escapes(dialect)
+    from sqlglot import Dialect
+    from sqlglot.dialects.dialect import Dialects
+
+    if dialect is not None and dialect not in (known := sorted(one.value for one in Dialects if one.value)):
+        raise InvalidArgument(f"no dialect {dialect!r}: {did_you_mean(str(dialect), known)}")
+    dialect, result = dialect or ("mysql" if "`" in text else ""), Statements(database)
+    escapes = "\\" in Dialect.get_or_raise(dialect).tokenizer_class.STRING_ESCAPES
     for statement in map(_plain, split(text, dialect)):
         if match := _TABLE.match(statement):
             _create(_names(match["name"]), statement[match.end() :], escapes, result)
         elif match := _ALTER.match(statement):
-            result.added.append(_with_keys(StatedTable(_names(match["name"])), statement))
+            _add_keys(result.table(_names(match["name"])), statement)
         elif match := _COMMENT.match(statement):
             names, comment = _names(match["name"]), _unquoted(statement[match.end() :], escapes)
             if match["kind"].upper() == "TABLE":
-                result.added.append(StatedTable(names, comment=comment))
+                result.table(names).comment = comment
             elif len(names) > 1:
-                result.added.append(StatedTable(names[:-1], comments={names[-1].casefold(): comment}))
+                result.table(names[:-1]).comments[names[-1].casefold()] = comment
         elif match := _OTHER.match(statement):
             result.others[" ".join(match[1].upper().split())] += 1
     return result
-
-
-def _dialect_of(dialect: str | None, text: str) -> str:
-    from sqlglot.dialects.dialect import Dialects
-
-    known = sorted(one.value for one in Dialects if one.value)
-    if dialect is not None and dialect not in known:
-        raise InvalidArgument(f"no dialect {dialect!r}: {did_you_mean(str(dialect), known)}")
-    return dialect or ("mysql" if "`" in text else "")
-
-
-def _has_escapes(dialect: str) -> bool:
-    """Whether a backslash before a quotation mark belongs to the text."""
-    from sqlglot import Dialect
-
-    return "\\" in Dialect.get_or_raise(dialect).tokenizer_class.STRING_ESCAPES
 
 
 def _text(escapes: bool) -> str:
@@ -219,14 +221,13 @@ def _remark(text: str, escapes: bool) -> str:
     return _unquoted(text[at.end() :], escapes) if at else ""
 
 
-def _with_keys(table: StatedTable, text: str) -> StatedTable:
-    """The table with the keys that a text declares."""
+def _add_keys(table: StatedTable, text: str) -> None:
+    """Add the keys that a text declares."""
     for key in _KEY.finditer(text):
         if key["kind"].upper() == "PRIMARY":
             table.primary = table.primary or _columns(key["own"])
         elif key["other"]:
-            table.references.append(Reference(_columns(key["own"]), _names(key["other"]), _columns(key["columns"])))
-    return table
+            table.references.append((_columns(key["own"]), _names(key["other"]), _columns(key["columns"])))
 
 
 # --- a list of columns -----------------------------------------------------------------------------------------------
@@ -300,10 +301,10 @@ def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements)
     if rest is None:
         unread("its parentheses are not closed")
         return
-    table = StatedTable(name)
+    table = StatedTable(result.table(name).database, name[-1])
     for item in items:
         if _NO_COLUMN.match(item.source):
-            _with_keys(table, item.source)
+            _add_keys(table, item.source)
         elif item.parts and item.parts[0].kind in ("word", "quoted"):
             _column(table, item, escapes)
         elif item.parts:
@@ -311,7 +312,7 @@ def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements)
     table.comment = _remark(rest, escapes)
     parent = re.match(rf"\s*INHERITS\s*\(\s*({_NAMES})", rest, re.IGNORECASE)
     if table.types:
-        result.tables.append(table)
+        result.created(table)
     if parent is not None or not table.types:
         unread("it has no columns" if parent is None else f"it has the columns of {parent[1]}, too")
 
@@ -327,7 +328,7 @@ def _column(table: StatedTable, item: _Item, escapes: bool) -> None:
     if ("primary", "key") in pairwise(words):
         table.primary = table.primary or (name,)
     if "references" in words and (match := _REFERENCE.search(item.source)):
-        table.references.append(Reference((name,), _names(match["other"]), _columns(match["columns"])))
+        table.references.append(((name,), _names(match["other"]), _columns(match["columns"])))
 
 
 def _declared(parts: Sequence[_Part], words: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -67,7 +67,7 @@ class AtHand:
 
     @contextmanager
     def unbounded(self) -> Iterator[None]:
-        """A block in which nothing is dropped."""
+        """A block in which nothing is dropped: what it uses several times is read once."""
         with self._lock:
             self._unbounded += 1
         try:
@@ -87,11 +87,6 @@ COLUMNS = AtHand(50_000)
 """The number of columns of stored tables that stay in memory as profiles: the last used ones."""
 HASHES = AtHand(8_000_000)
 """The number of hashes of sketches that stay in memory (64 MB)."""
-
-
-def columns_at_hand() -> AbstractContextManager[None]:
-    """A block that uses all columns of a corpus several times; they are read once."""
-    return COLUMNS.unbounded()
 
 
 def sketches_at_hand(tables: Iterable[TableProfile]) -> tuple[TableProfile, ...]:
