@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -154,9 +155,8 @@ class Reading:
             of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
             places = [place for one in of_name for place in quick._places(value, one, name)]
             if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in places))):
-                stored = (
-                    f"but {', '.join(map(repr, spellings[:_MAX_SPELLINGS]))}" if spellings else "nor a text with it"
-                )
+                stored = ", ".join(map(repr, spellings[:_MAX_SPELLINGS]))
+                stored = f"but {stored}" if stored else "nor a text with it"
                 reasons.append(f"{self.name(of_name[0].id)}.{name} has no {value!r}, {stored}")
         return "; ".join(reasons)
 
@@ -223,9 +223,7 @@ class Reading:
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
         page, _, _ = page_of(places[:_MAX_PLACES], 0, MAX_RESULT_TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
-        listed = [
-            gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
-        ]
+        listed = [gives.Place(table=id, column=name, value=value, rows=count) for id, name, value, count in page]
         return gives.Places(about=ABOUT_CELLS, places=listed, note="; ".join(filter(None, [note, more])))
 
     def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
@@ -245,28 +243,22 @@ class Reading:
 
     def _places(self, text: str, profile: TableProfile, only: str | None = None) -> Iterator[list[Any]]:
         """The table, the column, the value and the number of rows; of all columns, or only of one."""
-        escaped = text
-        for sign in "!%_":
-            escaped = escaped.replace(sign, f"!{sign}")
-        like = "'%" + escaped.lower().replace("'", "''") + "%'"
+        searched = re.sub("[!%_]", r"!\g<0>", text.lower()).replace("'", "''")
         table = sql_name(self.name(profile.id), self.dialect)
         kind = "TEXT" if self.dialect == "sqlite" else "VARCHAR"
-        parts: list[str] = []
-        names: list[str] = []
-        for column in profile.columns:
-            is_searched = only is None or column.name.casefold() == only.casefold()
-            if is_searched and column.family not in ("blob", "empty", "boolean"):
-                cell = f"CAST({sql_name(column.name, self.dialect)} AS {kind})"
-                parts.append(
-                    f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
-                    f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
-                )
-                names.append(column.name)
+        columns = [one.name for one in profile.columns if one.family not in ("blob", "empty", "boolean")]
+        columns = [name for name in columns if only is None or name.casefold() == only.casefold()]
+        cells = (f"CAST({sql_name(name, self.dialect)} AS {kind})" for name in columns)
+        parts = [
+            f"SELECT {position} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
+            f"WHERE LOWER({cell}) LIKE '%{searched}%' ESCAPE '!' GROUP BY {cell}"
+            for position, cell in enumerate(cells)
+        ]
         for first in range(0, len(parts), MAX_TABLES):
             with suppress(SQLFailed):
                 statement = " UNION ALL ".join(parts[first : first + MAX_TABLES])
                 for position, value, rows in rows_of(self.run(statement, _MAX_PLACES, False)[0]):
-                    yield [profile.id, names[position], value, rows]
+                    yield [profile.id, columns[position], value, rows]
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:

@@ -77,12 +77,10 @@ def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
     """
     schema = schema_of(tool)
     name, description, taken = schema["name"], schema["description"], schema["input_schema"]
-    match format:
-        case "openai":
-            function = {"name": name, "description": description, "parameters": taken}
-            return {"type": "function", "function": function}
-        case "anthropic":
-            return {"name": name, "description": description, "input_schema": taken}
+    if format == "openai":
+        return {"type": "function", "function": {"name": name, "description": description, "parameters": taken}}
+    if format == "anthropic":
+        return {"name": name, "description": description, "input_schema": taken}
     raise InvalidArgument(f"format must be 'openai' or 'anthropic'; got {format!r}")
 
 

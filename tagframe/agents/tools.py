@@ -160,9 +160,8 @@ class Tools:
         near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
         notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans)]
-        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE] or list(
-            retrieved
-        )[:1]
+        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE]
+        likely = likely or [*retrieved][:1]
         others = [self.reading.name(hit.id) for hit in retrieved if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
         for most in _MAX_COLUMNS:
