@@ -15,7 +15,7 @@ import pandas as pd
 
 from tagframe import config, results
 from tagframe.agents import tool_results as gives
-from tagframe.agents.telling import (
+from tagframe.agents.formatting import (
     MAX_RESULT_TOKENS,
     page_of,
     rows_of,

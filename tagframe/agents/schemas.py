@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict
 
 from pydantic import TypeAdapter, ValidationError, validate_call
 
-from tagframe.agents.telling import in_tool_words
+from tagframe.agents.formatting import in_tool_words
 from tagframe.errors import InvalidArgument, TagframeError
 
 Format = Literal["openai", "anthropic"]

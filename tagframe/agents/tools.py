@@ -16,9 +16,7 @@ import pandas as pd
 from tagframe import config
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
-from tagframe.agents.reading import MAX_COMMON_VALUES, MAX_TABLES, Reading, rows_behind, waited_for
-from tagframe.agents.schemas import Format, called, in_format
-from tagframe.agents.telling import (
+from tagframe.agents.formatting import (
     MAX_RESULT_TOKENS,
     MAX_STORED_RESULTS,
     account_of,
@@ -36,6 +34,8 @@ from tagframe.agents.telling import (
     tokens_of,
     write_new,
 )
+from tagframe.agents.reading import MAX_COMMON_VALUES, MAX_TABLES, Reading, rows_behind, waited_for
+from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.answer import SQLLimits, aask
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of

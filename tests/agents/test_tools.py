@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 
 import tagframe as tf
 from tagframe.agents.definitions import definitions
+from tagframe.agents.formatting import tokens_of
 from tagframe.agents.schemas import schema_of
-from tagframe.agents.telling import tokens_of
 from tagframe.agents.tools import Tools
 from tagframe.answer import SQLLimits
 from tagframe.errors import (
