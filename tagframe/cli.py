@@ -74,30 +74,20 @@ class _Count(click.IntRange):
 
 def _corpus(command: Callable[..., None]) -> Callable[..., None]:
     """A command over a corpus, which :func:`_opened` opens."""
-    links = click.option(
-        "--follow-links",
-        is_flag=True,
-        expose_value=False,
-        callback=lambda ctx, _, value: ctx.meta.update(follow_links=value),
-        help="Follow links that lead out of the folder.",
-    )
-    csv = click.option(
-        "--csv",
-        multiple=True,
-        metavar="NAME=VALUE",
-        expose_value=False,
-        callback=lambda ctx, _, given: ctx.meta.update(csv=dict(map(_option, given)) or None),
-        help='An option of pandas.read_csv for CSV files: "decimal=," or "dayfirst=true" (repeatable).',
-    )
-    hide = click.option(
-        "--hide",
-        multiple=True,
-        metavar="NAME",
-        expose_value=False,
-        callback=lambda ctx, _, names: ctx.meta.update(hide=names),
-        help="A table, or a column as table.column, that does not exist for this command (repeatable).",
-    )
-    return click.argument("corpus")(hide(csv(links(command))))
+
+    def option(name: str, help: str, **given: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+            ctx.meta[str(param.name)] = value
+
+        return click.option(name, expose_value=False, callback=keep, help=help, **given)
+
+    links = option("--follow-links", "Follow links that lead out of the folder.", is_flag=True)
+    of_csv = 'An option of pandas.read_csv for CSV files: "decimal=," or "dayfirst=true" (repeatable).'
+    csv = option("--csv", of_csv, multiple=True, metavar="NAME=VALUE")
+    of_hide = "A table, or a column as table.column, that does not exist for this command (repeatable)."
+    hide = option("--hide", of_hide, multiple=True, metavar="NAME")
+    argument: Callable[[Callable[..., None]], Callable[..., None]] = click.argument("corpus")
+    return argument(hide(csv(links(command))))
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -109,10 +99,11 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _opened(corpus: str) -> tagframe.Corpus:
-    if corpus.lower().endswith(".sql"):
-        return tagframe.open_corpus(schema=corpus, hide=click.get_current_context().meta["hide"])
     given: Mapping[str, Any] = click.get_current_context().meta
-    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=given["csv"], hide=given["hide"])
+    if corpus.lower().endswith(".sql"):
+        return tagframe.open_corpus(schema=corpus, hide=given["hide"])
+    csv = dict(map(_option, given["csv"])) or None
+    return tagframe.open_corpus(corpus, follow_links=given["follow_links"], csv=csv, hide=given["hide"])
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

@@ -398,8 +398,8 @@ class ResponseTooLong(MalformedResponse):
     retryable = False
 
 
-class AnswerWithheld(LMRequestFailed):
-    """The provider withheld the answer, or a part of it: a content filter, or a refusal."""
+class ContentFiltered(LMRequestFailed):
+    """The provider gave no answer, or not all of it: a content filter, or a refusal."""
 
 
 class RunStopped(LMError):

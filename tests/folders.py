@@ -34,9 +34,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Folder:
-    """Files by path (a frame, or a workbook's or a database's frames by name), and questions."""
+    """Files by path (a frame, a text, or a workbook's or a database's frames by name), and questions."""
 
-    files: Mapping[str, pd.DataFrame | Mapping[str, pd.DataFrame]]
+    files: Mapping[str, pd.DataFrame | str | Mapping[str, pd.DataFrame]]
     asked: Sequence[Asked]
 
     def write(self, root: Path) -> Path:
@@ -44,7 +44,9 @@ class Folder:
         for path, data in self.files.items():
             file = root / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(data, pd.DataFrame):
+            if isinstance(data, str):
+                file.write_text(data, encoding="utf-8")
+            elif isinstance(data, pd.DataFrame):
                 data.to_csv(file, index=False) if file.suffix == ".csv" else data.to_parquet(file)
             elif file.suffix == ".xlsx":
                 with pd.ExcelWriter(file) as book:
@@ -64,7 +66,7 @@ class Folder:
             file = Path(path)
             if isinstance(data, pd.DataFrame):
                 found[f"{file.parent.name or root}.{file.stem}"] = data
-            else:
+            elif not isinstance(data, str):
                 found.update({f"{file.stem}.{table}": frame for table, frame in data.items()})
         return found
 
@@ -390,49 +392,6 @@ YEARS = Folder(
     ],
 )
 
-_SKUS = [f"SK{number:03d}" for number in range(40)]
-VENTAS = Folder(
-    {
-        **{
-            f"ventas/{year}/ventas.parquet": D(
-                {
-                    "venta_id": range(1, 51),
-                    "producto": drawn(year, _SKUS, 50),
-                    "tienda_id": drawn(year + 1, range(11, 17), 50),
-                    "unidades": drawn(year + 2, range(1, 9), 50),
-                }
-            )
-            for year in (2021, 2022, 2023)
-        },
-        "catalogo.xlsx": {
-            "Productos": D(
-                {
-                    "producto": _SKUS,
-                    "descripcion": named("Cosa", 40),
-                    "categoria": drawn(3, ["hogar", "jardín", "ropa"], 40),
-                }
-            )
-        },
-        "tiendas.sqlite": {
-            "tiendas": D({"tienda_id": range(11, 17), "ciudad": ["Lugo", "Jaén", "Soria", "Cádiz", "León", "Vigo"]})
-        },
-    },
-    [
-        Asked(
-            "Unidades vendidas por categoría de producto",
-            needs("2021.ventas", "2022.ventas", "2023.ventas", "catalogo.Productos"),
-            lambda f: pd.concat([f[f"{year}.ventas"].assign(folder=str(year)) for year in (2021, 2022, 2023)]).merge(
-                f["catalogo.Productos"], on="producto"
-            )[["venta_id", "unidades", "categoria", "folder"]],
-        ),
-        Asked(
-            "Ventas de 2022 por ciudad de la tienda",
-            needs("2022.ventas", "tiendas.tiendas"),
-            lambda f: f["2022.ventas"].merge(f["tiendas.tiendas"], on="tienda_id")[["venta_id", "unidades", "ciudad"]],
-        ),
-    ],
-)
-
 UNLIKE = Folder(
     {
         "library.sqlite": {
@@ -530,55 +489,12 @@ SENSORS = Folder(
     ],
 )
 
-SCHULE = Folder(
-    {
-        "Schüler.csv": D(
-            {"SchülerID": range(1, 91), "Vorname": named("Kind", 90), "KlasseID": drawn(1, range(1, 7), 90)}
-        ),
-        "Stammdaten.xlsx": {
-            "Klassen": D(
-                {
-                    "KlasseID": range(1, 7),
-                    "Klasse": ["5a", "5b", "6a", "6b", "7a", "7b"],
-                    "LehrerID": [3, 1, 4, 2, 6, 5],
-                }
-            ),
-            "Lehrer": D(
-                {"LehrerID": range(1, 9), "Nachname": named("Lehrer", 8), "Fach": drawn(2, ["Mathe", "Kunst"], 8)}
-            ),
-        },
-        "noten.sqlite": {
-            "Noten": D(
-                {"NotenID": range(1, 201), "SchülerID": drawn(3, range(1, 91), 200), "Note": drawn(4, range(1, 7), 200)}
-            )
-        },
-    },
-    [
-        Asked(
-            "Noten der Schüler je Klasse",
-            needs("noten.Noten", "root.Schüler", "Stammdaten.Klassen"),
-            lambda f: (
-                f["noten.Noten"]
-                .merge(f["root.Schüler"], on="SchülerID")
-                .merge(f["Stammdaten.Klassen"], on="KlasseID")[["NotenID", "Note", "Klasse"]]
-            ),
-        ),
-        Asked(
-            "Welche Lehrer unterrichten welche Klassen?",
-            needs("Stammdaten.Lehrer", "Stammdaten.Klassen"),
-            lambda f: f["Stammdaten.Klassen"].merge(f["Stammdaten.Lehrer"], on="LehrerID")[["Klasse", "Nachname"]],
-        ),
-    ],
-)
-
 FOLDERS: dict[str, Folder] = {
     "support": SUPPORT,
     "handel": HANDEL,
     "clinica": CLINICA,
     "departments": DEPARTMENTS,
     "years": YEARS,
-    "ventas": VENTAS,
     "unlike": UNLIKE,
     "sensors": SENSORS,
-    "schule": SCHULE,
 }

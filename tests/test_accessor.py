@@ -11,7 +11,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, error
-from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument, NotConfigured, RowsFailed, TableNotFound
+from tagframe.errors import FactUnknown, InvalidArgument, NotConfigured, RowsFailed, TableNotFound
 
 
 def length(request: Request) -> str:
@@ -155,19 +155,6 @@ def test_any_frame_can_be_the_anchor(festival):
 def test_no_corpus(words):
     with tf.context(corpus=None), pytest.raises(NotConfigured, match="no corpus"):
         words.tag.retrieve_tables("Which words are short?")
-
-
-@pytest.mark.parametrize("question", ["", "   ", "?!", None])
-def test_a_question_needs_words(festival, question):
-    with pytest.raises(EmptyQuestion):
-        festival.tables.tag.retrieve_tables(question)
-
-
-def test_k_larger_than_the_corpus(festival):
-    bakery = festival.tables.query("database == 'bakery'")
-    found = bakery.tag.retrieve_tables("Which customers ordered rye bread?", k=50)
-    assert len(found.tables) == 3
-    assert "k=50" in found.note
 
 
 def test_unknown_table_of_a_corpus(festival):

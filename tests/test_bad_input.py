@@ -5,11 +5,9 @@ from __future__ import annotations
 import sqlite3
 import warnings
 
-import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import CorpusError, EmptyCorpus, FanOut, NotConnected, SourceNotFound
 
 
 @pytest.fixture
@@ -52,41 +50,6 @@ def test_a_table_without_rows_is_found_and_merges_to_nothing(odd):
     assert found.merge().empty
 
 
-def test_a_merge_without_a_key_says_so():
-    cheeses, planets = pd.DataFrame({"cheese": ["brie", "feta"]}), pd.DataFrame({"planet": ["mars", "venus"]})
-    corpus = tf.open_corpus({"a.cheese": cheeses, "b.planet": planets})
-    found = corpus.tables.tag.retrieve_tables("Which cheese is on which planet?", k=2)
-    assert len(found.tables) == 2
-    with pytest.raises(NotConnected, match=r"a\.cheese.*b\.planet"):
-        found.merge()
-    assert found.joins == []
-
-
-def test_a_merge_that_multiplies_rows_is_refused_and_shows_them():
-    corpus = tf.open_corpus(
-        {
-            "clinic.patient": pd.DataFrame({"patient_id": [1, 2], "name": ["Ann", "Bo"]}),
-            "clinic.visit": pd.DataFrame({"visit_id": [1, 2, 3], "patient_id": [1, 1, 2], "reason": ["x", "y", "z"]}),
-            "clinic.allergy": pd.DataFrame({"patient_id": [1, 1, 2], "allergy": ["nuts", "dust", "milk"]}),
-        }
-    )
-    found = corpus.tables.tag.retrieve_tables("Which patient with which allergy had a visit for which reason?", k=3)
-    with pytest.raises(FanOut, match="would repeat") as caught:
-        found.merge()
-    assert len(caught.value.rows) > 0
-    assert len(found.merge(on_fanout="allow")) == 5
-
-
-def test_missing_and_empty_sources(tmp_path):
-    with pytest.raises(SourceNotFound, match=r"nowhere\.sqlite"):
-        tf.open_corpus(tmp_path / "nowhere.sqlite")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(EmptyCorpus):
-        tf.open_corpus(tmp_path / "folder")
-    with pytest.raises(CorpusError):
-        tf.open_corpus({})
-
-
 def test_one_broken_file_does_not_hide_the_others(tmp_path):
     (tmp_path / "good.csv").write_text("id,name\n1,a\n2,b\n")
     (tmp_path / "broken.csv").write_bytes(b'id,name\n1,"never closed\n' + bytes(range(256)))
@@ -94,17 +57,6 @@ def test_one_broken_file_does_not_hide_the_others(tmp_path):
         corpus = tf.open_corpus(tmp_path)
     assert [table_id.split(".")[1] for table_id in corpus.ids] == ["good"]
     assert len(corpus.problems) == 1
-
-
-def test_two_tables_of_one_name_in_two_databases(tmp_path):
-    for database, amount in (("north", 1), ("south", 2)):
-        (tmp_path / database).mkdir()
-        (tmp_path / database / "sales.csv").write_text(f"sale_id,amount\n1,{amount}\n")
-    corpus = tf.open_corpus(tmp_path)
-    assert corpus.ids == ("north.sales", "south.sales")
-    found = corpus.tables.tag.retrieve_tables("What are the sales in the south?", k=1)
-    assert found.ids == ["south.sales"]
-    assert found.merge()["amount"].tolist() == [2]
 
 
 def test_a_warning_points_at_the_callers_line(tmp_path):

@@ -134,11 +134,6 @@ def test_merge_takes_keys_and_a_condition_and_reports_as_json(tmp_path):
     assert told["warnings"] == []
 
 
-def test_merge_adds_the_tables_that_connect_the_others():
-    told = json.loads(run("merge", DATA, "screenings", "directors", "--json"))
-    assert {step["right"].split(".")[1] for step in told["steps"]} == {"films", "directors"}
-
-
 @pytest.mark.parametrize("how", ["inner", "outer"])
 def test_merge_takes_its_tables_in_any_order_and_says_whose_rows_the_result_has(tmp_path, how):
     frames = {}
@@ -151,15 +146,6 @@ def test_merge_takes_its_tables_in_any_order_and_says_whose_rows_the_result_has(
     assert [text for text in frames["directors"][1] if text not in frames["films"][1]] == [
         "the result has the rows of festival.films, because rows of festival.directors would be repeated"
     ]
-
-
-def test_two_tables_that_repeat_a_third_are_refused_in_any_order(tmp_path):
-    pd.DataFrame({"owner_id": range(9), "town": list("abcdefghi")}).to_csv(tmp_path / "owners.csv", index=False)
-    for name in ("animals", "bills"):
-        frame = pd.DataFrame({f"{name[:-1]}_id": range(18), "owner_id": [*range(9)] * 2})
-        frame.to_csv(tmp_path / f"{name}.csv", index=False)
-    for tables in (("owners", "animals", "bills"), ("bills", "owners", "animals")):
-        assert "would repeat" in run("merge", tmp_path, *tables, status=1)
 
 
 def test_merge_stacks_tables_of_two_years_unless_told_not_to(tmp_path):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import TagframeError
+from tagframe.errors import NotConnected, TagframeError
 from tagframe.joins import corpus_keys
 from tests.folders import FOLDERS, Folder, drawn, named
 
@@ -253,3 +253,114 @@ def test_a_year_is_chosen_even_if_a_column_was_added_later(tmp_path):
     found = corpus.retrieve_tables("invoices of 2024 by customer name")
     assert set(found.ids) == {"2024.invoices", "root.customers"}
     assert len(found.merge()) == 20
+
+
+def sales_by_customer():
+    customers = D({"customer": [n + 0.0 for n in range(51, 71)], "name": named("C", 20)})
+    weights = [n / 10 for n in drawn(2, range(100, 900), 50)]
+    sales = D({"sale": range(1, 51), "customer": drawn(1, customers.customer, 50), "weight": weights})
+    plan = "Monat;Plan\n1;1.200,50\n2;980,00\n3;12.000,75\n"
+    files = {"sales.csv": sales, "customers.csv": customers, "de_plan.csv": plan}
+    return files, sales.merge(customers, on="customer")[["sale", "weight", "name"]]
+
+
+def invoices_with_decimal_commas():
+    customers = D({"KdNr": range(1001, 1056), "Firma": named("Firma", 55)})
+    amounts = [round(n * 13.37, 2) for n in drawn(1, range(200), 130)]
+    invoices = D({"RechnungsNr": range(1, 131), "KdNr": drawn(2, customers.KdNr, 130), "Betrag": amounts})
+    german = invoices.assign(Betrag=[f"{n:,.2f}".translate(str.maketrans(",.", ".,")) for n in amounts])
+    files = {"Stammdaten/Kunden.xlsx": {"Kunden": customers}, "B/Rechnungen.csv": german.to_csv(index=False, sep=";")}
+    return files, invoices.merge(customers, on="KdNr")[["RechnungsNr", "Firma", "Betrag"]]
+
+
+def json_and_parquet():
+    sensors = D({"sensor": [f"s{97 * n}" for n in range(30)], "room": drawn(1, ["lab", "hall", "attic"], 30)})
+    readings = D({"at": range(1, 241), "sensor": drawn(2, sensors.sensor, 240), "celsius": drawn(3, range(40), 240)})
+    files = {"sensors.json": sensors.to_json(orient="records"), "readings.parquet": readings}
+    return files, readings.merge(sensors, on="sensor")[["at", "celsius", "room"]]
+
+
+def numbers_of_stores():
+    stores = D({"StoreNo": range(1, 26), "Region": drawn(1, ["North", "South"], 25), "Manager": named("Boss", 25)})
+    logins = D({"event": range(1, 201), "store_no": drawn(2, range(1, 26), 200), "action": ["login", "export"] * 100})
+    files = {"stores.xlsx": {"Stores": stores}, "log/events.csv": logins}
+    return files, logins.merge(stores, left_on="store_no", right_on="StoreNo")[["event", "action", "Region"]]
+
+
+def budgets():
+    tables = {
+        f"{place}/{table}.csv": D(
+            {
+                f"{table[:-1]}_id": range(1, 21),
+                "label": named(place[:3] + table[:3], 20),
+                "cost": [1.5 * n for n in range(20)],
+            }
+        )
+        for place in ("logistics", "research", "legal")
+        for table in ("shipments", "suppliers", "budgets", "meetings", "vehicles")
+    }
+    return tables, tables["legal/budgets.csv"]
+
+
+def a_college():
+    professors = D({"PROF_NUM": range(101, 113), "PROF_NAME": named("Prof", 12)})
+    codes = ["ACC", "BIO", "CIS", "DRA", "ENG"]
+    departments = D({"DEPT_CODE": codes, "DEPT_NAME": named("Dept", 5), "PROF_NUM": drawn(1, range(101, 113), 5)})
+    courses = D({"CRS_CODE": [f"{code}-{n}" for code in codes for n in (1, 2)], "DEPT_CODE": sorted(codes * 2)})
+    classes = {"CLASS_NO": range(10_012, 10_038), "CRS_CODE": drawn(2, courses.CRS_CODE, 26)}
+    classes = D({**classes, "PROF_NUM": drawn(3, range(101, 113), 26), "ROOM": drawn(4, ["B1", "C2", "K3"], 26)})
+    tables = {"PROFESSOR": professors, "DEPARTMENT": departments, "COURSE": courses, "CLASS": classes}
+    gold = classes.merge(courses, on="CRS_CODE").merge(departments, on="DEPT_CODE")
+    return {"college.sqlite": tables}, gold[["CLASS_NO", "ROOM", "DEPT_NAME"]]
+
+
+def two_that_refer_to_one():
+    customers = D({"customer_id": range(1, 31), "customer_name": named("C", 30)})
+    orders = D({"order_no": range(1, 71), "customer_id": drawn(1, range(1, 31), 70), "total": range(70)})
+    complaints = {"complaint_no": range(1, 46), "customer_id": drawn(2, range(1, 31), 45), "text": named("bad", 45)}
+    files = {"customers.csv": customers, "orders.csv": orders, "complaints.csv": D(complaints)}
+    return files, D(complaints).merge(customers, on="customer_id")[["complaint_no", "customer_name", "text"]]
+
+
+def zip_codes():
+    towns = D({"zip": [f"0{10_000 + 31 * n}" for n in range(30)], "town": named("Town", 30)})
+    homes = D({"home": range(1, 41), "zip": drawn(1, towns.zip, 40)})
+    return {"zips.csv": towns, "homes.csv": homes}, homes.merge(towns, on="zip")[["home", "town", "zip"]]
+
+
+def dollars():
+    deals = D({"deal": range(1, 13), "price": [1_234.5 * n for n in range(1, 13)]})
+    return {"deals.csv": deals.assign(price=[f"${value:,.2f}" for value in deals.price])}, deals
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "question", "csv"),
+    [
+        (sales_by_customer, "weight of the sales of each customer by name", {"decimal": ",", "thousands": "."}),
+        (invoices_with_decimal_commas, "Welche Firmen haben Rechnungen mit welchem Betrag?", None),
+        (json_and_parquet, "temperature in celsius by room", None),
+        (numbers_of_stores, "logins per region", None),
+        (budgets, "Which budgets does legal have?", None),
+        (a_college, "rooms of the classes of each department by its name", None),
+        (two_that_refer_to_one, "Which customers complained about what? Give names and texts of the complaints.", None),
+        (zip_codes, "town of each home", None),
+        (dollars, "price of each deal", None),
+    ],
+)
+@pytest.mark.filterwarnings(
+    *(f"ignore::tagframe.errors.{kind}Warning" for kind in ("ColumnFormat", "AmbiguousJoin", "DoubtfulJoin"))
+)
+def test_files_as_people_write_them_give_the_rows_of_the_answer(tmp_path, made, question, csv):
+    files, gold = made()
+    corpus = tf.open_corpus(Folder(files, []).write(tmp_path), csv=csv)
+    frame = corpus.retrieve_tables(question).merge()
+    assert rows_of(frame[[*gold.columns]]) == rows_of(gold)
+
+
+def test_letters_that_are_no_key_join_nothing(tmp_path):
+    stock = D({"product": [*"abcdefghij"], "pieces": drawn(1, range(100), 10)})
+    stores = D({"city": [*"ABKLMNOPQR"], "rent": drawn(2, range(900), 10)})
+    corpus = tf.open_corpus(Folder({"stock.csv": stock, "stores.csv": stores}, []).write(tmp_path))
+    with pytest.raises(NotConnected):
+        corpus.retrieve_tables("pieces of products in stock and rent of the cities of stores").merge()

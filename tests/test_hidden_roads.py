@@ -291,7 +291,6 @@ def roads(corpus: Any, live: Any, folder: Path) -> Iterator[tuple[str, Any]]:
     yield "an operator's rows", tried(lambda: merged.tag.sem_filter("{city} is in the south").to_csv())
     yield "a quote", tried(lambda: str(merged.tag.sem_filter("{city} is in the south", quote=True)))
     yield "refined", tried(lambda: repr(retrieve(QUESTION, k=2, method="auto:look")))
-    yield from agent_roads(corpus)
     yield "prompts", "\n".join(json.dumps(request.body) for request in live.requests)
     yield "saved", tried(lambda: corpus.save(folder / "saved.catalogue").read_bytes())
     yield "what was told", corpus.save_facts(folder / "told.toml").read_bytes()

@@ -10,8 +10,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.embed import MiniLM, packaged_folder
-from tagframe.progress import reporting_to, track, waiting
-from tagframe.stopping import Stopped, Stopping
+from tagframe.progress import Stopped, Stopping, reporting_to, track, waiting
 
 
 class Terminal(io.StringIO):

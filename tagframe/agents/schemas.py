@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict
 
 from pydantic import TypeAdapter, ValidationError, validate_call
 
-from tagframe.agents.telling import in_tool_words
+from tagframe.agents.formatting import in_tool_words
 from tagframe.errors import InvalidArgument, TagframeError
 
 Format = Literal["openai", "anthropic"]
@@ -77,12 +77,10 @@ def in_format(tool: Callable[..., Any], format: Format) -> dict[str, Any]:
     """
     schema = schema_of(tool)
     name, description, taken = schema["name"], schema["description"], schema["input_schema"]
-    match format:
-        case "openai":
-            function = {"name": name, "description": description, "parameters": taken}
-            return {"type": "function", "function": function}
-        case "anthropic":
-            return {"name": name, "description": description, "input_schema": taken}
+    if format == "openai":
+        return {"type": "function", "function": {"name": name, "description": description, "parameters": taken}}
+    if format == "anthropic":
+        return {"name": name, "description": description, "input_schema": taken}
     raise InvalidArgument(f"format must be 'openai' or 'anthropic'; got {format!r}")
 
 

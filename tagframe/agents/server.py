@@ -30,8 +30,7 @@ import tagframe
 from tagframe.agents.definitions import definitions
 from tagframe.errors import TagframeError
 from tagframe.logs import note
-from tagframe.progress import reporting_to
-from tagframe.stopping import Stopped, Stopping
+from tagframe.progress import Stopped, Stopping, reporting_to
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, ServerRequestContext
@@ -313,7 +312,7 @@ def _tables(call: Call, arguments: Mapping[str, Any]) -> list[str]:
         with suppress(TagframeError):  # only names of the reader's tables are logged
             tables.add(corpus.profile(name).id)
     if isinstance(sql := arguments.get("sql"), str):
-        tables |= call.tools.tables_of(sql)
+        tables |= call.tools.reading.tables_of(sql)
     return sorted(tables)
 
 

@@ -5,32 +5,24 @@ The docstring of a tool is its description for a model: what it returns, when to
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import pandas as pd
 
-from tagframe import config, results
+from tagframe import config
 from tagframe.agents import tool_results as gives
 from tagframe.agents.definitions import names_of_tools
-from tagframe.agents.schemas import Format, called, in_format
-from tagframe.agents.telling import (
+from tagframe.agents.formatting import (
     MAX_RESULT_TOKENS,
     MAX_STORED_RESULTS,
     account_of,
     at_hand,
-    column_named,
-    compared_texts,
     join_of,
     left_out,
-    limited,
     merged_columns,
     near_columns,
     note_of,
@@ -38,33 +30,23 @@ from tagframe.agents.telling import (
     one_line_of,
     page_of,
     rounded,
-    rows_behind,
     rows_of,
     tokens_of,
     write_new,
 )
+from tagframe.agents.reading import MAX_COMMON_VALUES, MAX_TABLES, Reading, rows_behind, waited_for
+from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.tool_results import ABOUT_CELLS
-from tagframe.answer import SQLLimits, aask, check_sql, exec_sql
-from tagframe.answer.doubts import repeats_of
-from tagframe.answer.execution import Execution
-from tagframe.answer.guard import Reader
-from tagframe.answer.lm_sql import FUNCTIONS, has_functions
+from tagframe.answer import SQLLimits, aask
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
-from tagframe.answer.query import Query, names_of
 from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
-from tagframe.answer.steps import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand
-from tagframe.embed import get_embedder
 from tagframe.errors import (
     FileNotAllowed,
     InvalidArgument,
     NotConfigured,
-    SourceNotFound,
-    SQLFailed,
-    TagframeError,
-    UnsafeSQL,
     did_you_mean,
 )
 from tagframe.joins import How, JoinPlan
@@ -74,13 +56,9 @@ from tagframe.learning import learn as learn_queries
 from tagframe.lm import Budget
 from tagframe.merging import Reaction, run_plan
 from tagframe.merging.advice import heard
-from tagframe.operators import arun, run
 from tagframe.retrieval import RetrievedTables, retrieve_tables
-from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
-from tagframe.retrieval.question import Question
 from tagframe.retrieval.ways import plan_for
-from tagframe.stopping import Stopped, stopped_by
 
 Tool = Callable[..., Any]
 P = ParamSpec("P")
@@ -94,36 +72,6 @@ _MAX_COLUMNS = (12, 6, 3)
 """Columns shown of a found table; smaller numbers are tried if the result is too long."""
 _MIN_CHANCE = 0.2
 """A found table with a smaller chance is only named."""
-_MAX_KEYS = 20
-_MAX_SPELLINGS = 3
-_MAX_COMMON_VALUES = 10
-_MAX_SEARCHED_ROWS = 500_000
-"""A value is searched in all tables if they have at most this many rows together."""
-_MAX_PLACES = 50
-_SHARE_OF_TIME = 0.1
-"""Of the time of a statement: for the rows behind it, all tables together."""
-_MAX_COMPARED_VALUES = 3
-"""The most values that are looked up for a result without rows."""
-_MIN_SECONDS = 0.5
-"""For the rows behind it in one table: to start takes a part of that."""
-
-
-class _Known(NamedTuple):
-    """The names of the tables of some profiles.
-
-    Attributes:
-        profiles: of the corpus.
-        names: table ids by name in SQL.
-        ids: names in SQL by table id.
-        dialect: of statements.
-        is_one: whether all tables have the same dialect.
-    """
-
-    profiles: Sequence[TableProfile]
-    names: dict[str, str]
-    ids: dict[str, str]
-    dialect: str
-    is_one: bool
 
 
 def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[Tools, P], T]:
@@ -136,7 +84,7 @@ def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[To
     return call
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tools:
     """The tools of a corpus, made by ``corpus.tools()``. Iterating over it gives the tools that may be used.
 
@@ -159,8 +107,10 @@ class Tools:
     folder: Path | None = None
     limits: SQLLimits = field(default_factory=lambda: SQLLimits(rows=MAX_ROWS + 1))
     _remembered: AtHand = field(default_factory=lambda: AtHand(MAX_STORED_RESULTS), repr=False)
+    _last: Tools | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.reading = Reading(self.corpus, self.limits, self.budget)
         if self.may_ask and self.budget is None:
             raise InvalidArgument("ask=True lets an agent spend money: set a limit, such as budget=1.0 (dollars)")
         if self.folder is not None and not self.folder.is_dir():
@@ -168,9 +118,9 @@ class Tools:
 
     def of(self, corpus: Corpus) -> Tools:
         """These tools over another corpus, with the same budget and open pages."""
-        made: Tools = self if corpus is self.corpus else self.__dict__.get("_last", self)
-        if made.corpus is not corpus:
-            made = self.__dict__["_last"] = replace(self, corpus=corpus)
+        made = self if corpus is self.corpus else self._last
+        if made is None or made.corpus is not corpus:
+            made = self._last = replace(self, corpus=corpus)
         return made
 
     def __iter__(self) -> Iterator[Tool]:
@@ -210,15 +160,14 @@ class Tools:
         near = near_columns(retrieved)
         named = metrics_named(question, self.corpus)
         notes = [retrieved.note, *(left_out(plan) for plan in plans), *map(self._spanned, plans)]
-        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE] or list(
-            retrieved
-        )[:1]
-        others = [self._name(hit.id) for hit in retrieved if hit not in likely]
+        likely = [hit for hit in retrieved if hit.probability is None or hit.probability >= _MIN_CHANCE]
+        likely = likely or [*retrieved][:1]
+        others = [self.reading.name(hit.id) for hit in retrieved if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
         for most in _MAX_COLUMNS:
             result = gives.Found(
                 about=ABOUT_CELLS,
-                dialect=self._dialect,
+                dialect=self.reading.dialect,
                 tables=[self._listed(hit.id, retrieved, near(hit.id, most)) for hit in likely],
                 joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
@@ -227,7 +176,7 @@ class Tools:
             )
             if others:
                 result["others"] = others
-            if metrics := metric_lines(named, self._known.names, self._dialect):
+            if metrics := metric_lines(named, self.reading.known.names, self.reading.dialect):
                 result["metrics"] = metrics
             if tokens_of(result) <= MAX_RESULT_TOKENS:
                 return result
@@ -241,9 +190,9 @@ class Tools:
     def _in_sql(self, plan: JoinPlan) -> list[NamedTable]:
         """The tables of a plan by their names in SQL."""
         return [
-            replace(one, table=replace(one.table, name=self._name(one.table.id)))
+            replace(one, table=replace(one.table, name=self.reading.name(one.table.id)))
             if one.table
-            else replace(one, name=self._name(one.id))
+            else replace(one, name=self.reading.name(one.id))
             for one in plan.named
         ]
 
@@ -252,7 +201,7 @@ class Tools:
         texts = column_texts(self.corpus, profile)
         described: gives.FoundTable = {
             "id": id,
-            "name": self._name(id),
+            "name": self.reading.name(id),
             "chance": rounded(hit.probability),
             "why": list(hit.reasons[:1]),
             "rows": profile.rows,
@@ -264,13 +213,13 @@ class Tools:
             described["more_columns"] = len(texts) - len(columns)
         if hit.parts:
             described["parts"] = [
-                *hit.parts[:_MAX_KEYS],
-                *[f"… {len(hit.parts) - _MAX_KEYS} more"] * (len(hit.parts) > _MAX_KEYS),
+                *hit.parts[:MAX_TABLES],
+                *[f"… {len(hit.parts) - MAX_TABLES} more"] * (len(hit.parts) > MAX_TABLES),
             ]
         return described
 
     def _line(self, name: str, kind: str, values: str) -> str:
-        return f"{sql_name(name, self._dialect)} {kind}{' -- ' * bool(values)}{values}"
+        return f"{sql_name(name, self.reading.dialect)} {kind}{' -- ' * bool(values)}{values}"
 
     @_of_now
     def describe_tables(
@@ -291,13 +240,13 @@ class Tools:
             cursor: Of the last result.
         """
         if value is not None:
-            return self._places_of(value, tables)
+            return self.reading.places_of(value, tables)
         if not tables:
             raise InvalidArgument("tables are needed, by id or name; find_tables finds them")
         if column is not None:
             if len(tables) != 1:
                 raise InvalidArgument(f"column is of one table: name only that one; got {len(tables)} tables")
-            return self._profiled(tables[0], column)
+            return self.reading.profiled(tables[0], column)
         start, room = offset_of(cursor), MAX_RESULT_TOKENS - 200.0
         columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
         for profile in map(self.corpus.profile, tables):
@@ -320,16 +269,16 @@ class Tools:
                 described.append(head)
             if line is not None:
                 described[-1]["columns"].append(line)
-        return gives.Described(about=ABOUT_CELLS, dialect=self._dialect, tables=described, cursor=following)
+        return gives.Described(about=ABOUT_CELLS, dialect=self.reading.dialect, tables=described, cursor=following)
 
     def _head(self, profile: TableProfile) -> gives.DescribedTable:
         around = tables_around(self.corpus, [profile.id])
-        names = {self._name(id): id for id in [profile.id, *around] if id in self._known.ids}
+        names = {self.reading.name(id): id for id in [profile.id, *around] if id in self.reading.known.ids}
         described: gives.DescribedTable = {
             "id": profile.id,
-            "name": self._name(profile.id),
+            "name": self.reading.name(profile.id),
             "rows": profile.rows,
-            "keys": describe_keys(self.corpus, names, self._dialect, of=profile.id)[:_MAX_KEYS],
+            "keys": describe_keys(self.corpus, names, self.reading.dialect, of=profile.id)[:MAX_TABLES],
             "columns": [],
         }
         if profile.estimated:
@@ -343,7 +292,7 @@ class Tools:
         ]:
             described["totals"] = totals
         metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
-        if lines := metric_lines(metrics[:_MAX_KEYS], self._known.names, self._dialect):
+        if lines := metric_lines(metrics[:MAX_TABLES], self.reading.known.names, self.reading.dialect):
             described["metrics"] = lines
         return described
 
@@ -383,10 +332,10 @@ class Tools:
                     on=[text_of(step.key, self._in_sql(other)) for step in other.steps],
                     chance=round(min(step.score for step in other.steps), 3),
                 )
-                for other in plan.alternatives[:_MAX_COMMON_VALUES]
+                for other in plan.alternatives[:MAX_COMMON_VALUES]
             ],
             sql=self._sql(plan, how),
-            dialect=self._dialect,
+            dialect=self.reading.dialect,
         )
 
     @_of_now
@@ -466,12 +415,17 @@ class Tools:
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
         named = replace(plan, sources=tuple(map(self._as_read, plan.sources)))
-        return one_line_of(plan, named.sql(columns=merged_columns(named, None, None), how=how, dialect=self._dialect))
+        columns = merged_columns(named, None, None)
+        return one_line_of(plan, named.sql(columns=columns, how=how, dialect=self.reading.dialect))
 
     def _as_read(self, source: PlanTable) -> PlanTable:
         """A table by its name in statements here, which says the database where that is needed."""
-        parts = tuple(replace(part, name=self._name(part.table), database="", schema="") for part in source.parts)
-        return replace(source, name=self._name(source.table), database="", schema="", parts=parts)
+
+        def named(one: Any) -> Any:
+            return replace(one, name=self.reading.name(one.table), database="", schema="")
+
+        known: PlanTable = named(replace(source, parts=tuple(map(named, source.parts))))
+        return known
 
     def _target(self, name: str) -> Path:
         if self.folder is None:
@@ -501,7 +455,7 @@ class Tools:
         if not 1 <= limit <= MAX_ROWS:
             raise InvalidArgument(f"limit must be a number of rows from 1 to {MAX_ROWS:,}; got {limit}")
         frame, behind, remark = at_hand(
-            self._remembered, ["sql", sql, limit], start, lambda: self._run(sql, limit, rows_behind)
+            self._remembered, ["sql", sql, limit], start, lambda: self.reading.run(sql, limit, rows_behind)
         )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
         result = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
@@ -509,162 +463,6 @@ class Tools:
         note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), remark]))
         more = is_truncated or following is not None
         return {**result, "rows": page, "truncated": more, "cursor": following, "note": note}
-
-    def _run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind], str]:
-        """The rows, the source rows behind them, and a note."""
-        asks = has_functions(sql)
-        if asks and self.budget is None:
-            raise NotConfigured(
-                f"{', '.join(FUNCTIONS)} ask a model, and there is no budget for one: write the statement without them"
-            )
-        query = self._query(limited(sql, limit + 1, self._dialect))
-        runs = exec_sql(self.corpus, limits=self.limits)
-        if asks:
-            with config.context(budget=self.budget):
-                frame = _waited_for(arun(runs.steps(query), driver(), "exec_sql"))
-        else:
-            frame = run(runs.steps(query), driver(), "exec_sql")
-        execution = results.recall(frame, "execution")
-        is_empty = len(frame) < 2 and all(cell in (None, 0) for row in rows_of(frame) for cell in row)
-        why = self._why_empty(execution) if is_empty and execution is not None else ""
-        repeats = [": ".join(filter(None, [one.facts, one.statement])) for one in repeats_of(frame)]
-        if not with_behind or why or execution is None or execution.reader is None:
-            return frame, [], "; ".join([*repeats, why] if why else repeats)
-        # Nothing is cited of the row beyond the limit, which only shows that there are more.
-        bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
-        seconds = max(self.limits.seconds * _SHARE_OF_TIME / max(len(execution.tables), 1), _MIN_SECONDS)
-        cited = replace(
-            execution,
-            sql=bare if bare == execution.sql else f"{bare}\nLIMIT {limit}",
-            reader=replace(execution.reader, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds))),
-        )
-        sources = cited.sources()
-        behind, remark = rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
-        return frame, behind, "; ".join(filter(None, [*repeats, remark]))
-
-    def _why_empty(self, execution: Execution) -> str:
-        """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
-        seconds = max(self.limits.seconds * _SHARE_OF_TIME / _MAX_COMPARED_VALUES, _MIN_SECONDS)
-        quick = replace(self, limits=replace(self.limits, seconds=min(seconds, self.limits.seconds)))
-        reasons = []
-        for name, value in compared_texts(execution.sql, self._dialect)[:_MAX_COMPARED_VALUES]:
-            profiles = [self.corpus.profile(id) for id in execution.tables]
-            of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
-            places = [place for one in of_name for place in quick._places(value, one, name)]
-            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in places))):
-                stored = (
-                    f"but {', '.join(map(repr, spellings[:_MAX_SPELLINGS]))}" if spellings else "nor a text with it"
-                )
-                reasons.append(f"{self._name(of_name[0].id)}.{name} has no {value!r}, {stored}")
-        return "; ".join(reasons)
-
-    def _query(self, sql: str) -> Query:
-        """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
-
-        It then runs in that engine, not in the one that holds most of the corpus.
-        """
-        names = self._known.names
-        if not names:
-            raise SourceNotFound("no rows can be read: only schemas are known, or the sources no longer exist")
-        if not self._known.is_one:
-            return Query(sql, names)
-        reader = Reader(self.corpus, names)
-        named = reader.named(sql)
-        with suppress(UnsafeSQL):
-            check_sql(reader.resolved(sql), named, reader.engine.dialect, FUNCTIONS)
-            return Query(sql, named or names)
-        return Query(sql, names)
-
-    def tables_of(self, sql: str) -> set[str]:
-        """The ids of the tables that a statement reads; none if it is none."""
-        with suppress(TagframeError):
-            return {*Reader(self.corpus, self._known.names).named(sql).values()}
-        return set()
-
-    def _profiled(self, table: str, column: str) -> gives.ProfiledColumn:
-        """The values of a column: the number of distinct values and nulls, the range, the most common values."""
-        profile = self.corpus.profile(table)
-        known = column_named(profile, column)
-        name = sql_name(known.name, self._dialect)
-        statement = (
-            f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self._name(profile.id), self._dialect)} "
-            f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {_MAX_COMMON_VALUES}"
-        )
-        note, common, is_ordered = "", list[gives.Value](), known.family in ("integer", "real", "date")
-        try:
-            counts = rows_of(self._run(statement, _MAX_COMMON_VALUES, False)[0])
-            page, *_ = page_of(counts, 0, MAX_RESULT_TOKENS / 2)
-            common = [{"value": value, "rows": rows} for value, rows in page]
-        except SQLFailed as error:
-            note = f"its values were not counted: {error}"
-        return gives.ProfiledColumn(
-            about=ABOUT_CELLS,
-            table=profile.id,
-            column=known.name,
-            type=known.declared_type or known.family,
-            rows=known.rows,
-            nulls=known.nulls,
-            distinct=known.distinct,
-            minimum=known.minimum if is_ordered else None,
-            maximum=known.maximum if is_ordered else None,
-            common=common,
-            description=known.description,
-            note="; ".join(filter(None, [note, "counts are estimates, except of common values" * profile.estimated])),
-        )
-
-    def _places_of(self, text: str, tables: list[str] | None) -> gives.Places:
-        """The columns that contain a text, ignoring case, and how it is written there."""
-        if not text.strip():
-            raise InvalidArgument("value is empty: give the text to search for")
-        profiles, note = self._searched(text, tables)
-        places = [place for profile in profiles for place in self._places(text.strip(), profile)]
-        places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
-        page, _, _ = page_of(places[:_MAX_PLACES], 0, MAX_RESULT_TOKENS - 500)
-        more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
-        listed = [
-            gives.Place(table=table, column=column, value=value, rows=count) for table, column, value, count in page
-        ]
-        return gives.Places(about=ABOUT_CELLS, places=listed, note="; ".join(filter(None, [note, more])))
-
-    def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
-        """The tables to search: those that are named; else all if they are small, or those known to have the value."""
-        if tables is not None:
-            return [self.corpus.profile(table) for table in tables], ""
-        readable = [self.corpus.profile(id) for id in self._known.names.values()]
-        if sum(profile.rows or 0 for profile in readable) <= _MAX_SEARCHED_ROWS:
-            return readable, ""
-        index = index_of(self.corpus, get_embedder())
-        having = {index.tables[table].id for hit in index.values.hits(Question.of(f'"{text}"')) for table in hit.tables}
-        chosen = [profile for profile in readable if profile.id in having][:_MAX_KEYS]
-        return chosen, (
-            "the tables are too large to search. Only tables known to have the whole value are shown; name tables to "
-            "search them"
-        )
-
-    def _places(self, text: str, profile: TableProfile, only: str | None = None) -> Iterator[list[Any]]:
-        """The table, the column, the value and the number of rows; of all columns, or only of one."""
-        escaped = text
-        for sign in "!%_":
-            escaped = escaped.replace(sign, f"!{sign}")
-        like = "'%" + escaped.lower().replace("'", "''") + "%'"
-        table = sql_name(self._name(profile.id), self._dialect)
-        kind = "TEXT" if self._dialect == "sqlite" else "VARCHAR"
-        parts: list[str] = []
-        names: list[str] = []
-        for column in profile.columns:
-            is_searched = only is None or column.name.casefold() == only.casefold()
-            if is_searched and column.family not in ("blob", "empty", "boolean"):
-                cell = f"CAST({sql_name(column.name, self._dialect)} AS {kind})"
-                parts.append(
-                    f"SELECT {len(names)} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
-                    f"WHERE LOWER({cell}) LIKE {like} ESCAPE '!' GROUP BY {cell}"
-                )
-                names.append(column.name)
-        for first in range(0, len(parts), _MAX_KEYS):
-            with suppress(SQLFailed):
-                statement = " UNION ALL ".join(parts[first : first + _MAX_KEYS])
-                for position, value, rows in rows_of(self._run(statement, _MAX_PLACES, False)[0]):
-                    yield [profile.id, names[position], value, rows]
 
     # --- with a model, and with leave
 
@@ -682,7 +480,7 @@ class Tools:
         if not self.may_ask:
             raise NotConfigured("ask costs money and is not allowed here: use run_sql")
         with config.context(budget=self.budget):
-            answer = _waited_for(aask(question, self.corpus, limits=self.limits))
+            answer = waited_for(aask(question, self.corpus, limits=self.limits))
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
@@ -714,51 +512,7 @@ class Tools:
         learned = learn_queries(self.corpus, question, sql)
         return gives.Learned(learned=learned.learned, note=repr(learned))
 
-    # --- names
-
-    @property
-    def _known(self) -> _Known:
-        """The names by the profiles."""
-        profiles = self.corpus.profiles
-        known: _Known | None = self.__dict__.get("_named")
-        if known is None or known.profiles is not profiles:
-            names = names_of(self.corpus)
-            engines = {id(engine): engine for engine in map(self.corpus.engine, names.values()) if engine is not None}
-            dialects = {engine.dialect.name for engine in engines.values()}
-            dialect = Reader(self.corpus, names).engine.dialect.name if len(dialects) > 1 else "".join(dialects)
-            ids = {id: name for name, id in names.items()}
-            known = _Known(profiles, names, ids, dialect or "sqlite", len(dialects) == 1)
-            self.__dict__["_named"] = known
-        return known
-
-    @property
-    def _dialect(self) -> str:
-        return self._known.dialect
-
-    def _name(self, id: str) -> str:
-        return self._known.ids.get(id, id)
-
 
 def _without_rows(frame: pd.DataFrame) -> gives.OfRows:
     """A result before its rows are added."""
     return {"about": ABOUT_CELLS, "columns": list(map(str, frame.columns)), "rows": [], "row_count": len(frame)}
-
-
-def _waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """The result of awaited work, run on a new event loop; stopping this thread's work cancels it.
-
-    Raises:
-        Stopped: this thread's work was stopped.
-    """
-
-    async def whole() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
-        with stopped_by(lambda: loop.call_soon_threadsafe(task.cancel)):
-            try:
-                return await task
-            except asyncio.CancelledError:
-                raise Stopped from None
-
-    # A new thread, because this one may have a running loop, for example in a notebook.
-    with ThreadPoolExecutor(1, thread_name_prefix="tagframe-agents") as pool:
-        return pool.submit(copy_context().run, asyncio.run, whole()).result()

@@ -177,12 +177,12 @@ class Answer(Public):
             FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
         """
         from tagframe.answer.learned_statements import right_statement
-        from tagframe.learning import tell
+        from tagframe.learning import add_statements
 
         reader = None if self.execution is None else self.execution.reader
         if reader is None:
             raise FactUnknown("the corpus of this answer is not known here: use corpus.learn(question, sql) instead")
-        tell(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
+        add_statements(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
 
     def accept(self) -> None:
         """Confirm the answer: its statement is used when the same question is asked again; see :meth:`correct`.

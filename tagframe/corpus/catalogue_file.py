@@ -8,23 +8,20 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.stored_profiles import digest_of
 from tagframe.engines.base import Engine, Stamp
-from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
+from tagframe.errors import CatalogueWarning, UnreadableCatalogue, warn
 
 T = TypeVar("T")
 
@@ -134,128 +131,6 @@ def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
     # A file for each version, so that two versions of tagframe can run on one machine.
     file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
     return Catalogue(file)
-
-
-class ComputedStore:
-    """Facts computed from tables, by their kind and by the state of the tables that they were computed from.
-
-    Shared by a corpus and its subsets; safe to use from several threads.
-
-    Args:
-        catalogue: keeps the facts; None to keep the last one of each kind and name in memory only.
-        whole: the number of tables in the catalogue's corpus.
-    """
-
-    def __init__(self, catalogue: Catalogue | None = None, whole: int = 0) -> None:
-        self._catalogue = catalogue
-        self._whole = whole
-        self._known: dict[tuple[str, str], tuple[str, str]] = {}
-        self._lock = threading.Lock()
-
-    @staticmethod
-    def state(tables: Iterable[TableProfile], *more: str) -> str:
-        """A digest of the tables, and of other things that the facts depend on: 32 hexadecimal digits."""
-        parts = [*more, *(f"{table.id} {digest_of(table)}" for table in tables)]
-        return hashlib.md5("\n".join(parts).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
-
-    def get(self, kind: str, name: str, state: str, read: Callable[[str], T]) -> T | None:
-        """A fact; None if none is known for this state, or it cannot be read.
-
-        Args:
-            kind, name, state: as for :meth:`put`.
-            read: makes the fact from its text.
-        """
-        with self._lock:
-            last, text = self._known.get((kind, name), ("", None))
-        text = text if last == state else self.get_all(kind, [state]).get(state)
-        if text is None:
-            return None
-        try:
-            fact = read(text)
-        except BROKEN as error:
-            warn(
-                f"{kind} of {name} are computed again: they are damaged in the catalogue ({error})",
-                CatalogueWarning,
-            )
-            return None
-        self._remember(kind, name, state, text)
-        return fact
-
-    def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
-        """The known facts of these states."""
-        return self._tried(lambda catalogue: catalogue.facts(kind, states), {}, f"{kind} are computed again")
-
-    def put(self, kind: str, name: str, state: str, value: str) -> None:
-        """Keep a fact.
-
-        Args:
-            kind: such as "keys".
-            name: the subject of the fact; the last few states of each are kept.
-            state: of the tables: :meth:`state`.
-            value: as text.
-        """
-        self._remember(kind, name, state, value)
-        self._tried(
-            lambda catalogue: catalogue.add_fact(kind, name, state, value),
-            None,
-            f"{kind} are kept in memory only",
-            is_last=True,
-        )
-
-    def _tried(self, work: Callable[[Catalogue], T], otherwise: T, message: str, *, is_last: bool = False) -> T:
-        """The result of work with the catalogue; if there is none or it fails, with a warning, another result.
-
-        Args:
-            work: takes the catalogue.
-            otherwise: the other result.
-            message: if it fails.
-            is_last: whether the catalogue is not used any more then.
-        """
-        if self._catalogue is None:
-            return otherwise
-        try:
-            return work(self._catalogue)
-        except UnreadableCatalogue as error:
-            warn(f"{message}: {error}", CatalogueWarning)
-            self._catalogue = None if is_last else self._catalogue
-            return otherwise
-
-    def keeps_arrays(self, tables: Sequence[TableProfile]) -> bool:
-        """Whether arrays of these tables are kept: only for all tables of the catalogue, not for a selection."""
-        return self._catalogue is not None and len(tables) == self._whole
-
-    def arrays(self, name: str, state: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Arrays of this state; None if there are none, or they are damaged.
-
-        Args:
-            name: their name in messages.
-            state: of the tables: :meth:`state`.
-        """
-        return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
-
-    def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, if there is one.
-
-        Args:
-            name, state: as for :meth:`arrays`.
-            arrays: by name.
-        """
-        self._tried(lambda catalogue: catalogue.add_arrays(state, arrays), None, f"{name} is kept in memory only")
-
-    def known(self) -> list[tuple[str, str, str, str]]:
-        """Kind, name, state and value of the facts that this process has used, for a catalogue."""
-        with self._lock:
-            return [(kind, name, state, value) for (kind, name), (state, value) in self._known.items()]
-
-    def _remember(self, kind: str, name: str, state: str, value: str) -> None:
-        with self._lock:
-            self._known[kind, name] = state, value
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
 
 
 @dataclass(frozen=True)

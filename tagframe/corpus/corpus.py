@@ -14,7 +14,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import ComputedStore, Origin, save
+from tagframe.corpus.catalogue_file import Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
@@ -22,6 +22,7 @@ from tagframe.corpus.profile import TableProfile, narrowed_to, shape_of
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.refreshing import Refreshing
 from tagframe.corpus.statements import Statement
+from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
 from tagframe.corpus.visible_facts import View, VisibleFacts

@@ -90,33 +90,25 @@ class CorpusKeys(Displayable):
         of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
         self._store.put({fact: None if joins is None else value, **of_model})
 
-    def __str__(self) -> str:
-        known = self._store.facts
-        lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
-        title = "declared keys of this corpus"
-        declared = "\n  ".join([f"{title}:", *lines]) if lines else f"no {title}"
-        return "\n".join([declared, *self._inferred_lines()])
-
-    def _inferred_lines(self) -> list[str]:
+    def _inferred(self) -> list[tuple[str, str, str]]:
+        """Key, origin and chance of those that no person declared."""
         keys = self.frame()
         keys = keys[keys["origin"] != "given"]
-        more = [f"  and {len(keys) - _LISTED} more: corpus.keys.frame()"] * (len(keys) > _LISTED)
-        lines = [f"  {key} ({chance:.2f})" for key, chance in zip(keys["key"], keys["chance"], strict=True)]
-        return ["keys of the sources, with their chance:", *lines[:_LISTED], *more] if lines else []
+        return [(key, origin, f"{chance:.2f}") for key, chance, origin, _ in keys.itertuples(index=False)]
+
+    def __str__(self) -> str:
+        known, inferred = self._store.facts, self._inferred()
+        title = "declared keys of this corpus"
+        lines = [*map(str, known.keys), *(f"not {key}" for key in known.forbidden)]
+        lines = ["\n  ".join([f"{title}:", *lines]) if lines else f"no {title}"]
+        lines += ["keys of the sources, with their chance:"] * bool(inferred)
+        lines += [f"  {key} ({chance})" for key, _, chance in inferred[:_LISTED]]
+        more = len(inferred) - _LISTED
+        return "\n".join([*lines, *[f"  and {more} more: corpus.keys.frame()"] * (more > 0)])
 
     def _repr_html_(self) -> str:
-        known = self._store.facts
+        known, inferred = self._store.facts, self._inferred()
         declared = ((known.keys, "declared as a key"), (known.forbidden, "declared as no key"))
-        rows = [(str(key), word, "") for keys, word in declared for key in keys]
-        keys = self.frame()
-        keys = keys[keys["origin"] != "given"]
-        listed = keys.head(_LISTED)
-        chances = (f"{chance:.2f}" for chance in listed["chance"])
-        rows += zip(listed["key"].astype(str), listed["origin"].astype(str), chances, strict=True)
-        return rows_html(
-            "keys of this corpus" if rows else str(self),
-            ["columns", "as", "chance"],
-            rows,
-            {"columns", "as"},
-            max(0, len(keys) - _LISTED),
-        )
+        rows = [(str(key), word, "") for keys, word in declared for key in keys] + inferred[:_LISTED]
+        heading = "keys of this corpus" if rows else str(self)
+        return rows_html(heading, ["columns", "as", "chance"], rows, {"columns", "as"}, max(0, len(inferred) - _LISTED))

@@ -1,4 +1,4 @@
-"""Names of tables and columns as text for retrieval."""
+"""Names of tables and columns as words, and as text for retrieval."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ _ENCODED = 120
 
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?![A-Z]s(?![a-z]))")
+
+
+_IRREGULAR = {
+    "people": "person", "children": "child", "men": "man", "women": "woman", "wives": "wife", "movies": "movie",
+    "cookies": "cookie", "calories": "calorie", "indices": "index", "vertices": "vertex", "matrices": "matrix",
+    "statuses": "status", "shoes": "shoe", "canoes": "canoe",
+}  # fmt: skip
+_NO_PLURALS = frozenset("gas has was its yes his gps dns sms sas tls ups aws css ios pos abs cas rss sos obs".split())
+"""Words of three letters that end in s, and are no plurals."""
 
 
 def identifier_words(name: str) -> list[str]:
@@ -28,6 +37,30 @@ def identifier_words(name: str) -> list[str]:
 @lru_cache(maxsize=65536)
 def _cut(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(_CAMEL.sub(" ", name)))
+
+
+@lru_cache(maxsize=65536)
+def singular(word: str) -> str:
+    """The singular of an English noun, by its ending.
+
+    >>> [singular(word) for word in ("races", "countries", "status", "heroes", "wikis", "axis", "ads", "gas", "series")]
+    ['race', 'country', 'status', 'hero', 'wiki', 'axis', 'ad', 'gas', 'series']
+    """
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith(("kis", "pis", "jis", "guis")):
+        return word[:-1]
+    if len(word) < 3 or word in _NO_PLURALS or word.endswith(("ss", "us", "is", "series", "species")):
+        return word
+    if len(word) == 3:
+        return word.removesuffix("s")
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or (len(word) > 4 and word.endswith("oes")):
+        return word[:-2]
+    if len(word) > 4 and word.endswith("uses") and word[-5] not in "aou":
+        return word[:-2]  # campuses, buses; not houses and causes
+    return word[:-1] if word.endswith("s") else word
 
 
 def table_document(table: TableProfile, *, with_database: bool = True) -> str:

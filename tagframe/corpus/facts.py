@@ -488,25 +488,20 @@ class FactStore:
         """
         with self._lock:
             if self._file is None:
-                self._together = self._changed(change)
-            else:
-                try:
-                    self._save(self._file, change)
-                except OSError as error:
-                    self._together = self._changed(change)
-                    warn(f"the new facts are kept in this process only: {error}", CatalogueWarning)
-            if self._together is not None:
-                self._own = self._together[0]
+                self._own = self._changed(change)
+                return
+            try:
+                with self._file.locked():
+                    own = self._changed(change)
+                    if own is not self._own:
+                        self._file.write(own)
+                        self._own, self._mark = own, self._file.mark()
+            except OSError as error:
+                self._own = self._changed(change)
+                warn(f"the new facts are kept in this process only: {error}", CatalogueWarning)
 
-    def _save(self, file: FactsFile, change: Callable[[Facts], Mapping[FactKey, Any]]) -> None:
-        with file.locked():
-            together = self._changed(change)
-            if together[0] is not self._own:
-                file.write(together[0])
-                self._together, self._mark = together, file.mark()
-
-    def _changed(self, change: Callable[[Facts], Mapping[FactKey, Any]]) -> tuple[Facts, Facts]:
-        """The own facts after a change, and all facts."""
+    def _changed(self, change: Callable[[Facts], Mapping[FactKey, Any]]) -> Facts:
+        """The own facts after a change."""
         values = change(self.facts)
         for kind, of in (key for key, value in values.items() if value is None and key in self._shared.values):
             if kind == "private":
@@ -520,9 +515,7 @@ class FactStore:
                 CatalogueWarning,
             )
         own = self._own.with_values(values)
-        facts = self._shared.with_values(own.values)
-        bare = own.without_cells(facts.private)
-        return (own, facts) if bare is own else (bare, self._shared.with_values(bare.values))
+        return own.without_cells(self._shared.with_values(own.values).private)
 
     def adopt(self, other: Facts, ids: Iterable[str]) -> int:
         """Take facts about other data for the same tables here; returns how many are new or different."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, Protocol, cast
+from typing import Any, Literal, ParamSpec, cast
 
 import pandas as pd
 
 from tagframe import results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import ComputedStore, Origin, SourceCatalogue, cached
+from tagframe.corpus.catalogue_file import Origin, SourceCatalogue, cached
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
@@ -26,9 +26,10 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
+from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.corpus.visible_facts import View, VisibleFacts
-from tagframe.engines.base import Chunk, TableShape
+from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
@@ -105,8 +106,8 @@ def open_corpus(
             columns by table (``{"loan": ["loan_id", "amount"]}``, or types by column). Tables are retrieved and planned
             from their names and types; there is nothing to merge. Statements that no table is made of, and what is not
             read of the others, are in ``corpus.problems``.
-        dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …); None
-            for any that reads them.
+        dialect: of the statements of ``schema``, by sqlglot's name (``"postgres"``, ``"mysql"``, ``"tsql"``, …), which
+            says how quotation marks in texts are escaped; None to tell it by the names, which MySQL has in backticks.
         engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
             numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
             ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned
@@ -298,16 +299,9 @@ def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
     return replace(contents, part=lists.hide.part)
 
 
-class ProfileFrame(Protocol):
-    """Makes the profile of a frame."""
-
-    def __call__(self, database: str, shape: TableShape, chunks: Iterable[Chunk], *, name: str) -> TableProfile:
-        """The profile of :func:`~tagframe.corpus.profiler.profile_table`, or the needed part of it."""
-
-
 def open_frames(
     frames: Mapping[str, pd.DataFrame],
-    profile: ProfileFrame = profile_table,
+    profile: Callable[..., TableProfile] = profile_table,
     *,
     engine: Literal["duckdb"] | None = None,
 ) -> Corpus:
@@ -315,7 +309,7 @@ def open_frames(
 
     Args:
         frames: by name.
-        profile: makes their profiles.
+        profile: makes their profiles, as :func:`~tagframe.corpus.profiler.profile_table`, or the needed parts of them.
         engine: the engine for statements over them; None for SQLite, over a copy.
 
     Raises:

@@ -16,7 +16,8 @@ FORM = '"table.column = other.column"'
 Column = tuple[str, str]
 """Table id and column name."""
 
-_AS = " as "
+AS_ROLE = " as "
+"""Between the id of a table and its role."""
 
 
 def in_role(table: str, role: str) -> str:
@@ -25,7 +26,7 @@ def in_role(table: str, role: str) -> str:
     >>> in_role("shop.users", "buyer")
     'shop.users as buyer'
     """
-    return f"{table}{_AS}{role}"
+    return f"{table}{AS_ROLE}{role}"
 
 
 def without_role(id: str, tables: Container[str]) -> str:
@@ -34,19 +35,8 @@ def without_role(id: str, tables: Container[str]) -> str:
     >>> without_role("shop.users as buyer", {"shop.users"}), without_role("shop.sold as new", {"shop.sold as new"})
     ('shop.users', 'shop.sold as new')
     """
-    table = id.rpartition(_AS)[0]
+    table = id.rpartition(AS_ROLE)[0]
     return table if id not in tables and table in tables else id
-
-
-def column_id(table: str, columns: tuple[str, ...]) -> str:
-    """``database.table.column``; several columns are in brackets, and the role of a table stands at the end.
-
-    >>> column_id("shop.users", ("id",)), column_id("shop.users as buyer", ("country", "id"))
-    ('shop.users.id', 'shop.users.(country, id) as buyer')
-    """
-    own, as_role, role = table.rpartition(_AS)
-    named = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
-    return f"{own or table}.{named}{as_role}{role if own else ''}"
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -64,15 +65,10 @@ def seconds_of(interval: Interval) -> float:
     >>> seconds_of("5m"), seconds_of(2.5), seconds_of("90")
     (300.0, 2.5, 90.0)
     """
-    try:
-        if isinstance(interval, bool):
-            raise TypeError
-        seconds = pd.Timedelta(interval).total_seconds() if isinstance(interval, timedelta) else float(interval)
-    except (TypeError, ValueError):
-        try:
-            seconds = pd.Timedelta(str(interval)).total_seconds()
-        except ValueError:
-            seconds = 0.0
-    if not 0 < seconds < float("inf"):
+    seconds = 0.0
+    for read in (float, lambda given: pd.Timedelta(given).total_seconds()):
+        with suppress(TypeError, ValueError):
+            seconds = seconds or read(cast(Any, interval))
+    if isinstance(interval, bool) or not 0 < seconds < float("inf"):
         raise InvalidArgument(f'refresh must be a time such as "30s", "5m" or "1h", or seconds; got {interval!r}')
     return seconds

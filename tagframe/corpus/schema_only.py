@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, TableProfile, TypeFamily
-from tagframe.corpus.schema_statements import Statements, read_statements
+from tagframe.corpus.schema_statements import StatedTable, Statements, read_statements
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import (
     EmptyCorpus,
@@ -24,19 +22,17 @@ from tagframe.errors import (
     warn,
 )
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 Schema = str | os.PathLike[str] | Mapping[str, Sequence[str] | Mapping[str, str]]
 """``CREATE TABLE`` statements, a file of them, or columns by table: names, or types by name."""
 
 _FAMILIES: dict[str, TypeFamily] = {
     r"bool|bit\b": "boolean",
     r"interval": "text",
-    r"\w*int|\w*serial|year\b": "integer",
-    r"real|double|float|dec|num|money": "real",
-    r"date|time": "date",
-    r"blob|bytea|\w*binary|image": "blob",
+    r".*(?:\[|sub_type text)|point": "text",
+    r"\w*int|\w*serial|unsigned|year\b": "integer",
+    r"(?:binary_|small)?(?:real|double|float|dec|num|money)": "real",
+    r"(?:small)?date|time": "date",
+    r"\w*blob|bytea|\w*binary|image": "blob",
 }
 """By the beginning of the declared type; the first match counts."""
 
@@ -63,7 +59,7 @@ def schema_profiles(
     Args:
         schema: ``CREATE TABLE`` statements as text, a file of them (``.sql``, ``.ddl``), or columns by table.
         database: the tables' database, if their names do not say; None for the file's name, else ``"schema"``.
-        dialect: of the statements, by sqlglot's name; None for any that reads them.
+        dialect: of the statements, by sqlglot's name; see :func:`~tagframe.corpus.schema_statements.read_statements`.
         problems: gets what is not read of the statements.
 
     Raises:
@@ -128,97 +124,34 @@ def declared_profile(
 def _from_statements(
     text: str, database: str, dialect: str | None, problems: list[UnreadableTable]
 ) -> Iterator[TableProfile]:
-    statements = read_statements(text, dialect)
-    if statements.unread and not statements.created:
+    statements = read_statements(text, database, dialect)
+    if statements.unread and not statements.tables:
         name, why = statements.unread[0]
-        raise InvalidArgument(f"the schema does not parse: {name}: {why}; dialect= names the SQL of the statements")
+        raise InvalidArgument(f"the schema does not parse: {name}: {why}")
     for name, why in statements.unread:
-        problems.append(UnreadableTable(f"{name} is not read whole: {why}; dialect= names the SQL of the statements"))
+        problems.append(UnreadableTable(f"{name} is not read whole: {why}"))
         warn(f"left out: {problems[-1]}", UnreadableTableWarning)
     if statements.others:
         others = ", ".join(f"{number} {kind}" for kind, number in sorted(statements.others.items()))
         problems.append(UnreadableTable(f"no tables are made of these statements of the schema: {others}"))
-    yield from _from_parsed(statements, database)
+    for one in statements.tables:
+        keys = dict.fromkeys(_foreign_keys(one, statements))
+        profile = declared_profile(one.database, one.name, one.types, _spelt(one.primary, one), [*keys])
+        texts = (as_description(one.comments.get(column.name.casefold(), "")) for column in profile.columns)
+        columns = (replace(column, description=text) for column, text in zip(profile.columns, texts, strict=True))
+        yield replace(profile, description=as_description(one.comment), columns=tuple(columns))
 
 
-def _from_parsed(statements: Statements, database: str) -> Iterator[TableProfile]:
-    from sqlglot import exp
-
-    primary = {_folded(schema.this, database): _primary(schema) for schema in statements.created}
-    added: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
-    comments: dict[tuple[str, ...], str] = {}
-    for schema in statements.added:
-        folded = _folded(schema.this, database)
-        primary[folded] = _primary(schema) or primary.get(folded, ())
-        added[folded] += _foreign_keys(schema)
-    for statement in statements.comments:
-        of = statement.this
-        names = (of.table, of.name) if isinstance(of, exp.Column) else (of.name, "")
-        comments[tuple(name.casefold() for name in (of.text("db") or database, *names))] = statement.expression.name
-    for schema in statements.created:
-        table, folded = schema.this, _folded(schema.this, database)
-        columns = [column for column in schema.expressions if isinstance(column, exp.ColumnDef)]
-        # A reference without columns refers to the primary key.
-        keys = [
-            replace(key, other_columns=key.other_columns or primary.get((folded[0], key.other_table.casefold()), ()))
-            for key in [*_foreign_keys(schema), *added[folded]]
-        ]
-        types = {column.name: str(kind.sql()) if (kind := column.args.get("kind")) else "" for column in columns}
-        known = [key for key in dict.fromkeys(keys) if key.other_columns]
-        profile = declared_profile(table.db or database, table.name, types, primary[folded], known)
-        texts = {column.name: comments.get((*folded, column.name.casefold())) or _comment(column) for column in columns}
-        described = (replace(column, description=as_description(texts[column.name])) for column in profile.columns)
-        whole = comments.get((*folded, "")) or _comment(schema.parent)
-        yield replace(profile, description=as_description(whole), columns=tuple(described))
+def _foreign_keys(table: StatedTable, statements: Statements) -> Iterator[ForeignKey]:
+    """The keys to other tables; one without columns refers to the primary key."""
+    for columns, name, others in table.references:
+        other = statements.table(name, table.database)
+        if referenced := others or other.primary:
+            elsewhere = "" if other.database.casefold() == table.database.casefold() else other.database
+            yield ForeignKey(_spelt(columns, table), other.name, _spelt(referenced, other), elsewhere)
 
 
-def _folded(table: exp.Table, database: str) -> tuple[str, str]:
-    """The identity of a table: two databases may have tables with the same name."""
-    return (table.db or database).casefold(), table.name.casefold()
-
-
-def _comment(node: Any) -> str:
-    """The text of a COMMENT clause of a table or a column; for a column also a SQL comment after it."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.ColumnDef):
-        clause = node.find(exp.CommentColumnConstraint)
-        return " ".join(node.comments or ()) if clause is None else clause.name
-    clause = node.find(exp.SchemaCommentProperty)
-    return "" if clause is None else clause.name
-
-
-def _primary(schema: exp.Schema) -> tuple[str, ...]:
-    from sqlglot import exp
-
-    for constraint in schema.find_all(exp.PrimaryKey):
-        return tuple(_name(part) for part in constraint.expressions)
-    return tuple(
-        column.name for column in schema.find_all(exp.ColumnDef) if column.find(exp.PrimaryKeyColumnConstraint)
-    )
-
-
-def _name(part: Any) -> str:
-    """The column of a part of a key, which may be a name or an order of one."""
-    from sqlglot import exp
-
-    return part.name or next((one.name for one in part.find_all(exp.Identifier)), "")
-
-
-def _foreign_keys(node: exp.Expression) -> Iterator[ForeignKey]:
-    from sqlglot import exp
-
-    for key in node.find_all(exp.ForeignKey):
-        yield _reference(tuple(_name(part) for part in key.expressions), key.args["reference"])
-    for column in node.find_all(exp.ColumnDef):
-        for reference in column.find_all(exp.Reference):
-            yield _reference((column.name,), reference)
-
-
-def _reference(columns: tuple[str, ...], reference: Any) -> ForeignKey:
-    from sqlglot import exp
-
-    target = reference.this
-    if isinstance(target, exp.Schema):
-        return ForeignKey(columns, target.this.name, tuple(part.name for part in target.expressions))
-    return ForeignKey(columns, target.name, ())
+def _spelt(columns: tuple[str, ...], table: StatedTable) -> tuple[str, ...]:
+    """The columns in the table's spelling: a key may write them in another case."""
+    names = {name.casefold(): name for name in table.types}
+    return tuple(name if name in table.types else names.get(name.casefold(), name) for name in columns)

@@ -1,7 +1,6 @@
 """The statements of a schema, one by one: a dump of a server has many that no parser of several dialects reads.
 
-Only tables, keys that are added to them and comments are parsed. What a dialect of its own writes into a table (a
-generated column, an option of storage) is left out of the statement; a table that cannot be read at all is a problem.
+Only what all dialects write alike is read: names and types of columns, keys, references and comments.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
 
 from tagframe.errors import InvalidArgument, did_you_mean
-from tagframe.quiet import quiet
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-_NAME = r"(?:\"[^\"]+\"|`[^`]+`|\[[^\]]+\]|[\w$#]+)"
+_QUOTED = r"\"(?:[^\"]|\"\")+\"|`(?:[^`]|``)+`|\[[^\]]+\]"
+_NAME = rf"(?:{_QUOTED}|[\w$#@]+)"
 _NAMES = rf"{_NAME}(?:\s*\.\s*{_NAME})*"
+_LIST = r"\((?:[^()]|\([^()]*\))*\)"
 _TABLE = re.compile(
     r"\s*CREATE\s+(?:(?:OR\s+REPLACE|GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED|FOREIGN|EXTERNAL|TRANSIENT|COLUMN|ROW|"
     r"MEMORY|CACHED|HYBRID|DYNAMIC|ICEBERG|MULTISET|SET|VOLATILE)\s+)*"
@@ -27,27 +26,48 @@ _TABLE = re.compile(
     re.IGNORECASE,
 )
 _ALTER = re.compile(rf"\s*ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?(?P<name>{_NAMES})\s", re.IGNORECASE)
-_COMMENT = re.compile(r"\s*COMMENT\s+ON\s+(?:TABLE|COLUMN)\s", re.IGNORECASE)
+_COMMENT = re.compile(rf"\s*COMMENT\s+ON\s+(?P<kind>TABLE|COLUMN)\s+(?P<name>{_NAMES})\s+IS\s+", re.IGNORECASE)
 _OTHER = re.compile(r"\s*(CREATE(?:\s+OR\s+REPLACE)?(?:\s+MATERIALIZED)?\s+\w+|INSERT|COPY)\b", re.IGNORECASE)
 _KEY = re.compile(
-    r"\b(PRIMARY\s+KEY|FOREIGN\s+KEY)\b[^(),]*(\([^()]*\))"
-    rf"(?:\s*REFERENCES\s+(?P<other>{_NAMES})\s*(?P<columns>\([^()]*\))?)?",
+    rf"\b(?P<kind>PRIMARY|FOREIGN)\s+KEY\b[^(),]*(?P<own>{_LIST})"
+    rf"(?:\s*REFERENCES\s+(?P<other>{_NAMES})\s*(?P<columns>{_LIST})?)?",
     re.IGNORECASE,
 )
+_REFERENCE = re.compile(rf"\bREFERENCES\s+(?P<other>{_NAMES})\s*(?P<columns>{_LIST})?", re.IGNORECASE)
 _NO_COLUMN = re.compile(
-    r"\s*(?:CONSTRAINT\b|PRIMARY\s+KEY|FOREIGN\s+KEY|UNIQUE\b\s*(?:KEY|INDEX|\()|(?:FULLTEXT|SPATIAL|UNIQUE)?\s*(?:KEY|INDEX)\s"
-    r"|CHECK\s*\(|EXCLUDE\s+(?:USING|\()|PERIOD\s+FOR|LIKE\s)",
-    re.IGNORECASE,
+    r"(?:CONSTRAINT|UNIQUE|LIKE|SELECT)\b|(?:PRIMARY|FOREIGN)\s+KEY\b|CHECK\s*\(|EXCLUDE\s*(?:USING\b|\()|PERIOD\s+FOR\b"
+    rf"|INDEX\s.*\sTYPE\s|(?:(?:FULLTEXT|SPATIAL)\s+)?(?:KEY|INDEX)\s*(?:{_NAME}\s*)?(?:\w+\s+)*\(\s*(?![\s\d'])",
+    re.IGNORECASE | re.DOTALL,
 )
-_COLUMN = re.compile(
-    rf"\s*(?P<name>{_NAME})\s+(?P<type>[A-Za-z_][\w. ]*?(?:\([^()]*\))?(?:\s+(?:UNSIGNED|VARYING(?:\([^()]*\))?|"
-    r"WITH(?:OUT)?\s+TIME\s+ZONE))*(?:\[\])*)"
-    r"\s*(?=$|,|\b(?:NOT|NULL|DEFAULT|GENERATED|AS|PRIMARY|REFERENCES|CHECK|CONSTRAINT|COLLATE|UNIQUE|AUTO_?INCREMENT|"
-    r"COMMENT|ON|CHARACTER\s+SET|IDENTITY|ENCODE|STORAGE|VIRTUAL|STORED|INVISIBLE|VISIBLE|SPARSE|COMPRESSION)\b)",
-    re.IGNORECASE,
+"""What begins a part of a list of columns that is no column; ``key`` and ``index`` are names of columns, too."""
+_AFTER_TYPE = frozenset(
+    "not null default generated as always primary foreign key references check constraint collate unique comment on "
+    "auto_increment autoincrement charset identity encode storage virtual stored invisible visible sparse compression "
+    "masked codec ttl options format compress enable disable deferrable distkey sortkey materialized alias".split()
 )
 _ROWS = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
-_DIALECTS = (None, "postgres", "mysql", "tsql", "sqlite", "oracle", "snowflake", "bigquery", "duckdb")
+_LONGEST_TYPE = 200
+
+
+@dataclass
+class StatedTable:
+    """What statements say of a table.
+
+    Attributes:
+        database, name: as they are written.
+        types, comments: of its columns: by their names, and by their names without case.
+        comment: on the table.
+        primary: the columns of its primary key.
+        references: columns, the other table's name in parts, and its columns, if they are written.
+    """
+
+    database: str
+    name: str
+    types: dict[str, str] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)
+    comment: str = ""
+    primary: tuple[str, ...] = ()
+    references: list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
 
 
 @dataclass
@@ -55,85 +75,113 @@ class Statements:
     """What was read of a schema.
 
     Attributes:
-        created: tables with their columns.
-        added: keys that were added to tables, as tables without columns.
-        comments: on tables and columns.
+        database: of tables whose names do not say it.
+        tables: those that are created.
         unread: what could not be read of tables: a name, and why.
         others: how many statements of other kinds there are.
     """
 
-    created: list[exp.Schema] = field(default_factory=list)
-    added: list[exp.Schema] = field(default_factory=list)
-    comments: list[exp.Comment] = field(default_factory=list)
+    database: str
+    tables: list[StatedTable] = field(default_factory=list)
     unread: list[tuple[str, str]] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
+    _known: dict[tuple[str, str], StatedTable] = field(default_factory=dict)
+
+    def table(self, name: tuple[str, ...], within: str = "") -> StatedTable:
+        """The table of a name in parts: two databases may have tables of the same name."""
+        database = name[-2] if len(name) > 1 else within or self.database
+        return self._known.setdefault((database.casefold(), name[-1].casefold()), StatedTable(database, name[-1]))
+
+    def created(self, table: StatedTable) -> None:
+        """Add a table."""
+        self.tables.append(table)
+        self._known[table.database.casefold(), table.name.casefold()] = table
 
 
-def read_statements(text: str, dialect: str | None) -> Statements:
+def read_statements(text: str, database: str, dialect: str | None) -> Statements:
     """The tables, keys and comments of a schema.
 
     Args:
         text: statements; psql's commands and rows for COPY among them are left out.
-        dialect: by sqlglot's name; None for the first of several that reads a statement.
+        database: of tables whose names do not say it.
+        dialect: by sqlglot's name, for the escapes in texts; None to tell them by the names, which MySQL has in
+            backticks.
 
     Raises:
         InvalidArgument: there is no such dialect.
     """
-    dialects = _dialects(dialect, text)
-    result = Statements()
-    with quiet("sqlglot"):
-        for statement in split(text):
-            if match := _TABLE.match(statement):
-                _create(statement, match, dialects, result)
-            elif match := _ALTER.match(statement):
-                _add(statement, match["name"], dialects, result)
-            elif _COMMENT.match(statement):
-                parsed, _ = _parsed(statement, dialects)
-                result.comments += [parsed] if type(parsed).__name__ == "Comment" else []
-            elif match := _OTHER.match(statement):
-                result.others[" ".join(match[1].upper().split())] += 1
+    from sqlglot import Dialect
+    from sqlglot.dialects.dialect import Dialects
+
+    if dialect is not None and dialect not in (known := sorted(one.value for one in Dialects if one.value)):
+        raise InvalidArgument(f"no dialect {dialect!r}: {did_you_mean(str(dialect), known)}")
+    dialect, result = dialect or ("mysql" if "`" in text else ""), Statements(database)
+    escapes = "\\" in Dialect.get_or_raise(dialect).tokenizer_class.STRING_ESCAPES
+    for statement in map(_plain, split(text, dialect)):
+        if match := _TABLE.match(statement):
+            _create(_names(match["name"]), statement[match.end() :], escapes, result)
+        elif match := _ALTER.match(statement):
+            _add_keys(result.table(_names(match["name"])), statement)
+        elif match := _COMMENT.match(statement):
+            names, comment = _names(match["name"]), _unquoted(statement[match.end() :], escapes)
+            if match["kind"].upper() == "TABLE":
+                result.table(names).comment = comment
+            elif len(names) > 1:
+                result.table(names[:-1]).comments[names[-1].casefold()] = comment
+        elif match := _OTHER.match(statement):
+            result.others[" ".join(match[1].upper().split())] += 1
     return result
 
 
-def _dialects(dialect: str | None, text: str) -> tuple[str | None, ...]:
-    from sqlglot.dialects.dialect import Dialects
-
-    if dialect is not None:
-        known = sorted(one.value for one in Dialects if one.value)
-        if dialect not in known:
-            raise InvalidArgument(f"no dialect {dialect!r}: {did_you_mean(str(dialect), known)}")
-        return (dialect,)
-    likely = "mysql" if "`" in text else "tsql" if re.search(r"^\s*GO\s*$", text, re.M | re.I) else None
-    return _DIALECTS if likely is None else (likely, *(one for one in _DIALECTS if one != likely))
+def _text(escapes: bool) -> str:
+    return r"'(?:[^'\\]|\\.|'')*'" if escapes else r"'(?:[^']|'')*'"
 
 
-def split(text: str) -> Iterator[str]:
-    r"""The statements of a text.
+@cache
+def sql_parts(dialect: str) -> re.Pattern[str]:
+    """The parts at which SQL is cut. An unclosed part reaches to the end, so that no text is scanned twice."""
+    from sqlglot import Dialect
+
+    spoken = Dialect.get_or_raise(dialect).tokenizer_class
+    comments = "|".join(re.escape(start) + r"[^\n]*" for start in spoken.COMMENTS if isinstance(start, str))
+
+    def quoted(mark: str, escapes: bool) -> str:
+        inside, escaped = (rf"[^{mark}\\]*+", rf"{mark}{mark}|\\.?") if escapes else (rf"[^{mark}]*+", mark * 2)
+        return rf"{mark}{inside}(?:(?:{escaped}){inside})*+(?:{mark}|\Z)"
+
+    escapes = "\\" in spoken.STRING_ESCAPES
+    return re.compile(
+        rf"""{comments}|/\*.*?(?:\*/|\Z)|
+        (?P<text>(?<!\w)[eE]{quoted("'", True)}|{quoted("'", escapes)}|
+            (?<![\w$])\$(?P<tag>(?!\d)\w*)\$.*?(?:\$(?P=tag)\$|\Z))|
+        {quoted('"', escapes)}|`[^`]*(?:`|\Z)|\[[^][\n]*\]|        # names, as a rule
+        (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
+        (?P<meta>(?:\A|\n)\s*+(?:\\|DELIMITER\b)[^\n]*)|
+        (?P<end>;|\n\s*+(?:go|/)[^\S\n]*$)|(?P<space>[^\S\n]+|\n)""",
+        re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
+    )
+
+
+def split(text: str, dialect: str = "") -> Iterator[str]:
+    r"""The statements of a text, with the comments before them; without commands of psql, and rows for COPY.
 
     >>> [one.strip() for one in split("\\set x 1\nSELECT ';'; COPY a FROM stdin;\n1\tb\n\\.\nSELECT $$;$$")]
     ["SELECT ';'", 'COPY a FROM stdin', 'SELECT $$;$$']
     """
-    # A backslash before a quotation mark belongs to the text where names are in backticks, as in MySQL.
-    quoted = r"'(?:[^'\\]|\\.|'')*'" if "`" in text else r"'(?:[^']|'')*'"
-    mark = re.compile(
-        rf"--[^\n]*|/\*.*?\*/|{quoted}|\"[^\"]*\"|`[^`]*`|(?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag)"
-        r"|(?P<meta>^[ \t]*\\[^\n]*$|^[ \t]*DELIMITER\b[^\n]*$)|(?P<end>;|^[ \t]*(?:GO|/)[ \t]*$)",
-        re.DOTALL | re.MULTILINE | re.IGNORECASE,
-    )
     start = at = 0
-    while match := mark.search(text, at):
+    while match := sql_parts(dialect).search(text, at):
         at = match.end()
         if match["meta"] is not None:
-            start = at if not text[start : match.start()].strip() else start
+            start = at if not _plain(text[start : match.start()]).strip() else start
         elif match["end"] is not None:
             statement = text[start : match.start()]
             if re.match(r"(?:\s|--[^\n]*\n)*COPY\b.*\bFROM\s+stdin\b", statement, re.DOTALL | re.IGNORECASE):
                 rows = _ROWS.search(text, at)
                 at = rows.end() if rows is not None else len(text)
-            yield _plain(statement)
+            yield statement
             start = at
     if text[start:].strip():
-        yield _plain(text[start:])
+        yield text[start:]
 
 
 def _plain(statement: str) -> str:
@@ -142,114 +190,156 @@ def _plain(statement: str) -> str:
     return re.sub(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z)|/\*.*?\*/)+", "", statement, flags=re.DOTALL)
 
 
-def _parsed(statement: str, dialects: Sequence[str | None]) -> tuple[Any, str]:
-    """The first parse that is more than words; and why there is none."""
-    import sqlglot
-    from sqlglot import exp
+def _names(text: str) -> tuple[str, ...]:
+    """The parts of a name; BigQuery has all of them in one pair of backticks."""
+    parts = [_bare(part) for part in re.findall(_NAME, text)]
+    return tuple(parts[0].split(".")) if len(parts) == 1 and text[0] == "`" else tuple(parts)
 
-    why = "no dialect reads it"
-    for dialect in dialects:
-        try:
-            parsed = sqlglot.parse_one(statement, dialect=dialect)
-        except sqlglot.errors.SqlglotError as error:
-            why = re.sub(r"\x1b\[\d+m", "", str(error).splitlines()[0])
+
+def _bare(name: str) -> str:
+    """A name without its quotation marks."""
+    return name[1:-1].replace(2 * name[0], name[0]) if name[0] in '"`[' else name
+
+
+def _columns(text: str | None) -> tuple[str, ...]:
+    """The names in a list, without lengths and orders."""
+    return tuple(
+        _names(name)[-1] for name in re.findall(rf"[(,]\s*({_NAME})", re.sub(r"\(\s*\d+\s*\)", "", text or ""))
+    )
+
+
+def _unquoted(text: str, escapes: bool) -> str:
+    """The text in quotation marks with which a text begins; "" if there is none. Hive's are double, too."""
+    match = re.match(rf"\s*=?\s*[A-Z]?({_text(escapes)}|\"[^\"]*\")", text, re.IGNORECASE)
+    inside = match[1][1:-1].replace("''", "'") if match else ""
+    return re.sub(r"\\(.)", r"\1", inside) if escapes else inside
+
+
+def _remark(text: str, escapes: bool) -> str:
+    """The comment on a table or a column in what follows its columns or its type."""
+    at = re.search(r"\bCOMMENT\b(?=\s*=?\s*['\"])|\bdescription(?=\s*=\s*['\"])", text, re.IGNORECASE)
+    return _unquoted(text[at.end() :], escapes) if at else ""
+
+
+def _add_keys(table: StatedTable, text: str) -> None:
+    """Add the keys that a text declares."""
+    for key in _KEY.finditer(text):
+        if key["kind"].upper() == "PRIMARY":
+            table.primary = table.primary or _columns(key["own"])
+        elif key["other"]:
+            table.references.append((_columns(key["own"]), _names(key["other"]), _columns(key["columns"])))
+
+
+# --- a list of columns -----------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A part of an item: a word, a quoted name, a text, a sign, or all in a pair of brackets ("group")."""
+
+    kind: str
+    text: str
+
+
+@dataclass
+class _Item:
+    """An item of a list, and the remark on its line."""
+
+    parts: list[_Part] = field(default_factory=list)
+    remark: str = ""
+    source: str = ""
+
+
+@cache
+def _tokens(escapes: bool) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<remark>--[^\n]*|/\*.*?\*/)|(?P<text>{_text(escapes)})|(?P<array>\[\d*\])|(?P<quoted>{_QUOTED})"
+        r"|(?P<word>[\w$#@]+)|(?P<open>\(|(?<=\w)<)|(?P<close>[)>])|(?P<sign>\S)",
+        re.DOTALL,
+    )
+
+
+def _items(body: str, escapes: bool) -> tuple[list[_Item], str | None]:
+    """The items of a list of columns, and what follows the list; None if the list does not end."""
+    items, start, opened, last = [_Item()], 1, list[tuple[str, int]](), 0
+    for match in _tokens(escapes).finditer(body):
+        kind, text = str(match.lastgroup), match[0]
+        is_new_line, last = "\n" in body[last : match.start()], match.end()
+        if kind == "open" and (text == "(" or len(opened) == 1 or opened[-1][0] == "<"):
+            opened.append((text, match.start()))
+        elif kind == "close" and (text == ")" or opened[-1][0] == "<"):
+            while text == ")" and opened[-1][0] == "<":
+                opened.pop()
+            _, begun = opened.pop()
+            if len(opened) == 1:
+                items[-1].parts.append(_Part("group", body[begun : match.end()]))
+        if len(opened) > 1 or (kind == "close" and opened):
             continue
-        except RecursionError:
-            return None, "a part of it is nested too deep"
-        if not isinstance(parsed, exp.Command):
-            return parsed, ""
-    return None, why
+        if text == "," or not opened:
+            items[-1].source = _plain(body[start : match.start()])
+            start = match.end()
+            if not opened:
+                return items, body[match.end() :]
+            items.append(_Item())
+        elif kind == "remark":
+            of = items[-1] if items[-1].parts or len(items) == 1 else items[-2]
+            of.remark = of.remark if is_new_line or not of.parts else text.strip("-/* \n")
+        elif kind != "open":
+            items[-1].parts.append(_Part(kind, text))
+    return items, None
 
 
-def _create(statement: str, match: re.Match[str], dialects: Sequence[str | None], result: Statements) -> None:
-    from sqlglot import exp
+def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements) -> None:
+    def unread(why: str) -> None:
+        result.unread.append((".".join(name), why))
 
-    name, body = match["name"], statement[match.end() :]
+    body = re.sub(r"\A,[^(]*", "", body)  # Teradata's options
     if not body.startswith("("):
         of = re.match(rf"PARTITION\s+OF\s+({_NAMES})", body, re.IGNORECASE)
-        result.unread.append((name, f"it is a part of {of[1]}" if of else "it has no list of columns"))
+        unread(f"it is a part of {of[1]}" if of else "it has no list of columns")
         return
-    parsed, why = _parsed(statement, dialects)
-    if not _has_columns(parsed):
-        parts, is_closed = _items(body)
-        if not is_closed:
-            result.unread.append((name, "its parentheses are not closed"))
-            return
-        items = [mended for item in parts if (mended := _mended(name, item, dialects, result))]
-        parsed, why = _parsed(f"CREATE TABLE {name} ({', '.join(items)})", dialects) if items else (None, why)
-    if _has_columns(parsed):
-        comments = re.search(r"\bCOMMENT\s*=?\s*'((?:[^']|'')*)'\s*\Z", statement, re.IGNORECASE)
-        if comments and parsed.find(exp.SchemaCommentProperty) is None:
-            parsed.set("properties", exp.Properties(expressions=[
-                exp.SchemaCommentProperty(this=exp.Literal.string(comments[1].replace("''", "'")))]))  # fmt: skip
-        for column in parsed.this.expressions:  # SQLite has columns without a type
-            if isinstance(column, exp.Identifier | exp.Column):
-                column.replace(exp.ColumnDef(this=exp.to_identifier(column.name, quoted=True)))
-        result.created.append(parsed.this)
-        if parent := re.search(rf"\)\s*INHERITS\s*\(\s*({_NAMES})", body, re.IGNORECASE):
-            result.unread.append((name, f"it has the columns of {parent[1]}, too"))
-        if parsed.find(exp.PrimaryKey) is None and not any(
-            column.find(exp.PrimaryKeyColumnConstraint) for column in parsed.find_all(exp.ColumnDef)
-        ):
-            _add(body, name, dialects, result)
-    else:
-        result.unread.append((name, why or "it has no columns"))
+    items, rest = _items(body, escapes)
+    if rest is None:
+        unread("its parentheses are not closed")
+        return
+    table = StatedTable(result.table(name).database, name[-1])
+    for item in items:
+        if _NO_COLUMN.match(item.source):
+            _add_keys(table, item.source)
+        elif item.parts and item.parts[0].kind in ("word", "quoted"):
+            _column(table, item, escapes)
+        elif item.parts:
+            unread(f"the column {item.source[:60]!r} is not read")
+    table.comment = _remark(rest, escapes)
+    parent = re.match(rf"\s*INHERITS\s*\(\s*({_NAMES})", rest, re.IGNORECASE)
+    if table.types:
+        result.created(table)
+    if parent is not None or not table.types:
+        unread("it has no columns" if parent is None else f"it has the columns of {parent[1]}, too")
 
 
-def _has_columns(parsed: Any) -> bool:
-    from sqlglot import exp
-
-    is_table = isinstance(parsed, exp.Create) and isinstance(parsed.this, exp.Schema)
-    return is_table and any(isinstance(one, exp.ColumnDef) for one in parsed.this.expressions)
-
-
-def _items(body: str) -> tuple[list[str], bool]:
-    """The parts of a list of columns, which commas separate, and whether the list ends."""
-    mark = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|[(),]", re.DOTALL)
-    depth, start, items = 0, 1, []
-    for match in mark.finditer(body):
-        depth += (match[0] == "(") - (match[0] == ")")
-        if (match[0] == "," and depth == 1) or depth == 0:
-            items.append(re.sub(r"\A(?:\s+|--[^\n]*\n)+", "", body[start : match.start()]))
-            start = match.end()
-        if depth == 0:
-            return items, True
-    return items, False
+def _column(table: StatedTable, item: _Item, escapes: bool) -> None:
+    first, *parts = item.parts
+    name = _bare(first.text)
+    words = [part.text.casefold() if part.kind == "word" else "" for part in parts]
+    table.types[name] = _declared(parts, words)[:_LONGEST_TYPE]
+    clauses = (f"{word} {part.text}" for word, part in zip(words, parts[1:], strict=False))
+    given = next((clause for clause in clauses if clause.startswith(("comment '", 'comment "', "options ("))), "")
+    table.comments[name.casefold()] = _remark(given, escapes) or item.remark
+    if ("primary", "key") in pairwise(words):
+        table.primary = table.primary or (name,)
+    if "references" in words and (match := _REFERENCE.search(item.source)):
+        table.references.append(((name,), _names(match["other"]), _columns(match["columns"])))
 
 
-def _mended(name: str, item: str, dialects: Sequence[str | None], result: Statements) -> str:
-    """A part of a list of columns as a dialect reads it; "" for what is no column and no key, or is not read."""
-    if _parsed(f"CREATE TABLE {name} ({item})", dialects[:1])[0] is not None:
-        return item
-    if _NO_COLUMN.match(item):
-        return next(_keys(item), "")
-    column = _COLUMN.match(item)
-    if column is None:
-        result.unread.append((name, f"the column {item[:60]!r} is not read"))
-        return ""
-    keys = " PRIMARY KEY" if re.search(r"\bPRIMARY\s+KEY\b", item, re.IGNORECASE) else ""
-    other = re.search(rf"\bREFERENCES\s+{_NAMES}\s*(?:\([^()]*\))?", item, re.IGNORECASE)
-    bare = column["name"].strip('"`[]')
-    for kind in (column["type"], "TEXT"):
-        mended = f'"{bare}" {kind}{keys} {other[0] if other else ""}'
-        if _parsed(f"CREATE TABLE {name} ({mended})", dialects)[0] is not None:
-            return mended
-    result.unread.append((name, f"the column {bare!r} is not read"))
-    return ""
-
-
-def _keys(text: str) -> Iterator[str]:
-    """The keys that a text declares, in the form that all dialects read."""
-    for match in _KEY.finditer(text):
-        columns = re.sub(r"\b(?:ASC|DESC)\b|(?<=[\w`])\(\d+\)", "", match[2], flags=re.IGNORECASE)
-        other = f" REFERENCES {match['other']} {match['columns'] or ''}" if match["other"] else ""
-        yield f"{match[1]} {columns}{other}"
-
-
-def _add(statement: str, name: str, dialects: Sequence[str | None], result: Statements) -> None:
-    for key in _keys(statement):
-        parsed, why = _parsed(f"CREATE TABLE {name} ({key})", dialects)
-        if parsed is None:
-            result.unread.append((name, f"a key is not read: {why}"))
-        else:
-            result.added.append(parsed.this)
+def _declared(parts: Sequence[_Part], words: Sequence[str]) -> str:
+    """The type of a column, up to the first word that begins a clause."""
+    declared = ""
+    for part, word, following in zip(parts, words, [*words[1:], ""], strict=False):
+        is_over = word in _AFTER_TYPE or (word == "character" and following == "set")
+        is_over |= word in ("with", "without") and following not in ("time", "local")
+        if is_over or part.kind == "text" or (part.kind == "sign" and part.text != "."):
+            break
+        is_name = part.kind in ("word", "quoted") and not declared.endswith(".")
+        text = _bare(part.text) if part.kind == "quoted" else part.text
+        declared += f"{' ' * (bool(declared) and is_name)}{' '.join(text.split())}"
+    return declared

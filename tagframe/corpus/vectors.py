@@ -51,11 +51,6 @@ class CorpusVectors:
     column_row: npt.NDArray[np.intp]
     column_table: npt.NDArray[np.intp]
 
-    @property
-    def columns(self) -> npt.NDArray[np.float32]:
-        """The vector of every column, shape (n_columns, d): a copy, as large as the corpus."""
-        return np.asarray(self.distinct[self.column_row])
-
 
 @dataclass
 class _InMemory:

@@ -34,7 +34,7 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False)
     """An ``onnx.ModelProto`` whose weights are those of ``weights``, a file in the safetensors format.
 
     Inputs are ``ids`` and ``mask``, both int64 of shape (texts, tokens), the mask 1 where a token is no padding; the
-    output ``states`` is float32 of shape (texts, tokens, hidden size), the last hidden states. The tensors have the
+    output ``states`` is float32 of shape (texts, tokens, width), those of the last layer. The tensors have the
     names that ``transformers.BertModel`` gives them.
 
     Args:
@@ -50,11 +50,11 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False)
     """
     graph = _Graph()
     shapes = graph.external(weights)
-    hidden = shapes["embeddings.word_embeddings.weight"][1]
+    width = shapes["embeddings.word_embeddings.weight"][1]
     add, constant = graph.add, graph.constant
-    flat = constant("flat", np.array([-1, hidden]))
-    split = constant("split", np.array([0, 0, heads, hidden // heads]))
-    scale = constant("scale", np.float32((hidden // heads) ** -0.5))
+    flat = constant("flat", np.array([-1, width]))
+    split = constant("split", np.array([0, 0, heads, width // heads]))
+    scale = constant("scale", np.float32((width // heads) ** -0.5))
     zero, one = constant("zero", np.int64(0)), constant("one", np.int64(1))
 
     def norm(tensor: str, name: str) -> str:
@@ -80,7 +80,7 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False)
         return add("QuantizeLinear", tensor, each, middles, axis=0), sizes
 
     shape = add("Shape", "ids")
-    whole = add("Concat", shape, constant("hidden", np.array([hidden])), axis=0)
+    whole = add("Concat", shape, constant("width", np.array([width])), axis=0)
     positions = add("Range", zero, add("Gather", shape, one), one)
     words = add("Gather", "embeddings.word_embeddings.weight", "ids")
     where = add("Gather", "embeddings.position_embeddings.weight", positions)
@@ -106,7 +106,7 @@ def bert_graph(weights: Path, *, heads: int, epsilon: float, int8: bool = False)
         inner = add("Gelu", dense(tokens, f"{layer}.intermediate.dense"))
         tokens = norm(add("Add", dense(inner, f"{layer}.output.dense"), tokens), f"{layer}.output.LayerNorm")
     add("Reshape", tokens, whole, output="states")
-    return graph.model(["ids", "mask"], "states", hidden)
+    return graph.model(["ids", "mask"], "states", width)
 
 
 class _Graph:
@@ -164,14 +164,14 @@ class _Graph:
         self._read = read
         return shapes
 
-    def model(self, inputs: Sequence[str], output: str, hidden: int) -> bytes:
+    def model(self, inputs: Sequence[str], output: str, width: int) -> bytes:
         """The whole as a ``ModelProto``."""
         graph = _message(
             *((1, node) for node in self._nodes),
             (2, "bert"),
             *((5, tensor) for tensor in self._tensors),
             *((11, _value(name, INT64, ["texts", "tokens"])) for name in inputs),
-            (12, _value(output, FLOAT, ["texts", "tokens", hidden])),
+            (12, _value(output, FLOAT, ["texts", "tokens", width])),
         )
         used = [(8, _message((1, domain), (2, version))) for domain, version in (("", _OPSET), (_ONNXRUNTIME, 1))]
         return _message((1, _IR), (2, "tagframe"), (7, graph), *used)

@@ -97,8 +97,8 @@ class LocalEmbedder(ABC):
     def encode_words(self, text: str, spans: Sequence[tuple[int, int]]) -> TextVectors | None:
         """The vectors of a text (a query) and of words in it, from one forward pass.
 
-        A word's vector is the mean of its tokens' last hidden states: the word *in its text*, unlike the same word
-        encoded alone. It costs nothing beyond the text's own vector.
+        A word's vector is the mean of its tokens' states in the last layer: the word *in its text*, unlike the same
+        word encoded alone. It costs nothing beyond the text's own vector.
 
         Returns:
             None if the tokenizer gives no positions of its tokens.

@@ -115,8 +115,8 @@ class MiniLM(LocalEmbedder):
         return states[0].mean(axis=0), states[0], read.offsets
 
     def _states(self, read: list[npt.NDArray[np.integer]]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Of texts as numbers of tokens: the last hidden states, shape (n, tokens, d), and a mask with 0 for padding
-        tokens."""
+        """Of texts as numbers of tokens: the states of the last layer, shape (n, tokens, d), and a mask with 0 for
+        padding tokens."""
         _, session = self._model
         ids = np.zeros((len(read), max(map(len, read))), dtype=np.int64)
         mask = np.zeros_like(ids)

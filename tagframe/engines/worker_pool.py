@@ -25,7 +25,7 @@ import tagframe.engines
 from tagframe.engines import worker_program as protocol
 from tagframe.engines.base import UntrustedStatement
 from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL, did_you_mean
-from tagframe.stopping import stopped_by
+from tagframe.progress import stopped_by
 
 _MOST_IDLE = 2
 """Of each kind."""

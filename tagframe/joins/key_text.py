@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, product
 
-from tagframe.corpus.references import FORM, NamedTable, column_id, column_pairs, columns_called, find_column
+from tagframe.corpus.references import FORM, NamedTable, column_pairs, columns_called, find_column
 from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
-from tagframe.keys.key_pair import TURNED, Evidence, KeyPair, Sign
+from tagframe.keys.key_pair import TURNED, Evidence, KeyPair, Sign, column_id
 
 On = str | KeyPair | Sequence[str | KeyPair]
 """Key pairs that a user gives: see :func:`keys_on`."""

@@ -28,8 +28,7 @@ from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
-from tagframe.keys.key_columns import NAMED, is_unnamed
-from tagframe.keys.key_pair import Evidence, KeyPair, Sign
+from tagframe.keys.key_pair import NAMED, Evidence, KeyPair, Sign, is_unnamed
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 from tagframe.keys.unions import infer_unions

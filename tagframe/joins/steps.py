@@ -9,10 +9,10 @@ from itertools import pairwise, permutations
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.references import column_id, in_role
+from tagframe.corpus.references import in_role
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.components import ways_from
-from tagframe.keys.key_pair import KeyPair, Sign
+from tagframe.keys.key_pair import KeyPair, Sign, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "right", "outer"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.documents import identifier_words, singular
 
 _CODES = frozenset("cod codigo código clave codice chiave clef clé kennung schlüssel schluessel".split())
 _NUMBERS = frozenset("nro numero número numéro nummer".split())
@@ -99,13 +99,6 @@ _TRAILING_ROLES = frozenset(
 """Roles that may stand after the key word: ``team_id_home``."""
 _PREPOSITIONS = frozenset("in at by for on with from de del des du della von vom".split())
 _TITLES = frozenset({"name", "title", "label"})
-_IRREGULAR = {
-    "people": "person", "children": "child", "men": "man", "women": "woman", "wives": "wife", "movies": "movie",
-    "cookies": "cookie", "calories": "calorie", "indices": "index", "vertices": "vertex", "matrices": "matrix",
-    "statuses": "status", "shoes": "shoe", "canoes": "canoe",
-}  # fmt: skip
-_NO_PLURALS = frozenset("gas has was its yes his gps dns sms sas tls ups aws css ios pos abs cas rss sos obs".split())
-"""Words of three letters that end in s, and are no plurals."""
 _NOT_PLACES = frozenset({"email", "mail", "ip", "mac", "web", "url"})
 """Words that change the meaning of "address": such columns do not refer to a table of addresses."""
 _JOINED_KEY = re.compile(r"(\w{3,}?)(id|key|code|no|num|nr|nummer)\Z")
@@ -119,30 +112,6 @@ _NOT_JOINED = frozenset(
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
 _LINK_PREFIX = frozenset("link linked to ref fk the a of in by for de del des du della von vom".split())
 _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
-
-
-@lru_cache(maxsize=65536)
-def singular(word: str) -> str:
-    """The singular of an English noun, by its ending.
-
-    >>> [singular(word) for word in ("races", "countries", "status", "heroes", "wikis", "axis", "ads", "gas", "series")]
-    ['race', 'country', 'status', 'hero', 'wiki', 'axis', 'ad', 'gas', 'series']
-    """
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    if word.endswith(("kis", "pis", "jis", "guis")):
-        return word[:-1]
-    if len(word) < 3 or word in _NO_PLURALS or word.endswith(("ss", "us", "is", "series", "species")):
-        return word
-    if len(word) == 3:
-        return word.removesuffix("s")
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")) or (len(word) > 4 and word.endswith("oes")):
-        return word[:-2]
-    if len(word) > 4 and word.endswith("uses") and word[-5] not in "aou":
-        return word[:-2]  # campuses, buses; not houses and causes
-    return word[:-1] if word.endswith("s") else word
 
 
 @lru_cache(maxsize=65536)

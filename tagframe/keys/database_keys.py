@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import combinations, pairwise
 
-from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.stored_profiles import sketches_at_hand
+from tagframe.corpus.stored_profiles import ComputedStore, sketches_at_hand
 from tagframe.keys.column_names import table_entity
 from tagframe.keys.components import Components
 from tagframe.keys.inference import (
@@ -36,9 +35,14 @@ from tagframe.keys.inference import (
 )
 from tagframe.keys.key_columns import columns_of
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.scoring import Candidate, evidence_share, log_odds
+from tagframe.keys.scoring import Candidate, log_odds
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
+
+
+def evidence_share(score: float) -> float:
+    """A pair's chance relative to that of a pair with all evidence, in [0, 1]; 1 is the surest."""
+    return min(1.0, score / default_weights().surest)
 
 
 class DatabaseKeys:

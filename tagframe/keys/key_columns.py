@@ -14,24 +14,12 @@ import numpy.typing as npt
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.conventions import Conventions
+from tagframe.keys.key_pair import is_unnamed
 
 Floats = npt.NDArray[np.float64]
 
-_UNNAMED = "frame_"
 _LETTERS = 4.0
 """The length of values that are not known."""
-NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"
-"""The way out if no keys are found between frames without names."""
-
-
-def unnamed(number: int) -> str:
-    """The name of a table that was given without one."""
-    return f"{_UNNAMED}{number}"
-
-
-def is_unnamed(table: str) -> bool:
-    """Whether :func:`unnamed` made the name."""
-    return table.startswith(_UNNAMED) and table.removeprefix(_UNNAMED).isdecimal()
 
 
 @dataclass(frozen=True)

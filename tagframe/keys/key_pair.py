@@ -1,4 +1,4 @@
-"""Key pairs and their evidence."""
+"""Key pairs, the names of their sides, and their evidence."""
 
 from __future__ import annotations
 
@@ -6,13 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tagframe.corpus.references import column_id
+from tagframe.corpus.references import AS_ROLE
 from tagframe.display import Displayable
 
 Origin = Literal["inferred", "declared", "given", "shared", "model"]
 Sign = Literal["=", "<=", ">=", "<", ">"]
 TURNED: dict[Sign, Sign] = {"=": "=", "<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 """The sign with its sides exchanged."""
+_UNNAMED = "frame_"
+NAMED = "give frames by name, as in {'animals': frame, 'owners': other}"
+"""The way out if no keys are found between frames without names."""
+
+
+def unnamed(number: int) -> str:
+    """The name of a table that was given without one."""
+    return f"{_UNNAMED}{number}"
+
+
+def is_unnamed(table: str) -> bool:
+    """Whether :func:`unnamed` made the name."""
+    return table.startswith(_UNNAMED) and table.removeprefix(_UNNAMED).isdecimal()
+
+
+def column_id(table: str, columns: tuple[str, ...]) -> str:
+    """``database.table.column``; several columns are in brackets, and the role of a table stands at the end.
+
+    >>> column_id("shop.users", ("id",)), column_id("shop.users as buyer", ("country", "id"))
+    ('shop.users.id', 'shop.users.(country, id) as buyer')
+    """
+    own, as_role, role = table.rpartition(AS_ROLE)
+    named = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+    return f"{own or table}.{named}{as_role}{role if own else ''}"
 
 
 @dataclass(frozen=True)

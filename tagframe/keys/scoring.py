@@ -19,7 +19,8 @@ from tagframe.keys import column_names as names
 from tagframe.keys.candidates import SHARE, candidate_pairs
 from tagframe.keys.containment import MOST, Overlap, Overlaps, log_ratio, overlaps
 from tagframe.keys.conventions import Mentions
-from tagframe.keys.key_columns import Column, Facts, Floats, is_unnamed
+from tagframe.keys.key_columns import Column, Facts, Floats
+from tagframe.keys.key_pair import is_unnamed
 from tagframe.keys.terms import (
     KeyWeights,
     default_weights,
@@ -178,11 +179,6 @@ def probability(logit: float, surest: float | None = None) -> float:
     """The chance that a pair with these log odds is a key; ``surest`` is the chance of a pair with all evidence."""
     most = default_weights().surest if surest is None else surest
     return most / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
-
-
-def evidence_share(score: float) -> float:
-    """A pair's chance relative to that of a pair with all evidence, in [0, 1]; 1 is the surest."""
-    return min(1.0, score / default_weights().surest)
 
 
 def log_odds(score: float, surest: float | None = None) -> float:

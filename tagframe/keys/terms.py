@@ -17,7 +17,8 @@ import numpy as np
 
 from tagframe.keys import column_names as names
 from tagframe.keys.containment import MOST, Overlaps
-from tagframe.keys.key_columns import Column, Facts, Floats, is_unnamed
+from tagframe.keys.key_columns import Column, Facts, Floats
+from tagframe.keys.key_pair import is_unnamed
 
 NAME_TERMS = tuple(
     """prior name exact_name same_name role_name direct_name key_word no_name named_elsewhere measure calendar

@@ -1,5 +1,5 @@
 """Learning from past queries over a corpus: its keys, which tables are read, and for which questions."""
 
-from tagframe.learning.learn import Learned, forget, learn, tell
+from tagframe.learning.learn import Learned, add_statements, forget, learn
 
-__all__ = ["Learned", "forget", "learn", "tell"]
+__all__ = ["Learned", "add_statements", "forget", "learn"]

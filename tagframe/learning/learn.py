@@ -95,7 +95,7 @@ def learn(
     statements, left_out = _read(corpus, list(counted.values()), source, dialects, literals)
     before = {key.sides for key in fact_store(corpus).facts.ran}
     certain, doubtful = _without_doubtful(corpus, statements)
-    tell(corpus, certain)
+    add_statements(corpus, certain)
     new = {key.sides: str(key) for one in certain for key in one.joins if key.sides not in before}
     return Learned(read, len(counted), len(statements), tuple(left_out), tuple(sorted(new.values())), doubtful)
 
@@ -177,7 +177,7 @@ def _values_differ(corpus: Corpus, key: JoinColumns) -> bool:
     return False
 
 
-def tell(corpus: Corpus, statements: Iterable[Statement]) -> None:
+def add_statements(corpus: Corpus, statements: Iterable[Statement]) -> None:
     """Add statements to the facts of a corpus.
 
     For a known statement the runs are added; the runs from a file that was learned before replace the earlier ones. A

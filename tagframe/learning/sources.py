@@ -9,15 +9,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlglot import Dialect
 
 from tagframe.corpus import Corpus
+from tagframe.corpus.schema_statements import split, sql_parts
 from tagframe.engines.files.limits import check_columns
 from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound
 from tagframe.storage import text_of
@@ -196,28 +195,6 @@ _CALLED = re.compile(r"\{\{-?\s*(\w+)\s*\((.*)", re.DOTALL)
 _TEXT = re.compile(r"""['"]([^'"]+)['"]""")
 
 
-@cache
-def _parts(dialect: str) -> re.Pattern[str]:
-    """The parts at which SQL is cut. An unclosed part reaches to the end, so that no text is scanned twice."""
-    spoken = Dialect.get_or_raise(dialect).tokenizer_class
-    comments = "|".join(re.escape(start) + r"[^\n]*" for start in spoken.COMMENTS if isinstance(start, str))
-
-    def quoted(mark: str, escapes: bool) -> str:
-        inside, escaped = (rf"[^{mark}\\]*+", rf"{mark}{mark}|\\.?") if escapes else (rf"[^{mark}]*+", mark * 2)
-        return rf"{mark}{inside}(?:(?:{escaped}){inside})*+(?:{mark}|\Z)"
-
-    escapes = "\\" in spoken.STRING_ESCAPES
-    return re.compile(
-        rf"""{comments}|/\*.*?(?:\*/|\Z)|
-        (?P<text>(?<!\w)[eE]{quoted("'", True)}|{quoted("'", escapes)}|
-            (?<![\w$])\$(?P<tag>(?!\d)\w*)\$.*?(?:\$(?P=tag)\$|\Z))|
-        {quoted('"', escapes)}|`[^`]*(?:`|\Z)|\[[^][\n]*\]|        # names, as a rule
-        (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
-        (?P<end>;|\n\s*+go[^\S\n]*$)|(?P<space>\s+)""",
-        re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
-    )
-
-
 def statements_in(text: str, dialect: str = "") -> Iterator[str]:
     """The statements of a file, which may be a dbt template.
 
@@ -226,12 +203,8 @@ def statements_in(text: str, dialect: str = "") -> Iterator[str]:
     """
     if "{{" in text or "{%" in text:
         text = _TEMPLATE.sub(_without_template, text)
-    start = 0
-    for part in _parts(dialect).finditer(text):
-        if part["end"]:
-            yield from _one(text[start : part.start()])
-            start = part.end()
-    yield from _one(text[start:])
+    for statement in split(text, dialect):
+        yield from _one(statement)
 
 
 def _one(text: str) -> Iterator[str]:
@@ -260,4 +233,4 @@ def without_literals(sql: str, dialect: str = "") -> str:
             return "?"
         return part[0] if part[0][0] in '"`[' else " "
 
-    return " ".join(_LIST.sub("(?)", _parts(dialect).sub(plain, sql)).split()).casefold()
+    return " ".join(_LIST.sub("(?)", sql_parts(dialect).sub(plain, sql)).split()).casefold()

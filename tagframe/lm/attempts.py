@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from tagframe import logs
 from tagframe.errors import (
-    AnswerWithheld,
     BudgetExceeded,
+    ContentFiltered,
     ContextTooLong,
     LMError,
     LMRequestFailed,
@@ -64,7 +64,7 @@ _BYTES_A_TOKEN = 8
 """A prompt that a server counts fewer tokens of than one for so many bytes is looked at closer."""
 REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
-CONCERNS_A_ROW = (AnswerWithheld, ContextTooLong)
+CONCERNS_A_ROW = (ContentFiltered, ContextTooLong)
 """Failures that say nothing of other rows."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _REFUSED = (400, 415, 422, 500, 501)
@@ -217,7 +217,7 @@ class Attempts:
 
     def _learn_field(self, error: LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
         """Whether the request is to be sent again with a field that the error names left out, renamed or lowered."""
-        if error.status not in (400, 422) or isinstance(error, ContextTooLong | AnswerWithheld) or error.stops_run:
+        if error.status not in (400, 422) or isinstance(error, ContextTooLong | ContentFiltered) or error.stops_run:
             return False
         state, text, body = self._route.state, str(error), sent.to_dict()
         if (
@@ -251,7 +251,7 @@ class Attempts:
             return False
         if error.status in (400, 403, 422, 501) and _names_logprobs(error):
             return True
-        if self._route.state.gives_logprobs or error.stops_run or isinstance(error, ContextTooLong | AnswerWithheld):
+        if self._route.state.gives_logprobs or error.stops_run or isinstance(error, ContextTooLong | ContentFiltered):
             return False
         return error.status in (200, *_REFUSED)
 
@@ -266,7 +266,7 @@ class Attempts:
                 self._too_long = min(self._too_long or size, size)
             return error
         unknown = error.status is not None and (error.status in (400, 403, 422) or error.status >= 500)
-        if not unknown or isinstance(error, AnswerWithheld) or error.stops_run or error.status in (*AWAY, 504):
+        if not unknown or isinstance(error, ContentFiltered) or error.stops_run or error.status in (*AWAY, 504):
             return error
         if (
             size < MIN_LONG_BYTES

@@ -64,7 +64,7 @@ def _session() -> aiohttp.ClientSession:
     loop = asyncio.get_running_loop()
     session = _sessions.get(loop)
     if session is None:
-        # The number in flight is limited above; a second limit here would only hide it.
+        # The number in flight is limited above; a second limit here would only mask it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
         session = _sessions[loop] = aiohttp.ClientSession(
             connector=connector,

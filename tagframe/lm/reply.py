@@ -29,8 +29,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from tagframe.errors import (
-    AnswerWithheld,
     AuthenticationFailed,
+    ContentFiltered,
     ContextTooLong,
     LMRequestFailed,
     MalformedResponse,
@@ -70,7 +70,7 @@ _NO_MONEY = re.compile(
 )
 """How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
 Moonshot, DashScope, xAI."""
-_IS_WITHHELD = re.compile(
+_FILTERED_MESSAGE = re.compile(
     r"content.?(filter|management|policy)|moderation|flagged|safety (system|setting)|responsibleai", re.IGNORECASE
 )
 _BAD_KEY = re.compile(r"api.?key|credential|access token", re.IGNORECASE)
@@ -102,8 +102,8 @@ def _kind(status: int, message: str) -> tuple[type[LMRequestFailed], str]:
         return (
             QuotaExhausted if "insufficient" in message.lower() or "exceeded_current" in message else RateLimited
         ), ""
-    if status in (400, 403) and _IS_WITHHELD.search(message):
-        return AnswerWithheld, ""
+    if status in (400, 403) and _FILTERED_MESSAGE.search(message):
+        return ContentFiltered, ""
     if status == 408:
         return RequestTimedOut, ""
     return (ServerFailed if status in (409, 498) or status >= 500 else LMRequestFailed), ""
@@ -189,7 +189,7 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
     ``secrets`` are removed from the message.
 
     Raises:
-        RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld: by its code and words.
+        RateLimited, ContextTooLong, QuotaExhausted, ContentFiltered: by its code and words.
         ServerFailed: for any other.
     """
     error = body.get("error") if isinstance(body, dict) else None
@@ -203,7 +203,7 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
     raise kind(f"the server answered with an error: {shorten(without(secrets, message))}{way}", 200)
 
 
-_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, AnswerWithheld)
+_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, ContentFiltered)
 
 
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
@@ -301,8 +301,8 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 # --- how it ended ----------------------------------------------------------------------------------------------------
 
-Ending: TypeAlias = Literal["whole", "tool", "cut", "withheld", "unknown"]
-"""Complete, a tool call, cut off at a token limit, withheld by a filter, or not known: broken off, most likely."""
+Ending: TypeAlias = Literal["whole", "tool", "cut", "filtered", "unknown"]
+"""Complete, a tool call, cut off at a token limit, stopped by a filter, or not known: broken off, most likely."""
 
 _WHOLE = (
     "stop", "completed",  # OpenAI and most others: vLLM, llama.cpp, Groq, Mistral, DeepSeek, Ollama; its Responses
@@ -325,7 +325,7 @@ _CUT = (
     "maximum_tokens",  # Aleph Alpha
     "max_predicted_tokens_reached", "context_length_reached",  # LM Studio
 )  # fmt: skip
-_WITHHELD = (
+_FILTERED = (
     "content_filter", "content_filtered",  # OpenAI, Azure, Groq; Bedrock, Titan
     "refusal",  # Anthropic
     "guardrail_intervened",  # Bedrock
@@ -343,7 +343,7 @@ def _plain(reason: str) -> str:
 
 
 _KNOWN: dict[Ending, tuple[str, ...]] = {
-    "whole": (*_WHOLE, *_NONE_GIVEN), "tool": _TOOL, "cut": _CUT, "withheld": _WITHHELD,
+    "whole": (*_WHOLE, *_NONE_GIVEN), "tool": _TOOL, "cut": _CUT, "filtered": _FILTERED,
 }  # fmt: skip
 _ENDINGS: dict[str, Ending] = {_plain(name): ending for ending, names in _KNOWN.items() for name in names}
 
@@ -417,7 +417,7 @@ def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ())
     Raises:
         MalformedResponse: there is no text in it.
         ServerFailed: the server reports an error, or an ending that makes the text unusable.
-        AnswerWithheld: a content filter or a refusal withheld the answer, or its end.
+        ContentFiltered: a content filter or a refusal took the place of the answer, or of its end.
     """
     count = billed(body.get("usage") if isinstance(body, dict) else None)
     try:
@@ -445,8 +445,8 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
         content = ""
     content = _without_closing(content)
     empty = not isinstance(content, str) or not content.strip()
-    if ending == "withheld" or (empty and choice["message"].get("refusal")):
-        raise AnswerWithheld("the provider withheld the answer (content filter or refusal)", 200)
+    if ending == "filtered" or (empty and choice["message"].get("refusal")):
+        raise ContentFiltered("the provider gave no answer (content filter or refusal)", 200)
     if ending == "unknown" or (ending == "tool" and not tools):
         raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
     if not isinstance(content, str) or (empty and not truncated):

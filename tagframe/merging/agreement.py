@@ -27,8 +27,7 @@ from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, PlanTable
 from tagframe.keys import column_names as names
-from tagframe.keys.key_columns import is_unnamed
-from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.key_pair import KeyPair, is_unnamed
 from tagframe.keys.matching import hashable
 from tagframe.merging import advice
 

@@ -35,10 +35,9 @@ from tagframe.joins.planner import MIN_CHANCE
 from tagframe.joins.roles import joined_tables, roles_in, without_roles
 from tagframe.joins.stacks import ORIGIN
 from tagframe.joins.steps import MergeHow
-from tagframe.keys.key_columns import NAMED, is_unnamed, unnamed
-from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.key_pair import NAMED, KeyPair, is_unnamed, unnamed
 from tagframe.merging.advice import Reaction, say_stacked, warn
-from tagframe.merging.run import Validate, Where, run_plan
+from tagframe.merging.run import Validate, Where, check_roles, run_plan
 from tagframe.merging.table_rows import spelt, stacked
 
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
@@ -320,14 +319,6 @@ def _plan(
         min_chance=min_chance,
         roles=roles,
     )
-
-
-def check_roles(roles: object) -> None:
-    """Raise InvalidArgument if ``roles=`` is neither "all" nor None."""
-    if roles not in ("all", None):
-        raise InvalidArgument(
-            f"roles must be 'all' or None; got {roles!r}. on=\"a.x = b.y as role\" joins a single role"
-        )
 
 
 def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:

@@ -514,3 +514,11 @@ def private_names(plan: JoinPlan, corpus: Corpus, names: Mapping[Column, str]) -
         if column.private
     }
     return frozenset(name for (table, column), name in names.items() if (table, column.casefold()) in private)
+
+
+def check_roles(roles: object) -> None:
+    """Raise InvalidArgument if ``roles=`` is neither "all" nor None."""
+    if roles not in ("all", None):
+        raise InvalidArgument(
+            f"roles must be 'all' or None; got {roles!r}. on=\"a.x = b.y as role\" joins a single role"
+        )

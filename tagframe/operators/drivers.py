@@ -32,7 +32,7 @@ from tagframe.errors import (
 )
 from tagframe.lm import LM, Arrived, Batch, Bound, Completion, Prompt, Quote, Stream, Usage
 from tagframe.operators.outcome import summarised
-from tagframe.stopping import Stopping
+from tagframe.progress import Stopping
 
 T = TypeVar("T")
 Request = TypeVar("Request", bound=Sized)

@@ -19,7 +19,7 @@ import numpy as np
 
 from tagframe.errors import (
     AnswerRejected,
-    AnswerWithheld,
+    ContentFiltered,
     ContextTooLong,
     InvalidArgument,
     LMRequestFailed,
@@ -68,7 +68,7 @@ _Pack: TypeAlias = list[int]
 """Rows by their positions among those asked."""
 _PackAnswer: TypeAlias = tuple[Any, str | None, str]
 """A pack's answer to one row: value, explanation, and the text that an answer to this row alone would have."""
-_SPLITTING = (AnswerRejected, AnswerWithheld, ContextTooLong, RequestTimedOut, ResponseTooLong)
+_SPLITTING = (AnswerRejected, ContentFiltered, ContextTooLong, RequestTimedOut, ResponseTooLong)
 
 
 def max_prompts(rows: int, size: int) -> int:

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.canonical import canonical, hash_texts
+from tagframe.corpus.documents import singular
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.keys.column_names import singular
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import SHORTEST, STOP_WORDS, accented, forms, terms, words_in

@@ -16,9 +16,9 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.keys import infer_unions
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms

@@ -19,7 +19,7 @@ from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, 
 from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.stored_profiles import columns_at_hand
+from tagframe.corpus.stored_profiles import COLUMNS
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, encoded, vocabulary
 from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
@@ -124,7 +124,7 @@ class RetrievalIndex:
             places = {table.place for table in corpus.profiles}
             state = self._facts.state(corpus.profiles, kind, "apart" if places == {""} else "together")
             self._stored = self._facts.arrays(_NAME, state)
-        with columns_at_hand():
+        with COLUMNS.unbounded():
             self._know_tables(corpus, corpus if described is None else described, apart)
             self._prepare(corpus if described is None else described)
             if self._stored is None and self._starts[-1] > LAKE:

@@ -12,9 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.documents import identifier_words, singular
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.keys.column_names import singular
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.segment import WordsApart
 

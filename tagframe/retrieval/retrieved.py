@@ -28,7 +28,7 @@ from tagframe.joins import (
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import heard, say_maybe_denied, say_stacked, warn
-from tagframe.merging.frames import check_roles
+from tagframe.merging.run import check_roles
 from tagframe.retrieval.denied import tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import filter_of
@@ -348,13 +348,13 @@ class RetrievedTables(Public):
             TableNotFound: no such table.
             InvalidArgument: no table at all.
         """
-        from tagframe.learning import tell
+        from tagframe.learning import add_statements
 
         ids = [tables] if isinstance(tables, str) else list(tables) if isinstance(tables, Iterable) else []
         if not ids:
             raise InvalidArgument(f"correct(tables=[…]) takes the tables that the question needs; got {tables!r}")
         needed = tuple(sorted({self.corpus.profile(id).id for id in ids}))
-        tell(self.corpus, [Statement(needed, question=self.question.strip(), by="user", runs={"": 1})])
+        add_statements(self.corpus, [Statement(needed, question=self.question.strip(), by="user", runs={"": 1})])
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each table, best first: id, score, probability (NaN if there is none), reasons (a list)."""

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 
-from tagframe.keys.column_names import KEY_WORDS, singular
+from tagframe.corpus.documents import singular
+from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
 

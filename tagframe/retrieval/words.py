@@ -8,8 +8,7 @@ from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from tagframe.corpus.documents import identifier_words
-from tagframe.keys.column_names import singular
+from tagframe.corpus.documents import identifier_words, singular
 
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370)))
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")

@@ -16,8 +16,8 @@ from pydantic import TypeAdapter
 
 import tagframe as tf
 from tagframe.agents.definitions import definitions
+from tagframe.agents.formatting import tokens_of
 from tagframe.agents.schemas import schema_of
-from tagframe.agents.telling import tokens_of
 from tagframe.agents.tools import Tools
 from tagframe.answer import SQLLimits
 from tagframe.errors import (
@@ -154,8 +154,8 @@ def test_the_rows_behind_groups_are_found_once_and_what_is_left_out_is_said(monk
     assert "rows_behind has the first 1,000 rows of frames.people only" in told["note"]
     (behind,) = fits(tools, "run_sql", {"sql": "SELECT town FROM frames.people WHERE id < 3"})["rows_behind"]
     assert behind["values"] == ["0", "1", "2"]
-    monkeypatch.setattr("tagframe.agents.tools._MIN_SECONDS", 0.01)
-    monkeypatch.setattr("tagframe.agents.tools._SHARE_OF_TIME", 0.0)
+    monkeypatch.setattr("tagframe.agents.reading._MIN_SECONDS", 0.01)
+    monkeypatch.setattr("tagframe.agents.reading._SHARE_OF_TIME", 0.0)
     # Two million pairs are looked through for the rows behind one number.
     told = fits(
         tools, "run_sql", {"sql": "SELECT COUNT(*) FROM people a JOIN people b ON a.id < 50 AND a.id + b.id = 40020"}

@@ -12,7 +12,7 @@ import tagframe as tf
 from tagframe.answer.learned_statements import answered, examples_for, right_statement
 from tagframe.answer.synthesis import Synthesizer
 from tagframe.errors import FactUnknown, UnreadStatement
-from tagframe.learning import tell
+from tagframe.learning import add_statements
 from tagframe.lm import Prompt
 from tests.answer.test_ask import Model
 
@@ -106,7 +106,7 @@ def test_a_corrected_answer_is_given_again_and_no_model_is_asked_for_it(live, as
 
 
 def test_which_tables_are_right_leaves_the_statement_over_just_these(asked: tf.Corpus):
-    tell(asked, [right_statement(QUESTION, "SELECT title FROM films", asked, "sqlite")])
+    add_statements(asked, [right_statement(QUESTION, "SELECT title FROM films", asked, "sqlite")])
     found = asked.retrieve_tables(QUESTION)
     found.correct(tables=["films"])
     kept = answered(f"{QUESTION.rstrip('?')} ?!", asked)

@@ -4,9 +4,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
-import warnings
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +13,9 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import TableProfile
 from tagframe.corpus import indexing as index_module
 from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue
-from tagframe.corpus.profile import ColumnProfile
 from tagframe.corpus.stored_profiles import StoredColumns
-from tagframe.engines.sqlite.engine import SQLiteEngine
 from tagframe.errors import CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableCatalogue
 
 
@@ -213,12 +207,6 @@ class TestSaved:
         with pytest.raises(SourceNotFound, match="only its schema is known"):
             again.read("loan")
 
-    def test_of_a_schema(self, tmp_path):
-        column = ColumnProfile("id", 0, "integer")
-        corpus = tf.Corpus([TableProfile("b.t", "b", "t", (column,)), TableProfile("a.t", "a", "t", ())])
-        again = tf.open_corpus(corpus.save(tmp_path / "index"))
-        assert again.profiles == corpus.profiles
-
     def test_replaces_a_catalogue_and_nothing_else(self, bank, tmp_path):
         corpus = tf.open_corpus(bank)
         target = tmp_path / "index"
@@ -253,13 +241,6 @@ class TestUnusable:
         with pytest.raises(
             UnreadableCatalogue, match=f"version {VERSION + 1}, and this tagframe reads version {VERSION}"
         ):
-            tf.open_corpus(saved)
-
-    def test_damaged(self, bank, tmp_path):
-        saved = tf.open_corpus(bank).save(tmp_path / "index")
-        content = saved.read_bytes()
-        saved.write_bytes(content[:100] + b"\xff" * (len(content) - 100))
-        with pytest.raises(UnreadableCatalogue, match="index cannot be used"):
             tf.open_corpus(saved)
 
     @pytest.mark.parametrize("damage", ["version", "noise", "truncated", "other"])
@@ -307,30 +288,6 @@ class TestUnusable:
         assert len(Catalogue(file).load().sources) == 1
 
 
-@pytest.mark.slow
-def test_two_processes_at_once(tmp_path, sqlite_file, cache_folder):
-    for number in range(6):
-        rows = (
-            f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {500 + number}) SELECT x FROM n"
-        )
-        sqlite_file(f"CREATE TABLE t{number} AS {rows};", f"lake/db{number}.sqlite")
-    program = (
-        "import pathlib, sys, warnings, platformdirs; warnings.simplefilter('error'); "
-        "platformdirs.user_cache_path = lambda name: pathlib.Path(sys.argv[2]) / name; "
-        "import tagframe as tf; c = tf.open_corpus(sys.argv[1]); print(*(p.rows for p in c))"
-    )
-    arguments = [sys.executable, "-c", program, str(tmp_path / "lake"), str(cache_folder.parent.parent)]
-    running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    for process in running:
-        out, err = process.communicate(timeout=120)
-        assert (out.strip(), err) == ("500 501 502 503 504 505", "")
-    (file,) = cache_folder.iterdir()
-    assert len(Catalogue(file).load().sources) == 6
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(tf.open_corpus(tmp_path / "lake")) == 6
-
-
 def test_a_failed_write_leaves_the_old_contents(tmp_path):
     catalogue = Catalogue(tmp_path / "c")
     tf.open_corpus({"t": pd.DataFrame({"a": [1]})}).save(catalogue.path)
@@ -339,27 +296,6 @@ def test_a_failed_write_leaves_the_old_contents(tmp_path):
     with pytest.raises(AttributeError):
         catalogue.write(lambda: broken)
     assert catalogue.load().sources.keys() == before.sources.keys()
-
-
-def test_stamps(tmp_path):
-    path = tmp_path / "f"
-    path.write_bytes(b"abc")
-    stamp = SQLiteEngine(path).fingerprint
-    known = stamp()
-    assert stamp(known) is known
-    os.utime(path, ns=(5, 5))
-    assert stamp(known).sha256 == known.sha256
-    path.write_bytes(b"abd")
-    assert stamp(known).sha256 != known.sha256
-    Path(f"{path}-wal").write_bytes(b"more")
-    assert stamp().size == 7
-
-
-def test_no_file_is_an_empty_catalogue(tmp_path):
-    assert Catalogue(tmp_path / "none").load() == Contents()
-    assert Catalogue(tmp_path / "none").vectors("e")[0] == []
-    assert Catalogue(tmp_path / "none").facts("keys", ["x"]) == {}
-    assert os.listdir(tmp_path) == []
 
 
 def test_profiles_of_a_catalogue_are_compared_unread(tmp_path, monkeypatch):

@@ -169,18 +169,6 @@ def test_two_corpora_of_one_source_lose_nothing(shop):
     assert again.profile("customers").column("city").description == "city"
 
 
-def test_what_was_told_outlives_a_catalogue_of_another_version(shop, cache_folder):
-    corpus = tf.open_corpus(shop)
-    corpus.keys.add("orders.buyer = customers.id")
-    [path] = cache_folder.glob("*.sqlite")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.warns(CatalogueWarning, match="profiled again"):
-        again = tf.open_corpus(shop)
-    assert "orders.buyer" in repr(again.keys)
-    assert "orders.buyer" in repr(tf.open_corpus(shop).keys)
-
-
 def test_facts_are_kept_apart_from_the_catalogue(shop, cache_folder, monkeypatch):
     corpus = tf.open_corpus(shop)
     [path] = cache_folder.glob("*.sqlite")
@@ -199,23 +187,6 @@ def test_tables_of_which_nothing_is_told_stay_the_same_objects(shop):
     corpus.describe("orders.st", "status")
     assert corpus.profile("customers") is before["shop.customers"]
     assert corpus.profiles is corpus.profiles
-
-
-def test_models_are_shown_descriptions_and_nothing_hidden(shop, live):
-    corpus = tf.open_corpus(shop)
-    corpus.describe("orders.st", "status code,\n3 = shipped")
-    corpus.describe("customers", "people who bought")
-    corpus.private("customers.ssn")
-    live.answers = lambda request: (
-        "SELECT city FROM customers" if "<tables>" in request.prompt else '{"text": "Porto", "values": ["Porto"]}'
-    )
-    found = corpus.tables.tag.retrieve_tables("In which cities do the customers live?", k=2, method="lexical")
-    tf.ask("In which cities do the customers live?", found)
-    prompts = "\n".join(str(request.messages) for request in live.requests)
-    assert "status code, 3 = shipped" in prompts
-    assert "people who bought" in prompts
-    assert "ssn" not in prompts
-    assert "078-05-1120" not in prompts
 
 
 BUYER = "orders.buyer = customers.id"

@@ -206,15 +206,10 @@ def test_a_clause_nested_deep_is_left_out_of_its_column():
     assert [column.declared_type for column in corpus.profile("t").columns] == ["INT"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CREATE TABLE t (a " + "ARRAY<" * 40_000 + "INT" + ">" * 40_000 + ")",
-        "CREATE TABLE t (a INT DEFAULT " + "(" * 40_000,
-    ],
-)
-def test_a_schema_nested_deep_is_refused(tmp_path: Path, text: str):
+def test_a_schema_nested_deep_is_read_or_refused(tmp_path: Path):
+    deep = "CREATE TABLE t (a " + "ARRAY<" * 40_000 + "INT" + ">" * 40_000 + ", b INT)"
+    assert [len(column.declared_type) for column in tf.open_corpus(schema=deep).profile("t").columns] == [200, 3]
+    text = "CREATE TABLE t (a INT DEFAULT " + "(" * 40_000
     (tmp_path / "schema.sql").write_text(text)
     for schema in (text, tmp_path / "schema.sql"):
         with pytest.raises(InvalidArgument, match="the schema does not parse"):

@@ -26,7 +26,7 @@ def test_statements():
     assert [column.family for column in client.columns] == ["integer", "text", "date"]
     assert client.primary_key == ("client_id",)
     assert account.foreign_keys == (ForeignKey(("owner",), "client", ("client_id",)),)
-    assert account.column("balance").declared_type.startswith("DECIMAL")
+    assert account.column("balance").declared_type == "NUMERIC(12, 2)"
     assert account.column("balance").family == "real"
     assert disposition.primary_key == ("account_id", "client_id")
     assert [key.other_table for key in disposition.foreign_keys] == ["account", "client"]
@@ -40,6 +40,12 @@ def test_what_statements_say_of_tables_and_columns():
         "CREATE TABLE b (x INT); COMMENT ON COLUMN s.a.Z IS 'buyer'; COMMENT ON TABLE b IS 'buyers';"
         "COMMENT ON SCHEMA b IS 'all'; COMMENT ON FUNCTION f IS 'none'"
     )
+    (hive,) = schema_profiles(
+        'CREATE TABLE h (`a``b` INT COMMENT "it", c INT OPTIONS(description="x")) COMMENT "all of it"'
+    )
+    assert (hive.description, [(one.name, one.description) for one in hive.columns]) == (
+        "all of it", [("a`b", "it"), ("c", "x")]
+    )  # fmt: skip
     assert (a.description, b.description) == ("orders", "buyers")
     assert [column.description for column in (*a.columns, *b.columns)] == ["number of it", "3 = shipped", "buyer", ""]
 
@@ -132,6 +138,19 @@ def test_a_source_or_a_schema():
         ("CREATE TABLE t(id, other REFERENCES u(id), b BLOB) WITHOUT ROWID;", ["id", "other", "b"], (), ""),
         ("CREATE MEMORY TABLE t(id INTEGER NOT NULL PRIMARY KEY, n INT);", ["id", "n"], ("id",), ""),
         ("CREATE TABLE u (x int); CREATE TABLE t (id int) INHERITS (u);", ["id"], (), "it has the columns of u, too"),
+        ("CREATE TABLE d.t (id UInt64, ts DateTime64(3, 'UTC') CODEC(Delta, ZSTD), tags Array(Nullable(String)), "
+         "INDEX ix id TYPE minmax GRANULARITY 1) ENGINE = MergeTree ORDER BY id", ["id", "ts", "tags"], (), ""),
+        ("CREATE TABLE t (id int, key text, index int, exclude boolean, period text, at timestamp with time zone "
+         "CHECK (at > '1(9'), PRIMARY KEY (id, key), EXCLUDE USING gist (at WITH &&), PERIOD FOR p (a, b))",
+         ["id", "key", "index", "exclude", "period", "at"], ("id", "key"), ""),
+        ("CREATE TABLE `t` (`id` int(10) unsigned NOT NULL COMMENT 'it''s (', `e` enum('a,','b('), KEY `ix` (`e`(10)), "
+         "UNIQUE u (e), PRIMARY KEY (`id` ASC)) ENGINE=InnoDB", ["id", "e"], ("id",), ""),
+        ("CREATE TABLE `p.d.t` (id INT64, of ARRAY<STRUCT<sku STRING, qty NUMERIC(3, 1)>>, PRIMARY KEY (id) "
+         "NOT ENFORCED) PARTITION BY x", ["id", "of"], ("id",), ""),
+        ("CREATE MULTISET TABLE d.t, NO FALLBACK (Id INT, n VARCHAR(9) CHARACTER SET LATIN) PRIMARY INDEX (Id); "
+         "alter table D.T add constraint p primary key (ID) using index", ["Id", "n"], ("Id",), ""),
+        ("-- a dump\n\\set x on\n\nCREATE TABLE t (id int)  \n \nGO\nCREATE TABLE u (x int)\n/\n", ["id"], (), ""),
+        ("CREATE TABLE t (SELECT 1 AS x); CREATE TABLE t (id int)", ["id"], (), "t is not read whole"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::tagframe.errors.UnreadableTableWarning")
@@ -140,3 +159,28 @@ def test_tables_of_several_dialects_lose_no_column_and_no_key(sql, columns, prim
     (table,) = [profile for profile in corpus.profiles if profile.name == "t"]
     assert ([column.name for column in table.columns], table.primary_key) == (columns, primary)
     assert problem in " ".join(map(str, corpus.problems))
+
+
+@pytest.mark.parametrize(
+    ("declared", "family"),
+    [
+        ("character varying(20)[]", "text"), ("int[3][]", "text"), ("UNSIGNED BIG INT", "integer"), ("point", "text"),
+        ("timestamp(6) without time zone", "date"), ("smalldatetime", "date"), ("binary_double", "real"),
+        ("[decimal](18, 2)", "real"), ("VARCHAR2(10 CHAR)", "text"), ("mediumblob", "blob"), ("public.citext", "text"),
+    ],
+)  # fmt: skip
+def test_a_type_is_kept_as_it_is_written(declared, family):
+    (table,) = schema_profiles(f"CREATE TABLE t (a {declared} NOT NULL DEFAULT (1), b {declared} REFERENCES u (x))")
+    assert [(one.declared_type, one.family) for one in table.columns] == [
+        (declared.replace("[decimal]", "decimal"), family)
+    ] * 2
+    assert table.foreign_keys == (ForeignKey(("b",), "u", ("x",)),)
+
+
+def test_a_reference_to_another_schema_names_it_and_escapes_are_those_of_the_dialect():
+    sql = r"CREATE TABLE s.a (x INT REFERENCES r.b, y INT COMMENT 'it\'s; x'); CREATE TABLE r.b (y INT PRIMARY KEY)"
+    a, b = schema_profiles(sql, dialect="mysql")
+    assert a.foreign_keys == (ForeignKey(("x",), "b", ("y",), "r"),)
+    assert (a.column("y").description, b.primary_key) == ("it's; x", ("y",))
+    with pytest.raises(InvalidArgument, match=r"no dialect 'mysqll'.*mysql"):
+        schema_profiles(sql, dialect="mysqll")

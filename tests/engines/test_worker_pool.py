@@ -21,7 +21,7 @@ from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.engine import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
-from tagframe.stopping import Stopped, Stopping, stopped_by
+from tagframe.progress import Stopped, Stopping, stopped_by
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server
-from tagframe.errors import AnswerCut, AnswerRejected, AnswerWithheld, InvalidArgument, NotConfigured
+from tagframe.errors import AnswerCut, AnswerRejected, ContentFiltered, InvalidArgument, NotConfigured
 from tagframe.lm import LM, Budget, Completions, Message, Prompt, get_lm, pacing, recorded_by
 
 
@@ -170,7 +170,7 @@ def test_more_room_is_given_once_and_never_against_the_users_word(server: Server
 
 def test_an_answer_that_a_filter_cut_is_none(server: Server, lm: LM):
     server.answers = lambda request: Reply("Half a sen", finish_reason="content_filter")
-    assert isinstance(lm.complete(prompts(1))[0].error, AnswerWithheld)
+    assert isinstance(lm.complete(prompts(1))[0].error, ContentFiltered)
     assert server.count == 1
 
 

@@ -54,7 +54,7 @@ ENDS = [
 ]  # fmt: skip
 KINDS: dict[str, Wrong] = {
     **{f"ends with {reason}": ends(reason) for reason in ENDS},
-    "withheld, says a router": ends("stop", native_finish_reason="SAFETY"),
+    "filtered, says a router": ends("stop", native_finish_reason="SAFETY"),
     "an error in the choice": ends("stop", error={"code": 502, "message": "upstream"}),
     "an error beside it": beside({"code": 502, "message": "upstream"}),
     "an error of a key beside it": beside({"code": 401, "message": "no such key"}),
@@ -113,7 +113,7 @@ def test_no_row_is_wrong_and_none_is_paid_for_twice(server: Server, rows_per_cal
     assert rows_per_call > 1 or faulty.met.keys() == KINDS.keys()
     failed = said.loc[~answered, "filter_error"]
     assert len(failed) < ROWS / 10
-    assert set(failed.str.partition(":")[0]) <= {"AnswerWithheld", "AnswerCut"}  # which no other try helps
+    assert set(failed.str.partition(":")[0]) <= {"ContentFiltered", "AnswerCut"}  # which no other try helps
     # The same call again, of a server that is well, pays for what failed alone.
     server.answers = lambda request: each_row(lambda _, row: str(row["n"] % 3 == 0), request.messages[1]["content"])
     server.reset()

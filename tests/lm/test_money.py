@@ -10,7 +10,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import NULL, Reply, Server, error
 from tagframe import LM, Price, Prompt
-from tagframe.errors import AnswerWithheld, AuthenticationFailed, LMRequestFailed, QuotaExhausted
+from tagframe.errors import AuthenticationFailed, ContentFiltered, LMRequestFailed, QuotaExhausted
 from tagframe.lm.reply import Billed, billed
 from tests.lm.conftest import FAST
 
@@ -153,7 +153,7 @@ UNUSABLE = {
     "no text": NULL,
     "blanks": Reply(" \n "),
     "a broken end": Reply("The", finish_reason="error"),
-    "withheld": Reply("The", finish_reason="content_filter"),
+    "filtered": Reply("The", finish_reason="content_filter"),
     "no choices": Reply(changes={"choices": []}),
 }
 
@@ -227,11 +227,11 @@ def test_an_account_without_money_ends_the_run(who: str):
     ("status", "words", "kind"),
     [
         (400, "API key not valid. Please pass a valid API key.", AuthenticationFailed),
-        (403, "Your chosen model requires moderation and your input was flagged", AnswerWithheld),
+        (403, "Your chosen model requires moderation and your input was flagged", ContentFiltered),
         (
             400,
             "The response was filtered due to the prompt triggering Azure's content management policy",
-            AnswerWithheld,
+            ContentFiltered,
         ),
         (403, "Request blocked by the firewall", LMRequestFailed),
         (429, "Rate limit reached on tokens per minute: Limit 6000, Used 5034, Requested 1443. Try again in 4s", None),

@@ -11,8 +11,8 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import computed_of
-from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.retrieval import families as module
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.families import families, mixed_copies

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tagframe.embed import encode_words, get_embedder
-from tagframe.errors import EmptyQuestion
-from tagframe.retrieval.question import LONGEST, Question
+from tagframe.retrieval.question import Question
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +46,6 @@ def test_a_model_says_more_than_the_questions_own_words():
     question = Question.of("singers of songs")
     assert question.added_subqueries == ()
     assert question.with_subqueries(["song:singer"], "model").added_subqueries == ("song:singer",)
-
-
-@pytest.mark.parametrize("text", ["", "  ", "?!", "___", None, 3])
-def test_a_question_needs_words(text):
-    with pytest.raises(EmptyQuestion):
-        Question.of(text)
-
-
-def test_of_a_document_the_beginning_is_read():
-    question = Question.of("singer's 'pet' " * 700_000)
-    assert len(question.text) == LONGEST
-    assert len(question.content) < LONGEST
 
 
 def test_it_pickles():

@@ -145,16 +145,6 @@ def test_a_project_of_dbt(corpus: tf.Corpus, tmp_path: Path):
     assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state, 3 = shipped", "farm.T2": "stables"}
 
 
-def test_a_schema_of_dbt(corpus: tf.Corpus, tmp_path: Path):
-    (tmp_path / "schema.yml").write_text(
-        "version: 2\nmodels:\n  - name: T1\n    description: orders\n    columns:\n"
-        "      - {name: ST, description: state}\n"
-        "      - name: ID\nsources:\n  - name: raw\n    tables:\n      - {name: farm.T2, description: stables}\n"
-    )
-    assert corpus.describe(tmp_path / "schema.yml").unknown == ()
-    assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state", "farm.T2": "stables"}
-
-
 def test_what_is_described_is_found_and_in_the_prompt_of_a_second_look(corpus: tf.Corpus):
     index = RetrievalIndex(corpus, None)
     plain, _ = refine_prompt(index, Question.of("x y"), [0, 1, 2])

@@ -91,7 +91,7 @@ class Address:
             ) from None
         except (sa.exc.ArgumentError, ValueError):
             raise InvalidArgument(_NO_URL) from None
-        address = cls(url, parsed.set(password=None, query={}).render_as_string(hide_password=True))
+        address = cls(url, parsed.set(password=None, query={}).render_as_string())
         if parsed.password:
             passwords.keep(address.identity, str(parsed.password))
         address.pool()
@@ -106,7 +106,7 @@ class Address:
         public = sa.URL.create(
             parsed.drivername, parsed.username, None, parsed.host, parsed.port, parsed.database, query
         )
-        state = {"url": public.render_as_string(hide_password=False), "identity": self.identity}
+        state = {"url": public.render_as_string(False), "identity": self.identity}
         return {**state, "asks": parsed.password is not None, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ class Address:
             import sqlalchemy as sa
 
             password = passwords.password_again(state["identity"], state["source"])
-            url = sa.make_url(url).set(password=password).render_as_string(hide_password=False) if password else url
+            url = sa.make_url(url).set(password=password).render_as_string(False) if password else url
         self.__dict__.update(url=url, identity=state["identity"])
 
     def pool(self) -> sa.Engine:

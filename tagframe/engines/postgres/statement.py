@@ -39,7 +39,7 @@ from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.sql_reader import trees_of
 from tagframe.engines.sqlite.statement import relation, unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
-from tagframe.stopping import stopped_by
+from tagframe.progress import stopped_by
 
 if TYPE_CHECKING:
     import pyarrow as pa

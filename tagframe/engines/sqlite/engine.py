@@ -395,9 +395,9 @@ _CELLS = {
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, int]]:
-    """(name, declared type, position in the primary key or 0) of each column, generated ones too, hidden ones not."""
+    """(name, declared type, position in the primary key or 0) of each column, also of generated ones."""
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})")
-    return [(name, declared, key) for _, name, declared, _, _, key, hidden in rows if hidden != 1]
+    return [(name, declared, key) for _, name, declared, _, _, key, kind in rows if kind != 1]
 
 
 def rowid_name(connection: sqlite3.Connection, table: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tagframe.errors import AnswerRejected, AnswerWithheld, ContextTooLong
+from tagframe.errors import AnswerRejected, ContentFiltered, ContextTooLong
 from tagframe.lm import Accept, Batch, Form, Message, Prompt
 from tagframe.operators.answer_grammar import UNSURE, parse_json
 from tagframe.operators.cells import DATA_RULE, encode, fence, pack
@@ -147,7 +147,7 @@ class Judge:
     def judge_blocks(self, blocks: Sequence[Block], guess: str = "[]") -> Step[Verdicts]:
         """The answers about all pairs of the blocks; each block is a prompt.
 
-        If the answer to a block cannot be read, is too long or is withheld, the block is asked in halves, and then pair
+        If the answer to a block cannot be read, is too long or is filtered, the block is asked in halves, and then pair
         by pair, as long as :attr:`again` allows: pair by pair, a whole join would cost 64 times as much.
 
         Args:
@@ -179,7 +179,7 @@ class Judge:
                 if completion.value is not None:
                     for (left, right), reason in completion.value.items():
                         verdicts.true[block.left[left], block.right[right]] = reason
-                elif isinstance(completion.error, AnswerRejected | ContextTooLong | AnswerWithheld) and (
+                elif isinstance(completion.error, AnswerRejected | ContextTooLong | ContentFiltered) and (
                     parts := self._parts(block)
                 ):
                     waiting += parts

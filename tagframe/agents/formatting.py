@@ -12,15 +12,12 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from tagframe.agents.tool_results import Account, CountedJoin, Join, RowsBehind
-from tagframe.answer.cited_rows import CITED
+from tagframe.agents.tool_results import Account, CountedJoin, Join
 from tagframe.answer.schema_text import CHARACTERS_A_TOKEN
-from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.corpus.stored_profiles import AtHand
 from tagframe.embed import get_embedder
-from tagframe.engines.sql_reader import ReadStatement, trees_of
-from tagframe.errors import FileNotAllowed, InvalidArgument, UnsafeSQL
+from tagframe.errors import FileNotAllowed, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
@@ -31,7 +28,6 @@ from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import nearest_columns
 
-_MAX_CITED_KEYS = 5
 _MAX_DOUBTS = 10
 
 
@@ -132,76 +128,6 @@ def merged_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] |
         )
     selected = [plan.find_column(name) for name in columns or ()]
     return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
-
-
-def column_named(profile: TableProfile, name: str) -> ColumnProfile:
-    """The profile of a column; its name may be in any case.
-
-    Raises:
-        ColumnNotFound: no such column.
-    """
-    folded = [column for column in profile.columns if column.name.casefold() == name.casefold()]
-    return folded[0] if len(folded) == 1 else profile.column(name)
-
-
-def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
-    """The source rows of a result (how many of each table, and the first keys), and what is left out of them."""
-    behind, gaps = [], []
-    for table, group in sources.groupby("table", sort=False):
-        values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
-        key = group["key"].dropna()
-        behind.append(
-            RowsBehind(
-                table=str(table),
-                key=str(key.iloc[0]) if len(key) else None,
-                rows=len(values) if len(values) else None,
-                values=values.head(_MAX_CITED_KEYS).tolist(),
-            )
-        )
-        if len(key) and not len(values):
-            gaps.append(f"rows_behind lacks the rows of {table}: finding them takes too long")
-        elif len(group) >= CITED:
-            gaps.append(f"rows_behind has the first {CITED:,} rows of {table} only")
-    return behind, "; ".join(gaps)
-
-
-def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
-    """The columns that a statement holds equal to texts, by = or IN, each with the text.
-
-    >>> compared_texts("SELECT 1 FROM t WHERE t.a = 'x' AND b IN ('y', 'z')", "sqlite")
-    [('a', 'x'), ('b', 'y'), ('b', 'z')]
-    """
-    from sqlglot import exp
-
-    tests = [one for tree in trees_of(sql, dialect) for one in ReadStatement(tree).text_tests]
-    equal = [one for one in tests if isinstance(one.test, exp.EQ | exp.In)]
-    return list(dict.fromkeys((one.column.name, text) for one in equal for text in one.texts))
-
-
-def limited(sql: str, rows: int, dialect: str) -> str:
-    """The statement with a LIMIT, if it has none or a larger one; unchanged if it does not parse.
-
-    >>> limited("SELECT a FROM t ORDER BY a -- the first", 3, "sqlite")
-    'SELECT a FROM t ORDER BY a -- the first\\nLIMIT 3'
-    >>> limited("SELECT a FROM t LIMIT 2", 3, "sqlite")
-    'SELECT a FROM t LIMIT 2'
-    """
-    from sqlglot import exp
-
-    text = sql.strip().rstrip(";").rstrip()
-    try:
-        statements = trees_of(text, dialect)
-    except UnsafeSQL:
-        return sql
-    if len(statements) != 1 or not isinstance(tree := statements[0], exp.Query):
-        return sql
-    if not any(tree.args.get(part) for part in ("limit", "offset", "locks", "options")):
-        return f"{text}\nLIMIT {rows}"
-    own_limit = tree.args.get("limit")
-    count = own_limit.expression if isinstance(own_limit, exp.Limit) else None
-    if isinstance(count, exp.Literal) and count.is_int and int(count.this) <= rows:
-        return text
-    return f"SELECT * FROM (\n{text}\n) AS limited LIMIT {rows}"
 
 
 def note_of(start: int, on_page: int, rows: int, is_cut: bool) -> str:
