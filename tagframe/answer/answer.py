@@ -105,6 +105,11 @@ class Answer(Public):
         return tuple(getattr(self.query, "assumptions", ()))
 
     @property
+    def verified(self) -> str:
+        """Who verified the statement, for which question and with which parameters; "" if it is not a verified one."""
+        return str(getattr(self.query, "verified", ""))
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         """What the question needs and the tables lack, in the words of ``syn``."""
         return tuple(getattr(self.query, "lacking", ()))
@@ -174,6 +179,7 @@ class Answer(Public):
 
         Raises:
             UnreadStatement: it cannot be parsed, or reads tables that do not exist.
+            InvalidArgument: a verified statement answers exactly this question.
             FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
         """
         from tagframe.answer.learned_statements import right_statement
@@ -185,12 +191,14 @@ class Answer(Public):
         tell(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
 
     def accept(self) -> None:
-        """Confirm the answer: its statement is used when the same question is asked again; see :meth:`correct`.
+        """Confirm the answer: its statement is used when the same question is asked again; see :meth:`correct`. A
+        verified statement needs no confirmation.
 
         Raises:
             FactUnknown: as :meth:`correct`.
         """
-        self.correct(str(self.query))
+        if not self.verified:
+            self.correct(str(self.query))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the rows, with the question as the title: lines over times, for each label where labels repeat; points
@@ -228,7 +236,8 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        remarks = "".join(f"\nassumed: {one}" for one in self.assumptions)
+        remarks = f"\nanswered by a verified statement of {self.verified}" if self.verified else ""
+        remarks += "".join(f"\nassumed: {one}" for one in self.assumptions)
         remarks += "".join(f"\ndoubt: {one}" for one in self.doubts)
         return fitted(f"{self.text}\n{remarks}\nfrom {self.made_of}\nby {self.query}")
 

@@ -24,6 +24,7 @@ from tagframe.answer.sql_tree import (
     is_aggregate,
     item_at,
     named_items,
+    one_row,
     own_nodes,
     without,
     written,
@@ -400,20 +401,11 @@ def values(subject: Subject) -> Found:
 
 
 def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
-    one = exp.alias_(exp.Literal.number(1), "one")
-    select = exp.Select(expressions=[one]).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
-    rows = subject.comparison.run(subject.sql(select.where(_alone(test.test)).limit(1)))
-    return None if rows is None else len(rows) > 0
-
-
-def _alone(test: exp.Expr) -> exp.Expr:
-    """A comparison for its table alone, without the table's alias; its opposite if it excludes rows."""
-    alone = test.copy()
-    if isinstance(test, exp.NEQ):
-        alone = exp.EQ(this=alone.this, expression=alone.expression)
+    alone = test.test.copy()
     for node in alone.find_all(exp.Column):
         node.set("table", None)
-    return alone
+    rows = subject.comparison.run(subject.sql(one_row(exp.Table(this=exp.to_identifier(name, quoted=True)), alone)))
+    return None if rows is None else len(rows) > 0
 
 
 def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> str | None:

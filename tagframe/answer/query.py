@@ -26,6 +26,7 @@ class Query:
         lacking: what the question needs and the tables lack, in the words of ``syn``.
         others: other readings of the question, each with its statement.
         metrics: of semantic models, that the question names.
+        verified: who verified the statement, for which question, and the values of its parameters; "" for others.
     """
 
     sql: str
@@ -36,6 +37,7 @@ class Query:
     lacking: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     metrics: tuple[Metric, ...] = field(default=(), repr=False)
+    verified: str = ""
 
     def __str__(self) -> str:
         return self.sql
@@ -47,6 +49,7 @@ class Query:
             "sql": self.sql,
             "tables": dict(self.tables),
             **remarks,
+            **({"verified": self.verified} if self.verified else {}),
             "others": [list(other) for other in self.others],
         }
 

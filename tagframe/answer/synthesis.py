@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
-from tagframe.answer.learned_statements import answered, examples_for
+from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
@@ -20,6 +20,7 @@ from tagframe.answer.schema_text import are_few, describe_keys, describe_tables,
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
+from tagframe.corpus.statements import Statement
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
@@ -71,7 +72,7 @@ class Synthesizer:
         """The query as a step: it must compile, after at most one repair.
 
         If a person has given a statement for exactly this question, that one is used, and no model is asked. The model
-        may say that a table is missing. If the corpus has others, the nearest ones are added and it is asked again;
+        may pick a verified statement, and give its parameters; or say that a table is missing. If the corpus has others, the nearest ones are added and it is asked again;
         else the query has no statement and says what is lacking.
 
         Raises:
@@ -86,11 +87,11 @@ class Synthesizer:
             return known
         visible = self.visible(request)
         prompt = self.prompt(request, visible)
-        remarks = yield from self._request(prompt, visible)
+        remarks = yield from self._request(prompt, visible, request)
         if isinstance(remarks, Missing) and (more := self._with(remarks.what, visible)) is not None:
             visible, note = more
             prompt = self.prompt(request, visible, note)
-            remarks = yield from self._request(prompt, visible)
+            remarks = yield from self._request(prompt, visible, request)
         return self._query(visible, remarks)
 
     def _runs(self, known: Query) -> bool:
@@ -104,21 +105,31 @@ class Synthesizer:
     def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
         """Another query, after one that failed or gave no rows; None if the model repeats the first one.
 
-        What was lacking for the first one stays lacking, and what the model adds to the same statement is kept.
+        What was lacking for the first one stays lacking, and what the model adds to the same statement is kept. A
+        verified statement is not revised.
         """
+        if query.verified:
+            return None
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
-        other = self._query(query, (yield from self._request(prompt, query)))
+        other = self._query(query, (yield from self._request(prompt, query, request)))
         other = replace(other, lacking=_both(query.lacking, other.lacking))
         if other.sql == query.sql:
             assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
             other = replace(other, assumptions=assumed, others=others)
         return None if other == query else other
 
-    def _request(self, prompt: Prompt, visible: Query) -> Step[Written | Missing]:
+    def _request(self, prompt: Prompt, visible: Query, request: str) -> Step[Written | Missing | Query]:
         check = partial(check_staged, reader=Reader(self.corpus, visible.tables))
-        return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
+        fill = partial(filled, statements=self._verified(request), corpus=self.corpus)
+        return (yield from one_value(prompt, partial(parse_statement, check=check, fill=fill)))  # type: ignore[no-any-return]
 
-    def _query(self, visible: Query, remarks: Written | Missing) -> Query:
+    def _verified(self, request: str) -> list[Statement]:
+        """The verified statements over tables that may be read."""
+        return verified_for(request, self.corpus if self.found is None else self.corpus.subset(self.found.ids))
+
+    def _query(self, visible: Query, remarks: Written | Missing | Query) -> Query:
+        if isinstance(remarks, Query):
+            return replace(remarks, retrieved=visible.retrieved)
         if isinstance(remarks, Missing):
             return replace(visible, sql="", lacking=(remarks.what,))
         return replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
@@ -134,7 +145,12 @@ class Synthesizer:
         note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
         cells = matched_cells(f"{request} {self.evidence}".strip(), visible, reader)
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
-        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics)
+        verified = [
+            line
+            for number, one in enumerate(self._verified(request), start=1)
+            for line in (f"{number}. {one_line(one.question)}", one_line(one.cells))
+        ]
+        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, verified)
 
     def _today(self, request: str, visible: Query) -> str:
         """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
