@@ -214,7 +214,9 @@ def sample_values(statement: Statement, corpus: Corpus) -> dict[str, Any]:
             value = exp.alias_(_alone(sides[0], sources), "value")
             query = exp.Select(expressions=[value]).from_(_table(sources[0], reader))
             query = query.where(exp.Not(this=exp.Is(this=value.this.copy(), expression=exp.Null())))
-            query = query.group_by(value.this.copy()).order_by(exp.Anonymous(this="count", expressions=[exp.Star()]).desc())
+            query = query.group_by(value.this.copy()).order_by(
+                exp.Anonymous(this="count", expressions=[exp.Star()]).desc()
+            )
             rows = reader.run(written(query.limit(1), reader.engine.dialect.name))
             values |= {node.name: plain_value(rows.iat[0, 0]) for node in test.find_all(exp.Placeholder) if len(rows)}
     return values
@@ -224,7 +226,7 @@ def _tests(read: ReadStatement) -> list[tuple[exp.Expr, list[SourceColumn]]]:
     """The comparisons of columns of one table with parameters, and the columns in their order."""
     nodes = read.tree.find_all(exp.Placeholder)
     tests = [next((one for one in ancestors(node) if isinstance(one, _TESTS)), None) for node in nodes]
-    found = []
+    found: list[tuple[exp.Expr, list[SourceColumn]]] = []
     for test in {id(one): one for one in tests if one is not None}.values():
         columns = list(test.find_all(exp.Column))
         sources = [source for one in columns if (source := read.source(one, one.parent_select, follows=True))]

@@ -139,9 +139,9 @@ _METRICS = "Measures as they are defined here. Where the question asks for one, 
 _EXAMPLES = """Statements that answered other questions here, with ? for values that are not told. They show what
 columns mean and how tables join; the question below may ask for something else:"""
 
-_VERIFIED = """People have verified these statements. Where one answers the question below, use it: reply with its number
-and a value for each of its parameters, as {"verified": 1, "year": 2013}, and nothing else; where several do, with a list
-of these, the best first:"""
+_VERIFIED = """People have verified these statements. Where one answers the question below, use it: reply with its
+number and a value for each of its parameters, as {"verified": 1, "year": 2013}, and nothing else; where several do,
+with a list of these, the best first:"""
 
 
 def revised_prompt(prompt: Prompt, sql: str, why: str) -> Prompt:

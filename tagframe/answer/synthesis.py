@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
@@ -16,7 +16,7 @@ from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import are_few, describe_keys, describe_tables, is_epoch
+from tagframe.answer.schema_text import LONG, are_few, describe_keys, describe_tables, is_epoch
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
@@ -34,6 +34,8 @@ RETRIEVED = 12
 _MORE = 5
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
+_WHOLE = 5
+"""As many of the likeliest tables are shown with all columns, whatever their chances."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
 
@@ -42,7 +44,8 @@ _FROM_TODAY = frozenset("ago current currently last next now past recent recentl
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables if their names and those of their columns have 12,000 characters at most; else those of
+    The prompt shows all tables if their names and those of their columns have 12,000 characters at most; if these have
+    more than 4,000, only the keys of those that are not among the five best, nor have a chance of 1 %. Else it shows
     the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
     retrieved with these arguments. Tables without rows are left out.
 
@@ -72,8 +75,9 @@ class Synthesizer:
         """The query as a step: it must compile, after at most one repair.
 
         If a person has given a statement for exactly this question, that one is used, and no model is asked. The model
-        may pick a verified statement, and give its parameters; or say that a table is missing. If the corpus has others, the nearest ones are added and it is asked again;
-        else the query has no statement and says what is lacking.
+        may pick a verified statement, and give its parameters. It may say that a table is missing: if the corpus has
+        others, the nearest ones are added and it is asked again; else the query has no statement and says what is
+        lacking.
 
         Raises:
             EmptyQuestion: the question has no words.
@@ -138,7 +142,7 @@ class Synthesizer:
         """The prompt: the request, and the tables to show."""
         reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        schema = describe_tables(self.corpus, visible.tables, dialect)
+        schema = describe_tables(self.corpus, visible.tables, dialect, visible.brief)
         joins = describe_keys(self.corpus, visible.tables, dialect)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
@@ -172,16 +176,17 @@ class Synthesizer:
     def visible(self, request: str) -> Query:
         """The tables to show to the model, and the metrics that the request names, as a query without a statement."""
         if self.before is not None:
-            return Query("", self.before.tables, self.before.retrieved)
+            return replace(self.before, sql="", assumptions=(), wants_text=None, lacking=(), others=(), verified="")
         metrics = metrics_named(request, self.corpus)
         visible = self._excerpt(request)
         if not metrics:
             return visible
-        more = {id for metric in metrics for id in metric.sources.values()} - {*visible.tables.values()}
+        of_metrics = {id for metric in metrics for id in metric.sources.values()}
+        more = of_metrics - {*visible.tables.values()}
         if more and self.found is None:  # the question names what is computed from these tables
             ids = [*visible.tables.values(), *sorted(id for id in more if self._has_rows(id))]
             visible = replace(visible, tables=names_in_sql(map(self.corpus.profile, ids)))
-        return replace(visible, metrics=metrics)
+        return replace(visible, metrics=metrics, brief=visible.brief - of_metrics)
 
     def _excerpt(self, request: str) -> Query:
         if self.found is not None:
@@ -192,9 +197,16 @@ class Synthesizer:
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         if self.k is None and self.method is None and are_few(self.corpus, names):
-            return Query("", names)
+            is_long = len(describe_tables(self.corpus, names)) > LONG
+            return self._brief(request, corpus, names) if is_long else Query("", names)
         k = RETRIEVED if self.k is None and self.method is None else self.k
         return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))
+
+    def _brief(self, request: str, corpus: Corpus, names: Mapping[str, str]) -> Query:
+        """All tables, those that the request is unlikely to need by their keys only."""
+        found = retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence)
+        likely = {hit.id for hit in found.tables[:_WHOLE]} | {*self._chances(found)}
+        return Query("", names, found, brief=frozenset(names.values()) - likely)
 
     def _has_rows(self, table: str) -> bool:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
@@ -214,14 +226,14 @@ class Synthesizer:
 
     def _with(self, what: str, visible: Query) -> tuple[Query, str] | None:
         """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""
-        known = set(visible.tables.values())
+        known = {*visible.tables.values()} - visible.brief
         others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
         if not others or not (new := retrieve_tables(what, self.corpus.subset(others), k=_MORE).ids):
             return None
-        tables = names_in_sql(self.corpus.profile(id) for id in [*visible.tables.values(), *new])
-        lines = f"the last {len(new)} tables were added."
+        tables = names_in_sql(map(self.corpus.profile, dict.fromkeys([*visible.tables.values(), *new])))
+        lines = f"these tables were added: {', '.join(name for name, id in tables.items() if id in new)}."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {lines} Now write the statement.'
-        return Query("", tables, visible.retrieved, metrics=visible.metrics), note
+        return replace(visible, tables=tables, brief=visible.brief - {*new}), note
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

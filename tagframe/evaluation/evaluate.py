@@ -121,7 +121,7 @@ def _read(questions: pd.DataFrame | str | Path) -> list[dict[Any, Any]]:
 def _verified(corpus: Corpus) -> Iterator[dict[Any, Any]]:
     """The verified statements as questions with SQL, also those that read a table that is gone."""
     for one in (one for one in fact_store(corpus).facts.statements if one.verified_by):
-        row = {"question": one.question or f"a statement of {one.verified_by}"}
+        row: dict[Any, Any] = {"question": one.question or f"a statement of {one.verified_by}"}
         try:
             if gone := [table for table in one.tables if table not in corpus]:
                 raise UnreadStatement(f"there is no table {', '.join(gone)}")
