@@ -159,7 +159,7 @@ def _parameters(statement: Statement, corpus: Corpus) -> tuple[list[str], Reader
     if read is None:
         raise UnreadStatement(f"{statement.cells!r:.200} cannot be read")
     nodes = list(read.tree.find_all(exp.Placeholder, exp.Parameter))
-    if wrong := [node.sql() for node in nodes if not (isinstance(node, exp.Placeholder) and node.name)]:
+    if wrong := [node.sql() for node in nodes if not (isinstance(node, exp.Placeholder) and node.args.get("this"))]:
         raise InvalidArgument(f"a parameter has a name, as :year; got {wrong[0]!r} in {statement.cells!r:.200}")
     return list(dict.fromkeys(node.name for node in nodes)), reader, read
 
@@ -214,9 +214,8 @@ def sample_values(statement: Statement, corpus: Corpus) -> dict[str, Any]:
             value = exp.alias_(_alone(sides[0], sources), "value")
             query = exp.Select(expressions=[value]).from_(_table(sources[0], reader))
             query = query.where(exp.Not(this=exp.Is(this=value.this.copy(), expression=exp.Null())))
-            query = query.group_by(value.this.copy()).order_by(
-                exp.Anonymous(this="count", expressions=[exp.Star()]).desc()
-            )
+            times = exp.Anonymous(this="count", expressions=[exp.Star()])
+            query = query.group_by(value.this.copy()).order_by(times.desc(), value.this.copy())
             rows = reader.run(written(query.limit(1), reader.engine.dialect.name))
             values |= {node.name: plain_value(rows.iat[0, 0]) for node in test.find_all(exp.Placeholder) if len(rows)}
     return values
