@@ -155,7 +155,8 @@ class Answer(Public):
     def follow_up(self, question: str, *, quote: Literal[True], **options: Unpack[AskOptions]) -> Quote: ...
     def follow_up(self, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
         """Ask further, ``answer.follow_up("and by month?")``: ``syn`` reads the same tables, the statement of this
-        answer and its reading. The new answer's question is both, and can be followed up again.
+        answer, its reading and a page of its rows. A *why* is answered by what differs between two groups, column by
+        column. The new answer's question is both, and can be followed up again.
 
         Args:
             question: the next one.

@@ -179,7 +179,8 @@ def follow_up(answer: Answer, question: str, options: AskOptions, *, quote: bool
             f"{', '.join(sorted(chosen))}: a follow-up keeps the tables of the answer; use tagframe.ask"
         )
     with _pipeline(ask, reader.corpus, options) as tag:
-        after = replace(tag, syn=replace(tag.syn, before=answer.query))  # type: ignore[type-var]
+        syn = replace(tag.syn, before=answer.query, before_rows=answer.rows)  # type: ignore[type-var]
+        after = replace(tag, syn=syn)
         whole = f"{answer.question.strip()} Then: {question.strip()}"
         return after(whole, quote=True) if quote else after(whole)
 

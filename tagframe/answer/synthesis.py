@@ -9,7 +9,9 @@ from datetime import date
 from functools import partial
 from typing import Literal, TypeVar
 
-from tagframe.answer.generation import one_value
+import pandas as pd
+
+from tagframe.answer.generation import one_value, page_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
@@ -32,6 +34,11 @@ T = TypeVar("T")
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
+_PAGE = 1_500
+"""Characters of the rows of an earlier answer."""
+_WHY = """If it asks why two numbers differ: compare their groups in each column that may say so. For each such column
+one part, joined by UNION ALL: SELECT 'city' AS part, city AS value, sum(…) AS one, sum(…) AS other, sum(…) - sum(…) AS
+change … GROUP BY city; over all of it ORDER BY abs(change) DESC LIMIT 20. Its first line is "-- answer: text"."""
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
 _WHOLE = 5
@@ -57,6 +64,7 @@ class Synthesizer:
         evidence: what words of the question mean in these data; tables are also searched for with it.
         examples: questions with their statements, shown before those that were learned.
         before: the query that the question follows; its tables are shown.
+        before_rows: the result of that query, of which a page is shown.
     """
 
     corpus: Corpus = field(repr=False)
@@ -66,6 +74,7 @@ class Synthesizer:
     evidence: str = ""
     examples: Sequence[tuple[str, str]] = ()
     before: Query | None = None
+    before_rows: pd.DataFrame | None = field(default=None, repr=False)
 
     def __call__(self, request: str) -> Query:
         """The query; the thread waits for it."""
@@ -99,7 +108,7 @@ class Synthesizer:
         return self._query(visible, remarks)
 
     def _runs(self, known: Query) -> bool:
-        """Whether a person's statement can still run: columns may be gone since."""
+        """Whether an earlier statement can still run: columns may be gone since."""
         try:
             check_staged(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
@@ -170,6 +179,11 @@ class Synthesizer:
             assumed = [f"-- assumed: {one}" for one in self.before.assumptions]
             remarks = fence([*assumed, self.before.sql or "-- no statement"], "statement")
             yield f"The earlier part of the question was answered by this statement; keep its reading:\n{remarks}"
+            rows = self.before_rows
+            if rows is not None and len(rows) and self._runs(self.before):  # a column may be private since
+                page, count = page_of(rows, _PAGE)
+                yield f"Its rows, {count}:\n{fence(page, 'rows')}"
+            yield _WHY
         if self.evidence:
             yield f"Evidence: {' '.join(self.evidence.split())}"
 
