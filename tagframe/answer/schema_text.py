@@ -40,6 +40,8 @@ _MANY_NULL = 0.1
 _NEARLY_NULL = 0.9
 """If more of a column is NULL, its values are not listed: one of few values is shown, and none of many."""
 _KEYS_A_PAIR = 2
+_MATCHED = 0.8
+"""If a smaller share of a key's values has a match, the share is told."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
@@ -456,9 +458,10 @@ def _equalities(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect:
 
 
 def _ends(corpus: Corpus, key: KeyPair) -> str:
-    """How many rows of each side a key joins."""
-    left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
-    return f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}"
+    """How many rows of each side a key joins, and the share of values that have a match, if some have none."""
+    left, right, found = corpus.profile(key.left_table), corpus.profile(key.right_table), key.evidence.contained
+    share = f", {found:.0%} match" if found is not None and found < _MATCHED else ""
+    return f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}{share}"
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:

@@ -97,6 +97,13 @@ def test_a_join_by_no_key_is_doubted(clubs):
     )
 
 
+def test_a_limit_that_leaves_rows_out_is_doubted_unless_the_question_has_it():
+    corpus = tf.open_corpus({"visit": pd.DataFrame({"visit": range(1_200)})})
+    ((reason, facts),) = kinds(corpus, "SELECT visit FROM visit LIMIT 1000", question="Which visits?")
+    assert (reason, facts[:52]) == ("limit", "LIMIT 1,000 leaves 200 of 1,200 rows out; without it")
+    assert kinds(corpus, "SELECT visit FROM visit LIMIT 1000", question="Which 1,000 visits?") == []
+
+
 def test_statements_that_cannot_be_followed_are_not_doubted_by_mistake(clubs):
     for sql in (
         "SELECT name FROM club UNION SELECT coach FROM coach",

@@ -61,6 +61,17 @@ def test_a_key_between_text_and_number_is_shown_with_its_cast(clubs):
     assert len(rows) == 40
 
 
+def test_a_join_says_which_share_of_its_values_has_a_match_and_names_many_tables_once():
+    towns = pd.DataFrame({"town_id": range(40), "town": [f"town {n}" for n in range(40)]})
+    some = pd.DataFrame({"shop": range(30), "town_id": [n + 20 for n in range(30)]})
+    more = {f"s{n}": pd.DataFrame({"thing": range(30), "town_id": [n % 7 for n in range(30)]}) for n in range(5)}
+    corpus = tf.open_corpus({"town": towns, "shop": some})
+    corpus.keys.add("shop.town_id = town.town_id")
+    assert describe_keys(corpus, names_of(corpus)) == ["shop.town_id = town.town_id (one-to-one, 67% match)"]
+    corpus = tf.open_corpus({"town": towns, **more})
+    assert describe_keys(corpus, names_of(corpus)) == ["town_id of every other table = town.town_id (many-to-one)"]
+
+
 def test_words_of_the_question_are_shown_as_they_are_stored(clubs):
     tables = names_of(clubs)
     said = matched_cells("Which members of the club in évora are there?", Query("", tables), Reader(clubs, tables))
