@@ -133,7 +133,7 @@ def test_what_the_words_of_a_question_fit_as_well_is_shown(question, sql, found)
 @pytest.mark.parametrize(("words", "doubted"), [("of each city", True), ("to each city", False)])
 def test_a_direction_in_the_question_names_one_of_two_roles(words, doubted):
     airport = pd.DataFrame({"code": ["OPO", "LIS", "ARN"], "city": ["Porto", "Lisbon", "Stockholm"]})
-    ends = {"src_airport": ["OPO", "OPO", "LIS", "ARN"], "dst_airport": ["LIS", "ARN", "OPO", "OPO"]}
+    ends = {"src_airport": ["OPO", "OPO", "OPO", "ARN"], "dst_airport": ["LIS", "ARN", "OPO", "OPO"]}
     corpus = tf.open_corpus({"airport": airport, "flight": pd.DataFrame({"flight_no": range(4), **ends})})
     for end in ends:
         corpus.keys.add(f"flight.{end} = airport.code")
