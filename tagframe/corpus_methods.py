@@ -118,7 +118,7 @@ class CorpusMethods:
         """Mark a statement as the verified answer to a question; ``tf.ask`` then uses it, and says so.
 
         A statement with parameters, ``WHERE year = :year``, answers all questions that differ in their values: the
-        model gives them, and each must be in a row of the column with which it is compared. Another one for the same
+        model gives them, and each must be in a row of the column that has to equal it. Another one for the same
         question replaces it; ``corpus.forget(question)`` removes it; ``tagframe eval`` tries all of them.
 
         Args:

@@ -455,8 +455,22 @@ def values(subject: Subject) -> Found:
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
         words += "; without this condition, " if near is None else f"; the nearest is {near!r}: with it, "
-        if other := _with_text(subject, test, near):
-            yield Alternative("value", words, other)
+        other = exp.Paren(this=test.test.copy())
+        for literal in [node for node in other.find_all(exp.Literal) if node.is_string and near is not None]:
+            literal.replace(exp.Literal.string(near))
+        yield from _with_test(subject, test, None if near is None else other.this, words)
+
+
+def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
+    """The statement with another comparison, or without it."""
+    new = subject.read()
+    for one in [] if new is None else [one for one in new.text_tests if one.test.sql() == test.test.sql()]:
+        whole = one.test
+        while other is None and isinstance(whole.parent, exp.Not | exp.Paren):
+            whole = whole.parent
+        whole.replace(exp.true() if other is None else other.copy())
+    if new is not None:
+        yield Alternative("value", words, subject.sql(new.tree))
 
 
 def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
@@ -467,13 +481,10 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
     cells = [value[1:-1].replace("''", "'") for value in stored.values if value.startswith("'")]
     (text,) = test.texts
     others = [cell for cell in cells if cell != text and cell.strip().casefold() == text.strip().casefold()]
-    if others and (new := subject.read()):
-        for one in new.text_tests:
-            if one.test.sql() == test.test.sql():
-                texts = [exp.Literal.string(cell) for cell in (text, *others)]
-                one.test.replace(exp.In(this=test.test.this.copy(), expressions=texts))
+    if others:
+        texts = [exp.Literal.string(cell) for cell in (text, *others)]
         words = f"{name}.{column.column} also has {', '.join(map(repr, others[:3]))}; with it, "
-        yield Alternative("value", words, subject.sql(new.tree))
+        yield from _with_test(subject, test, exp.In(this=test.test.this.copy(), expressions=texts), words)
 
 
 def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
@@ -499,22 +510,6 @@ def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> st
     longer = [one for one in by_letters if len(wanted) > 2 and one.startswith(wanted)]
     near = longer[:1] if len(longer) == 1 else difflib.get_close_matches(wanted, by_letters, 1, _ALIKE)
     return by_letters[near[0]] if near else None
-
-
-def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None:
-    """The statement with another text in a comparison; with None, without the comparison."""
-    if (new := subject.read()) is None:
-        return None
-    for one in new.text_tests:
-        if one.test.sql() == test.test.sql():
-            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string and text is not None]:
-                literal.replace(exp.Literal.string(text))
-            whole = one.test
-            while text is None and isinstance(whole.parent, exp.Not | exp.Paren):
-                whole = whole.parent
-            if text is None:
-                whole.replace(exp.true())
-    return subject.sql(new.tree)
 
 
 def nulls(subject: Subject) -> Found:

@@ -162,6 +162,8 @@ def test_eval_tries_each_with_values_of_its_columns(shop, prompts, tmp_path):
         ("r.region IN (:region)", "South", 2),
         ("s.year BETWEEN :year AND 2013", 2013, 2),
         ("s.amount > :least", "2.5", 2),
+        ("s.amount > :least", 99, 0),
+        ("s.region_id = :region AND s.year < :region + 2012", 2, 2),
         ("s.year <> :year", 2013, 2),
         ("CAST(s.year AS TEXT) = :year", 2013, 2),
     ],
@@ -187,3 +189,16 @@ def test_a_reader_from_whom_a_column_is_hidden_has_no_statement_that_reads_it(sh
     tf.ask("Who is the boss of the region South?", shop)
     assert "verified" not in prompts[1]
     assert "private" in evaluate(shop).questions["problem"].item()
+
+
+def test_in_postgresql_a_value_is_a_number_or_a_text_as_its_column_has_it(database, prompts):
+    corpus = tf.open_corpus(
+        database("CREATE TABLE sale (code text, year integer, day date, amount integer); INSERT INTO sale VALUES "
+                 "('7', 2013, '2013-01-02', 5), ('8', 2014, '2014-01-02', 6);")
+    )  # fmt: skip
+    sql = "SELECT sum(amount) AS t FROM sale WHERE code = :code AND year = :year AND day >= :since"
+    corpus.verify("Amount of a code in a year since a day", sql, by="finance")
+    prompts.replies = ('{"verified": 1, "code": 7, "year": "2013", "since": "2013-01-01"}',)
+    answer = tf.ask("What is the amount of code 7 in 2013 since January?", corpus)
+    assert (answer.values, bool(answer.verified)) == ([5], True)
+    assert evaluate(corpus).questions["problem"].tolist() == [""]
