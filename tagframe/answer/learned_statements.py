@@ -175,7 +175,7 @@ def filled(picks: Sequence[Any], statements: Sequence[Statement], corpus: Corpus
     queries = []
     for pick in picks:
         number = pick["verified"]
-        if number not in range(1, len(statements) + 1):
+        if not isinstance(number, int) or not 0 < number <= len(statements):
             raise AnswerRejected(f'"verified" is a number from 1 to {len(statements)}; got {number!r}')
         queries.append(with_values(statements[number - 1], {k: v for k, v in pick.items() if k != "verified"}, corpus))
     first, *others = queries

@@ -182,7 +182,7 @@ class Synthesizer:
             rows = self.before_rows
             if rows is not None and len(rows) and self._runs(self.before):  # a column may be private since
                 page, count = page_of(rows, _PAGE)
-                yield f"Its rows, {count}:\n{fence(page, 'rows')}"
+                yield f"Its rows, {count}:\n{fence([line[:_PAGE] for line in page], 'rows')}"
             yield _WHY
         if self.evidence:
             yield f"Evidence: {' '.join(self.evidence.split())}"
