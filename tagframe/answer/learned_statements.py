@@ -22,7 +22,16 @@ from tagframe.corpus.corpus import private_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
 from tagframe.embed import encoded, get_embedder
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn
-from tagframe.errors import AnswerRejected, DoubtWarning, InvalidArgument, SQLFailed, UnreadStatement, UnsafeSQL, warn
+from tagframe.errors import (
+    AnswerRejected,
+    CorpusError,
+    DoubtWarning,
+    InvalidArgument,
+    SQLFailed,
+    UnreadStatement,
+    UnsafeSQL,
+    warn,
+)
 from tagframe.learning.reading import Names, read_statement, with_names
 from tagframe.operators.cells import one_line
 
@@ -35,6 +44,8 @@ NEAR_VERIFIED = 0.3
 """The same for verified statements: their questions name no values, and the model may leave them."""
 
 Values: TypeAlias = Mapping[str, Any]
+_GONE = CorpusError, UnsafeSQL, SQLFailed
+"""The errors of a statement that no longer runs."""
 
 _RANGES = exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between
 """Comparisons that no row has to pass."""
@@ -89,7 +100,7 @@ def answered(request: str, corpus: Corpus) -> Query | None:
     if not remarks:
         return None
     if remarks[-1].verified_by:
-        with suppress(AnswerRejected, UnreadStatement, UnsafeSQL, SQLFailed):
+        with suppress(AnswerRejected, *_GONE):
             return with_values(remarks[-1], {}, corpus)
         return None
     return Query(remarks[-1].text, names_in_sql(map(corpus.profile, remarks[-1].tables)))
@@ -143,7 +154,7 @@ def verified_for(request: str, corpus: Corpus) -> list[Statement]:
         try:
             _check(one, corpus)
             found.append(one)
-        except (UnreadStatement, UnsafeSQL, SQLFailed) as error:
+        except _GONE as error:
             facts = f"the statement that {one.verified_by!r} verified for {one.question!r:.200} no longer runs"
             warn(f"{facts}, and is not used: {error}. corpus.verify(question, sql, by=…) replaces it", DoubtWarning)
     return found
