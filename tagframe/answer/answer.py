@@ -69,7 +69,7 @@ class Answer(Public):
         query: the output of ``syn``; its text is the SQL statement.
         rows: the output of ``exec``, from which ``gen`` answered: the paper's T.
         steps: the cost of each step.
-        retrieved: the tables that were found, and why; None if ``syn`` was shown all tables.
+        retrieved: the tables that were found, and why; None if ``syn`` was shown all tables alike.
         doubts: reasons to doubt the answer: other statements with other results (``doubt.statement``, ``doubt.rows``),
             and facts. They are found by queries, without a model. Empty if the query was not run by
             :func:`tagframe.exec_sql`.
