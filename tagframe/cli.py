@@ -384,12 +384,14 @@ def check(corpus: str, baseline: Path, bound: float | None, accept: bool, as_jso
 
 @main.command("eval")
 @_corpus
-@click.argument("questions", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("questions", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @_k
 @_model
 @_json
-def evaluate(corpus: str, questions: Path, k: HowMany, as_json: bool, **settings: str | None) -> None:
+def evaluate(corpus: str, questions: Path | None, k: HowMany, as_json: bool, **settings: str | None) -> None:
     """Measure retrieval over CORPUS on QUESTIONS, a CSV file with "question" and "sql" or "tables".
+
+    The verified statements of CORPUS are tried, too.
 
     With --lm the model answers each question, and the rows of its answer are compared with those of the SQL.
 

@@ -114,6 +114,28 @@ class CorpusMethods:
 
         return learning.learn(_of(self), queries, sql, literals=literals, dialect=dialect)
 
+    def verify(self, question: str, sql: str, *, by: str) -> None:
+        """Mark a statement as the verified answer to a question; ``tf.ask`` then uses it, and says so.
+
+        A statement with parameters, ``WHERE year = :year``, answers all questions that differ in their values: the
+        model gives them, and each must be in a row of the column that has to equal it. Another one for the same
+        question replaces it; ``corpus.forget(question)`` removes it; ``tagframe eval`` tries all of them.
+
+        Args:
+            question: that it answers, as "Revenue by region in a year".
+            sql: one SELECT over these tables.
+            by: who verified it: a person, or a team.
+
+        Raises:
+            InvalidArgument: a text is empty, or a parameter has no name.
+            UnreadStatement: it cannot be parsed, or reads tables that do not exist.
+            UnsafeSQL, SQLFailed: it does not run: it names a private column, or one that is not there.
+        """
+        from tagframe.answer.learned_statements import verified_statement
+        from tagframe.learning import tell
+
+        tell(_of(self), [verified_statement(question, sql, by, _of(self))])
+
     def forget(self, what: str | None = None) -> int:
         """Take back what was learned from statements.
 

@@ -489,7 +489,7 @@ class Tools:
             answer=answer.text[:8_000],
             values=[value for (value,) in values],
             sql=str(answer.query),
-            assumptions=list(answer.assumptions),
+            assumptions=[*[f"a statement verified by {one}" for one in [answer.verified] if one], *answer.assumptions],
             doubts=list(map(str, answer.doubts)),
             tables=answer.tables,
             rows_behind=behind,

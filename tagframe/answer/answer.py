@@ -69,7 +69,7 @@ class Answer(Public):
         query: the output of ``syn``; its text is the SQL statement.
         rows: the output of ``exec``, from which ``gen`` answered: the paper's T.
         steps: the cost of each step.
-        retrieved: the tables that were found, and why; None if ``syn`` was shown all tables.
+        retrieved: the tables that were found, and why; None if ``syn`` was shown all tables alike.
         doubts: reasons to doubt the answer: other statements with other results (``doubt.statement``, ``doubt.rows``),
             and facts. They are found by queries, without a model. Empty if the query was not run by
             :func:`tagframe.exec_sql`.
@@ -103,6 +103,11 @@ class Answer(Public):
     def assumptions(self) -> tuple[str, ...]:
         """How ``syn`` read an ambiguous question, in its words."""
         return tuple(getattr(self.query, "assumptions", ()))
+
+    @property
+    def verified(self) -> str:
+        """Who verified the statement, for which question and with which parameters; "" if it is not a verified one."""
+        return str(getattr(self.query, "verified", ""))
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -150,7 +155,8 @@ class Answer(Public):
     def follow_up(self, question: str, *, quote: Literal[True], **options: Unpack[AskOptions]) -> Quote: ...
     def follow_up(self, question: str, *, quote: bool = False, **options: Unpack[AskOptions]) -> Answer | Quote:
         """Ask further, ``answer.follow_up("and by month?")``: ``syn`` reads the same tables, the statement of this
-        answer and its reading. The new answer's question is both, and can be followed up again.
+        answer, its reading and a page of its rows. A *why* is answered by what differs between two groups, column by
+        column. The new answer's question is both, and can be followed up again.
 
         Args:
             question: the next one.
@@ -174,6 +180,7 @@ class Answer(Public):
 
         Raises:
             UnreadStatement: it cannot be parsed, or reads tables that do not exist.
+            InvalidArgument: a verified statement answers exactly this question.
             FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.
         """
         from tagframe.answer.learned_statements import right_statement
@@ -185,12 +192,14 @@ class Answer(Public):
         add_statements(reader.corpus, [right_statement(self.question, sql, reader.corpus, reader.engine.dialect.name)])
 
     def accept(self) -> None:
-        """Confirm the answer: its statement is used when the same question is asked again; see :meth:`correct`.
+        """Confirm the answer: its statement is used when the same question is asked again; see :meth:`correct`. A
+        verified statement needs no confirmation.
 
         Raises:
             FactUnknown: as :meth:`correct`.
         """
-        self.correct(str(self.query))
+        if not self.verified:
+            self.correct(str(self.query))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the rows, with the question as the title: lines over times, for each label where labels repeat; points
@@ -228,7 +237,8 @@ class Answer(Public):
     def __repr__(self) -> str:
         from tagframe.display import fitted
 
-        remarks = "".join(f"\nassumed: {one}" for one in self.assumptions)
+        remarks = f"\nanswered by a verified statement of {self.verified}" if self.verified else ""
+        remarks += "".join(f"\nassumed: {one}" for one in self.assumptions)
         remarks += "".join(f"\ndoubt: {one}" for one in self.doubts)
         return fitted(f"{self.text}\n{remarks}\nfrom {self.made_of}\nby {self.query}")
 

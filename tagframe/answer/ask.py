@@ -120,12 +120,14 @@ def ask(
 ) -> Answer | Quote:
     """Answer a question from the tables of a corpus.
 
-    ``syn`` asks the model for one SELECT over the tables. The prompt shows all tables if their schemas fit 8,000
-    tokens, else the twelve best for the question. ``exec`` checks the statement and runs it under limits
-    (:mod:`tagframe.answer.guard`). If it gives no rows, the model is shown which condition left none, and may write
-    another statement. ``gen`` asks the model to answer from the rows, with a text and with plain values. If ``syn``
-    marks the rows as the answer, no further call is made. If all tables were shown and
-    lack what the question needs, the answer says so, without a value, as a doubt (:attr:`Answer.lacking`).
+    ``syn`` asks the model for one SELECT over the tables, or for a verified statement (:meth:`tagframe.Corpus.verify`)
+    with its parameters. The prompt shows all tables if the names of their columns fit 12,000 characters (of a long
+    schema, the keys alone of tables that the question is unlikely to need), else the twelve best for the question.
+    ``exec`` checks the statement and runs it under limits (:mod:`tagframe.answer.guard`). If it gives no rows, the
+    model is shown which condition left none, and may write another statement. ``gen`` asks the model to answer from
+    the rows, with a text and with plain values. If ``syn`` marks the rows as the answer, no further call is made.
+    If all tables were shown and lack what the question needs, the answer says so, without a value, as a doubt
+    (:attr:`Answer.lacking`).
 
     Args:
         question: in plain language.
@@ -179,7 +181,8 @@ def follow_up(answer: Answer, question: str, options: AskOptions, *, quote: bool
             f"{', '.join(sorted(chosen))}: a follow-up keeps the tables of the answer; use tagframe.ask"
         )
     with _pipeline(ask, reader.corpus, options) as tag:
-        after = replace(tag, syn=replace(tag.syn, before=answer.query))  # type: ignore[type-var]
+        syn = replace(tag.syn, before=answer.query, before_rows=answer.rows)  # type: ignore[type-var]
+        after = replace(tag, syn=syn)
         whole = f"{answer.question.strip()} Then: {question.strip()}"
         return after(whole, quote=True) if quote else after(whole)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ from functools import partial
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.answer.alternatives import LEAST_SECONDS
+from tagframe.answer.alternatives import Comparison
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.checks import is_column_of
 from tagframe.answer.sql_tree import (
@@ -140,8 +139,8 @@ def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
     if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
         return described
     where, having = conjuncts(tree.args.get("where")), conjuncts(tree.args.get("having"))
-    count = partial(_count, tree, reader=reader, end=time.monotonic() + max(seconds, LEAST_SECONDS))
-    left = [count(where[:position]) for position in range(len(where) + 1)]
+    within = Comparison(pd.DataFrame(), reader, seconds)
+    left = [_count(tree, where[:position], within) for position in range(len(where) + 1)]
     lines = [f"Its FROM has {left[0]} rows."]
     lines += [
         f"{number} are left where {_excerpt(part, reader)}." for part, number in zip(where, left[1:], strict=True)
@@ -151,22 +150,16 @@ def why_empty(sql: str, reader: Reader, seconds: float = 0.0) -> str:
     return f"{described} {' '.join(lines)}"
 
 
-def _count(tree: exp.Select, where: Sequence[exp.Expr], reader: Reader, end: float) -> str:
-    """The number of rows that pass some conditions, in words; "?" if it is not known before ``end``."""
-    left = min(end - time.monotonic(), reader.limits.seconds)
+def _count(tree: exp.Select, where: Sequence[exp.Expr], within: Comparison) -> str:
+    """The number of rows that pass some conditions, in words; "?" if it is not known in time."""
     block = without(tree, "where", "distinct", *_AFTER_WHERE)
     block.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
-    if left < 0.01 or any(aggregates(part) for part in where):
+    if any(aggregates(part) for part in where):
         return "?"
     block = block.where(*(part.copy() for part in where)) if where else block
-    inner = written(block, reader.engine.dialect.name)
-    try:
-        counted = reader.run(
-            f"SELECT count(*) AS n FROM ({inner} LIMIT 1000000) AS counted", replace(reader.limits, seconds=left)
-        )
-    except (SQLFailed, UnsafeSQL):
-        return "?"
-    return f"{counted['n'].iloc[0]:,}"
+    inner = written(block, within.reader.engine.dialect.name)
+    counted = within.run(f"SELECT count(*) AS n FROM ({inner} LIMIT 1000000) AS counted", 1)
+    return "?" if counted is None else f"{counted['n'].iloc[0]:,}"
 
 
 def _excerpt(part: exp.Expr, reader: Reader) -> str:

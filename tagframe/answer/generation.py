@@ -46,15 +46,19 @@ _NOTES_REQUEST = "Collect from the rows what answers this question, with every n
 
 def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
     """``gen``'s prompt: the question, as many rows as fit, the number of those that do not, and what ``syn`` said."""
-    lines = _lines(rows)
-    count_shown = _fitting(lines)
-    count = f"Rows: {len(lines)}" if count_shown == len(lines) else f"Rows: the first {count_shown} of {len(lines)}"
+    page, count = page_of(rows, GEN_CHARACTERS)
     remarks = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
     remarks += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
     remarks += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
-    columns = f"Columns: {encode(prompt_names(rows, range(rows.shape[1])))}"
-    text = f"{fence([columns, *lines[:count_shown]], 'rows')}\n\n{count}.{remarks}\n\nQuestion: {question}"
+    text = f"{fence(page, 'rows')}\n\nRows: {count}.{remarks}\n\nQuestion: {question}"
     return Prompt((Message("system", _TASK), Message("user", text)))
+
+
+def page_of(rows: pd.DataFrame, characters: int) -> tuple[list[str], str]:
+    """The names of the columns and as many rows as fit, a line each; and how many these are, in words."""
+    columns, lines = f"Columns: {encode(prompt_names(rows, range(rows.shape[1])))}", _lines(rows)
+    size = _fitting(lines, characters)
+    return [columns, *lines[:size]], f"{len(lines)}" if size == len(lines) else f"the first {size} of {len(lines)}"
 
 
 def _lines(rows: pd.DataFrame) -> list[str]:
@@ -73,9 +77,9 @@ def _excerpt(cell: Any) -> Any:
     return float(f"{cell:.12g}") if isinstance(cell, float) and not cell.is_integer() else cell
 
 
-def _fitting(lines: Sequence[str]) -> int:
+def _fitting(lines: Sequence[str], characters: int = GEN_CHARACTERS) -> int:
     count_shown, size = 0, 0
-    while count_shown < len(lines) and (size + len(lines[count_shown]) <= GEN_CHARACTERS or count_shown == 0):
+    while count_shown < len(lines) and (size + len(lines[count_shown]) <= characters or count_shown == 0):
         size += len(lines[count_shown])
         count_shown += 1
     return count_shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +24,7 @@ from tagframe.answer.sql_tree import (
     is_aggregate,
     item_at,
     named_items,
+    one_row,
     own_nodes,
     without,
     written,
@@ -51,6 +52,10 @@ _ALIKE = 0.8
 """The least share of equal letters of a text that is taken for another spelling of one."""
 _MOST_CELLS = 5_000
 _MOST_TESTS = 12
+_DIRECTIONS = frozenset({"from", "to"})
+_ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
+"""Parts of the names of two columns of which one is where something begins and the other where it ends."""
+_KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
 _LARGE_LIMIT = 200
 """A larger LIMIT bounds the rows, and ranks nothing."""
 _ALL = frozenset({"each", "every", "all"})
@@ -114,7 +119,10 @@ class Subject:
 
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
-    for kind in (repeated_rows, written_readings, matches, columns, databases, joins, values, nulls, totals, limits):
+    for kind in (
+        repeated_rows, repeated_values, written_readings, matches, columns, twins, databases, joins, values, nulls,
+        totals, limits,
+    ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
 
@@ -156,6 +164,25 @@ def _copies(subject: Subject, block: Block) -> Iterator[Doubt]:
     if many > rows:
         tables = " and ".join(sorted(block.tables))
         yield Doubt("repeated", f"a join repeats rows of {tables}: {many:,} are added up, of which {rows:,} differ")
+
+
+def repeated_values(subject: Subject) -> Found:
+    """Counts of a column that names what the question counts, and that several rows share: each value once."""
+    statement, tree = subject.statement, subject.select
+    if statement is None or tree is None or tree.args.get("group") is not None:
+        return
+    for call in [node for item in tree.expressions for node in item.find_all(exp.Anonymous)]:
+        source = statement.source(call.expressions[0], tree) if len(call.expressions) == 1 else None
+        if source is None or call.name.lower() != "count" or isinstance(call.parent, exp.Window | exp.Filter):
+            continue
+        column = subject.profile(source.table).column(source.column)
+        things = {*_stems(source.column)} - _KEY_WORDS
+        if things & subject.words and column.distinct and column.distinct < (column.rows or 0) - (column.nulls or 0):
+            other = tree.copy()
+            for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
+                node.set("expressions", [exp.Distinct(expressions=node.expressions)])
+            words = f"several rows have the same {source.column}; with each counted once, "
+            yield Alternative("repeated", words, subject.sql(other))
 
 
 # --- what the model wrote ---------------------------------------------------------------------------------------------
@@ -303,6 +330,39 @@ def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: s
     return True
 
 
+def twins(subject: Subject) -> Found:
+    """Other columns of numbers whose names begin or end with a word of the question, as that of the one read does."""
+    statement = subject.statement
+    joined = set() if statement is None else {one[:2] for pair in statement.joined_columns() for one in pair}
+    read = [] if statement is None else [one[:2] for one in statement.read_columns()]
+    for table, column in dict.fromkeys(read):
+        family, mine = subject.profile(table).column(column).family, _stems(column)
+        for twin in subject.profile(table).for_prompts if family in ("integer", "real") else ():
+            theirs = _stems(twin.name)
+            heads = {mine[at] for at in (0, -1) if mine[at:][:1] == theirs[at:][:1] and mine[at].isalpha()}
+            is_other = twin.family == family and not {(table, column), (table, twin.name)} & joined
+            if not (is_other and heads & subject.words and {*mine} - {*theirs} and {*theirs} - {*mine}):
+                continue  # a name without more words is the plain one
+            if (table, twin.name) in read or _names_one(subject, {*mine} ^ {*theirs}) or not (new := subject.read()):
+                continue
+            for node, block in new.columns:
+                source = new.source(node, block)
+                if source is not None and source[:2] == (table, column):
+                    node.set("this", exp.to_identifier(twin.name, quoted=True))
+            yield Alternative("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
+
+
+def _stems(name: str) -> list[str]:
+    return [stem(word) for word in identifier_words(name)]
+
+
+def _names_one(subject: Subject, tokens: Collection[str]) -> bool:
+    """Whether the question has a word for one of the parts in which two names differ, or a direction as they have."""
+    if not _ENDS.isdisjoint(tokens) and not _DIRECTIONS.isdisjoint(subject.words):
+        return True
+    return any(_may_stand_for(word, token) for token in tokens for word in subject.words)
+
+
 def databases(subject: Subject) -> Found:
     """The same tables of another database."""
     statement = subject.statement
@@ -357,8 +417,7 @@ def _is_role(subject: Subject, key: KeyPair, chance: float, left: SourceColumn, 
     if (key.right_table, key.right_columns[0]) not in ends:
         return False
     own = next(column for table, column in ends if (table, column) != (key.right_table, key.right_columns[0]))
-    mine, theirs = ({stem(word) for word in identifier_words(name)} for name in (own, key.left_columns[0]))
-    return not any(_may_stand_for(word, token) for token in mine ^ theirs for word in subject.words)
+    return not _names_one(subject, {*_stems(own)} ^ {*_stems(key.left_columns[0])})
 
 
 def _may_stand_for(word: str, token: str) -> bool:
@@ -391,29 +450,49 @@ def values(subject: Subject) -> Found:
         if name is None or (is_there := _has_rows(subject, name, test)) is None:
             return  # the table is too large to look, or gone
         if is_there:
+            yield from _spelled_otherwise(subject, column, name, test)
             continue
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
         words += "; without this condition, " if near is None else f"; the nearest is {near!r}: with it, "
-        if other := _with_text(subject, test, near):
-            yield Alternative("value", words, other)
+        other = exp.Paren(this=test.test.copy())
+        for literal in [node for node in other.find_all(exp.Literal) if node.is_string and near is not None]:
+            literal.replace(exp.Literal.string(near))
+        yield from _with_test(subject, test, None if near is None else other.this, words)
+
+
+def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
+    """The statement with another comparison, or without it."""
+    new = subject.read()
+    for one in [] if new is None else [one for one in new.text_tests if one.test.sql() == test.test.sql()]:
+        whole = one.test
+        while other is None and isinstance(whole.parent, exp.Not | exp.Paren):
+            whole = whole.parent
+        whole.replace(exp.true() if other is None else other.copy())
+    if new is not None:
+        yield Alternative("value", words, subject.sql(new.tree))
+
+
+def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
+    """A text that further cells have in other letters or with blanks around it: with these, too."""
+    stored = cell_literals(subject.reader.corpus, subject.profile(column.table)).get(column.column)
+    if stored is None or not isinstance(test.test, exp.EQ) or not isinstance(test.test.this, exp.Column):
+        return
+    cells = [value[1:-1].replace("''", "'") for value in stored.values if value.startswith("'")]
+    (text,) = test.texts
+    others = [cell for cell in cells if cell != text and cell.strip().casefold() == text.strip().casefold()]
+    if others:
+        texts = [exp.Literal.string(cell) for cell in (text, *others)]
+        words = f"{name}.{column.column} also has {', '.join(map(repr, others[:3]))}; with it, "
+        yield from _with_test(subject, test, exp.In(this=test.test.this.copy(), expressions=texts), words)
 
 
 def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
-    one = exp.alias_(exp.Literal.number(1), "one")
-    select = exp.Select(expressions=[one]).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
-    rows = subject.comparison.run(subject.sql(select.where(_alone(test.test)).limit(1)))
-    return None if rows is None else len(rows) > 0
-
-
-def _alone(test: exp.Expr) -> exp.Expr:
-    """A comparison for its table alone, without the table's alias; its opposite if it excludes rows."""
-    alone = test.copy()
-    if isinstance(test, exp.NEQ):
-        alone = exp.EQ(this=alone.this, expression=alone.expression)
+    alone = test.test.copy()
     for node in alone.find_all(exp.Column):
         node.set("table", None)
-    return alone
+    rows = subject.comparison.run(subject.sql(one_row(exp.Table(this=exp.to_identifier(name, quoted=True)), alone)))
+    return None if rows is None else len(rows) > 0
 
 
 def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> str | None:
@@ -431,22 +510,6 @@ def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> st
     longer = [one for one in by_letters if len(wanted) > 2 and one.startswith(wanted)]
     near = longer[:1] if len(longer) == 1 else difflib.get_close_matches(wanted, by_letters, 1, _ALIKE)
     return by_letters[near[0]] if near else None
-
-
-def _with_text(subject: Subject, test: TextTest, text: str | None) -> str | None:
-    """The statement with another text in a comparison; with None, without the comparison."""
-    if (new := subject.read()) is None:
-        return None
-    for one in new.text_tests:
-        if one.test.sql() == test.test.sql():
-            for literal in [node for node in one.test.find_all(exp.Literal) if node.is_string and text is not None]:
-                literal.replace(exp.Literal.string(text))
-            whole = one.test
-            while text is None and isinstance(whole.parent, exp.Not | exp.Paren):
-                whole = whole.parent
-            if text is None:
-                whole.replace(exp.true())
-    return subject.sql(new.tree)
 
 
 def nulls(subject: Subject) -> Found:

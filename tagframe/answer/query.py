@@ -20,12 +20,14 @@ class Query:
         sql: one SELECT statement in the engine's dialect, with or without LM functions; "" if the tables lack what the
             question needs.
         tables: that may be read: name in SQL → table id.
-        retrieved: the retrieved tables; None if all tables were shown.
+        retrieved: the retrieved tables; None if all tables were shown alike.
         assumptions: how ``syn`` read an ambiguous question.
         wants_text: whether a text is to be written from the rows; None if ``syn`` does not say.
         lacking: what the question needs and the tables lack, in the words of ``syn``.
         others: other readings of the question, each with its statement.
         metrics: of semantic models, that the question names.
+        brief: ids of tables of which ``syn`` is shown the columns of keys only.
+        verified: who verified the statement, for which question, and the values of its parameters; "" for others.
     """
 
     sql: str
@@ -36,6 +38,8 @@ class Query:
     lacking: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     metrics: tuple[Metric, ...] = field(default=(), repr=False)
+    brief: frozenset[str] = field(default=frozenset(), repr=False)
+    verified: str = ""
 
     def __str__(self) -> str:
         return self.sql
@@ -47,6 +51,7 @@ class Query:
             "sql": self.sql,
             "tables": dict(self.tables),
             **remarks,
+            **({"verified": self.verified} if self.verified else {}),
             "others": [list(other) for other in self.others],
         }
 

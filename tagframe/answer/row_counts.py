@@ -182,6 +182,7 @@ class Block:
             ):
                 continue
             missing = _missing(tables[one], tables[other], pairs, keys, self.statement.fold)
+            missing = missing or self._grouped_by_the_other(one, other)
             missing = [
                 pair for pair in missing if not self._is_fixed(one, pair[0]) and not self._is_fixed(other, pair[1])
             ]
@@ -192,6 +193,18 @@ class Block:
                     f"{tables[one].name}.{mine} = {tables[other].name}.{theirs}" for mine, theirs in whole
                 )
         return ""
+
+    def _grouped_by_the_other(self, one: str, other: str) -> list[tuple[str, str]]:
+        """The columns of GROUP BY of one of two tables of which the other, whose rows are added up, has namesakes: each
+        row is else added up in several groups."""
+        calls = [call for call in own_nodes(self.select) if adds_up(call)]
+        added = {alias for call in calls for alias in self._added_up(call)}
+        keys = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name)))) or []
+        found = {column for key in keys if (column := self._column(key))}
+        both = self.sources[one], self.sources[other]
+        mine, theirs = (self.statement.columns_in(source) or set() for source in both)
+        shared = [name for alias, name in sorted(found) if alias not in added and name in mine & theirs]
+        return [(name, name) for name in shared] if len(added & {one, other}) == 1 else []
 
     def _is_unique(self, alias: str, pairs: Sequence[tuple[str, str]], side: int) -> bool:
         names = {pair[side] for pair in pairs}

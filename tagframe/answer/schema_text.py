@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 from tagframe.answer.cell_literals import CellLiterals, cell_literals
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
@@ -24,6 +25,8 @@ CHARACTERS_A_TOKEN = 2.4
 all models, so that all of them get the same prompt, and the answers of one can be replayed for another."""
 WHOLE = 12_000
 """All tables are shown, if their names and those of their columns have at most this many characters."""
+LONG = 4_000
+"""Of longer descriptions, the tables that a question is unlikely to need are cut to their keys."""
 _ROOM = 2_200
 """As many values are shown as this many characters of schemas have room for."""
 
@@ -37,6 +40,8 @@ _MANY_NULL = 0.1
 _NEARLY_NULL = 0.9
 """If more of a column is NULL, its values are not listed: one of few values is shown, and none of many."""
 _KEYS_A_PAIR = 2
+_MATCHED = 0.8
+"""If a smaller share of a key's values has a match, the share is told."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
@@ -53,8 +58,12 @@ _TIME = re.compile(r"'\d{1,4}([-:/.])\d{1,2}(\1|\.)\d.*'")
 """Literals of dates and times, for columns of which not all cells are: one example says as much as three."""
 _ID = re.compile(r"(?i:(?:.*[_ .-])?(?:id|uuid|guid))|.*[a-z0-9]I[dD]")
 """Names of columns whose values only tell rows apart."""
-_NUMBERED = re.compile(r"([^ (]*?)(\d{1,9})([^\d (]*)")
-"""Names with their last number."""
+_PARTS = re.compile(r"\d{1,9}|[^\W\d_]+|.", re.DOTALL)
+"""The words, numbers and signs of a name."""
+_LEAST_PARTS, _LEAST_RUN = 2, 4
+"""Names of fewer parts, and fewer names that differ in words, are written out."""
+_BRACES = "Braces stand for several names: x_{a,b}_{1…3} is x_a_1, x_a_2, x_a_3, x_b_1, x_b_2, x_b_3."
+_CUT = 'Of tables that end in …, only the keys are here: {"missing": "columns of x"} shows the rest.'
 _PROSE = 6
 """Texts of at least this many words are read, not compared."""
 
@@ -92,21 +101,27 @@ _SECONDS, _MILLISECONDS = (5e8, 4e9), (5e11, 4e12)
 _TIMES = frozenset("at created date epoch time timestamp ts updated".split())
 
 
-def describe_tables(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite") -> str:
+def describe_tables(
+    corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite", brief: Collection[str] = ()
+) -> str:
     """Tables in a line each, with as many values as are cheap; the same text for every question.
 
     Args:
         corpus: where they are.
         tables: name in SQL → table id.
         dialect: for writing names.
+        brief: the ids of tables of which only the columns of keys are shown.
     """
+    keys = _key_columns(corpus, tables, brief)
     for detail in _DETAILS if _fit(corpus, tables) else _DETAILS[-1:]:
         blocks: dict[str, list[str]] = defaultdict(list)
         for name, id in tables.items():
             profile = corpus.profile(id)
-            blocks[profile.database].append(_line(corpus, name, profile, detail, dialect))
+            blocks[profile.database].append(_line(corpus, name, profile, detail, dialect, keys.get(id)))
         heads = {name: [f"DATABASE {name}"] if len(blocks) > 1 else [] for name in blocks}
         text = "\n\n".join("\n".join([*heads[name], *lines]) for name, lines in blocks.items())
+        text = f"{_BRACES}\n{text}" if detail == _DETAILS[-1] and "{" in text else text
+        text = f"{_CUT}\n{text}" if keys else text
         if len(text) <= _ROOM:
             break
     return text
@@ -122,30 +137,93 @@ def _fit(corpus: Corpus, tables: Mapping[str, str]) -> bool:
     return sum(len(column.name) + 2 for id in tables.values() for column in corpus.profile(id).for_prompts) <= WHOLE
 
 
-def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dialect: str) -> str:
-    """A table and its columns in one line."""
+def _key_columns(corpus: Corpus, tables: Mapping[str, str], of: Collection[str]) -> dict[str, set[str]]:
+    """The columns of some tables that are keys, by table id."""
+    found = {id: {*corpus.profile(id).primary_key} for id in of}
+    for key in _keys_of_schemas(corpus, [*tables.values()]) if found else []:
+        for id in key.tables & found.keys():
+            found[id] |= {*key.columns_of(id)}
+    return found
+
+
+def _line(
+    corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dialect: str, only: Collection[str] | None
+) -> str:
+    """A table and its columns, or only some of them, in one line."""
     columns = []
+    if only is not None:
+        detail = _DETAILS[-1]
     for column, kind, notes, description in _columns(corpus, profile, detail):
+        if only is not None and column not in only:
+            continue
         facts = _joined([*notes, description])
         facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
         columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
     rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
     head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]])]))
-    listed = ", ".join(map("…".join, _numbered(columns)))
+    listed = ", ".join([*_in_runs(columns, brief=detail == _DETAILS[-1]), *([] if only is None else ["…"])])
     return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {listed}"
 
 
-def _numbered(columns: Sequence[str]) -> Iterator[list[str]]:
-    """The columns; of several in a row that differ in a number, which goes on from each to the next, two ends."""
-    run: list[str] = []
-    for name in columns:
-        begins, ends = (_NUMBERED.fullmatch(one) for one in (run[-1] if run else "", name))
-        goes_on = begins and ends and begins[1] == ends[1] and begins[3] == ends[3]
-        if not (goes_on and begins and ends and int(ends[2]) == int(begins[2]) + 1):
-            yield from ([run[0], run[-1]],) if len(run) > 2 else ([one] for one in run)
-            run = []
-        run.append(name)
-    yield from ([run[0], run[-1]],) if len(run) > 2 else ([one] for one in run)
+def _in_runs(columns: Sequence[str], brief: bool) -> list[str]:
+    """The columns; of three or more in a row whose number goes on, both ends: ``slot_1…slot_3``.
+
+    >>> _in_runs(["id", "slot_1", "slot_2", "slot_3"], brief=False)
+    ['id', 'slot_1…slot_3']
+    >>> _in_runs([f"{what}_{code}" for code in ("en", "fr", "ja") for what in ("name", "text")], brief=True)
+    ['{name,text}_{en,fr,ja}']
+
+    Args:
+        columns: as they are written, perhaps with facts, which then stand alone.
+        brief: whether names that differ in several parts are one, too: all combinations of these.
+    """
+    runs = [_in_parts(column, brief) for column in columns]
+    size = len(runs) + 1
+    while len(runs) < size:
+        size, merged = len(runs), runs[:1]
+        for run in runs[1:]:
+            differs = [at for at, pair in enumerate(zip(merged[-1], run, strict=False)) if pair[0] != pair[1]]
+            if len(run) == len(merged[-1]) and len(differs) == 1 and _goes_on(merged[-1], run, differs[0], brief):
+                merged[-1][differs[0]] = [*merged[-1][differs[0]], *run[differs[0]]]
+            else:
+                merged.append(run)
+        runs = merged
+    return [text for run in runs for text in _of_run(run)]
+
+
+def _in_parts(column: str, brief: bool) -> list[list[str]]:
+    """The parts of a name, each as a list of its values; what follows in brackets is one value."""
+    name, bracket, facts = column.partition(" (")
+    if " " in column and not brief:
+        return [[column]]
+    return [[part] for part in (*_PARTS.findall(name), f"{bracket}{facts}")]
+
+
+def _goes_on(run: Sequence[Sequence[str]], other: Sequence[Sequence[str]], at: int, brief: bool) -> bool:
+    """Whether a part of a name goes on: from number to number, or if ``brief``, from word to word."""
+    last, first = run[at][-1], other[at][0]
+    if last.isdecimal() and first.isdecimal():
+        return int(first) == int(last) + 1 and (brief or all(len(part) == 1 for part in (*run[:at], *run[at + 1 :])))
+    is_word = last.isalpha() and first.isalpha() and len(run) > _LEAST_PARTS
+    return brief and is_word and first not in run[at]
+
+
+def _of_run(run: Sequence[Sequence[str]]) -> list[str]:
+    """One name for a run, or all of its names if they are few."""
+    several = [part for part in run if len(part) > 1]
+    names = ["".join(parts) for parts in product(*run)]
+    if len(several) == 1 and len(names) > 2 and several[0][0].isdecimal():
+        return [f"{names[0]}…{names[-1]}"]
+    if len(names) < _LEAST_RUN:
+        return names
+    return ["".join(part[0] if len(part) == 1 else f"{{{_listed(part)}}}" for part in run)]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """The values of a part of a name: two ends of numbers or letters without a gap, else all."""
+    codes = [int(part) if part.isdecimal() else ord(part) if len(part) == 1 else 0 for part in parts]
+    goes_on = len(parts) > 2 and codes == [*range(codes[0], codes[0] + len(codes))]
+    return f"{parts[0]}…{parts[-1]}" if goes_on else ",".join(parts)
 
 
 def sql_name(name: str, dialect: str = "sqlite") -> str:
@@ -317,9 +395,36 @@ def describe_keys(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sql
         counts[key.tables] = counts.get(key.tables, 0) + 1
         if counts[key.tables] <= _KEYS_A_PAIR and (not of or of in key.tables):
             (left, right), *more = _equalities(corpus, key, named, dialect)
-            whole = " AND ".join(" = ".join(pair) for pair in [(left, right), *more])
+            whole = _whole(key, named, dialect) or " AND ".join(" = ".join(pair) for pair in [(left, right), *more])
             lines[whole if more else right, _ends(corpus, key)] += [] if more else [left]
-    return [f"{' = '.join(filter(None, [', '.join(lefts), right]))} ({ends})" for (right, ends), lefts in lines.items()]
+    every = _shared_names(corpus, tables, dialect)
+    return [
+        f"{' = '.join(filter(None, [every(lefts, right) or ', '.join(lefts), right]))} ({ends})"
+        for (right, ends), lefts in lines.items()
+    ]
+
+
+def _whole(key: KeyPair, named: Mapping[str, str], dialect: str) -> str:
+    """A key of columns of the same names on both sides, which is longer if it is written out."""
+    if key.left_columns != key.right_columns:
+        return ""
+    left, right = (sql_name(named[id], dialect) for id in (key.left_table, key.right_table))
+    return f"{left} JOIN {right} USING ({', '.join(sql_name(name, dialect) for name in key.left_columns)})"
+
+
+def _shared_names(corpus: Corpus, tables: Mapping[str, str], dialect: str) -> Callable[[Sequence[str], str], str]:
+    """For columns that join another one: words for them, if they are all further columns of its name."""
+    columns: dict[str, set[str]] = defaultdict(set)
+    for name, id in tables.items():
+        for column in corpus.profile(id).for_prompts:
+            columns[sql_name(column.name, dialect)].add(f"{sql_name(name, dialect)}.{sql_name(column.name, dialect)}")
+    by_side = {side: (name, sides) for name, sides in columns.items() for side in sides}
+
+    def every(lefts: Sequence[str], right: str) -> str:
+        name, sides = by_side.get(right, ("", set()))
+        return f"{name} of every other table" if len(lefts) >= _LEAST_RUN and {*lefts, right} == sides else ""
+
+    return every
 
 
 def _keys_of_schemas(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
@@ -353,9 +458,10 @@ def _equalities(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect:
 
 
 def _ends(corpus: Corpus, key: KeyPair) -> str:
-    """How many rows of each side a key joins."""
-    left, right = corpus.profile(key.left_table), corpus.profile(key.right_table)
-    return f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}"
+    """How many rows of each side a key joins, and the share of values that have a match, if some have none."""
+    left, right, found = corpus.profile(key.left_table), corpus.profile(key.right_table), key.evidence.contained
+    share = f", {found:.0%} match" if found is not None and found < _MATCHED else ""
+    return f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}{share}"
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:

@@ -129,3 +129,9 @@ def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
     while node.parent is not None:
         node = node.parent
         yield node
+
+
+def one_row(table: exp.Table, test: exp.Expr) -> exp.Select:
+    """Whether a row of a table passes a comparison: one row, or none; for one that excludes rows, its opposite."""
+    test = exp.EQ(this=test.this, expression=test.expression) if isinstance(test, exp.NEQ) else test
+    return exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "one")]).from_(table).where(test).limit(1)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tagframe.corpus.references import JoinColumns
 from tagframe.errors import InvalidArgument, NotConnected
 from tagframe.joins import JoinPlan, keys_between
 from tagframe.joins.infer import plan_tables
@@ -47,11 +48,5 @@ def _keys(execution: Execution) -> Iterator[KeyPair]:
     for (one, other), columns in pairs.items():
         own, others = (tuple(pair[side] for pair in columns) for side in (0, 1))
         pair = KeyPair(one, own, other, others, _LEAST, _WRITTEN)
-        yield next((key for key in known if not key.signs and _sides(key) == _sides(pair)), pair)
-
-
-def _sides(key: KeyPair) -> frozenset[tuple[str, str, str, str]]:
-    """The pairs of columns of a key, in either direction."""
-    turned = key if key.left_table < key.right_table else key.reversed()
-    columns = zip(turned.left_columns, turned.right_columns, strict=True)
-    return frozenset((turned.left_table, mine, turned.right_table, theirs) for mine, theirs in columns)
+        sides = JoinColumns.of(vars(pair)).sides
+        yield next((key for key in known if not key.signs and JoinColumns.of(vars(key)).sides == sides), pair)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
 from typing import Literal, TypeVar
 
-from tagframe.answer.generation import one_value
+import pandas as pd
+
+from tagframe.answer.generation import one_value, page_of
 from tagframe.answer.guard import Reader
-from tagframe.answer.learned_statements import answered, examples_for
+from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import are_few, describe_keys, describe_tables, is_epoch
+from tagframe.answer.schema_text import LONG, are_few, describe_keys, describe_tables, is_epoch
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
+from tagframe.corpus.statements import Statement
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
@@ -31,8 +34,15 @@ T = TypeVar("T")
 RETRIEVED = 12
 """How many tables ``syn`` is shown if not all fit."""
 _MORE = 5
+_PAGE = 1_500
+"""Characters of the rows of an earlier answer."""
+_WHY = """If it asks why two numbers differ: compare their groups in each column that may say so. For each such column
+one part, joined by UNION ALL: SELECT 'city' AS part, city AS value, sum(…) AS one, sum(…) AS other, sum(…) - sum(…) AS
+change … GROUP BY city; over all of it ORDER BY abs(change) DESC LIMIT 20. Its first line is "-- answer: text"."""
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
+_WHOLE = 5
+"""As many of the likeliest tables are shown with all columns, whatever their chances."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
 
@@ -41,7 +51,8 @@ _FROM_TODAY = frozenset("ago current currently last next now past recent recentl
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables if their names and those of their columns have 12,000 characters at most; else those of
+    The prompt shows all tables if their names and those of their columns have 12,000 characters at most; if these have
+    more than 4,000, only the keys of those that are not among the five best, nor have a chance of 1 %. Else it shows
     the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
     retrieved with these arguments. Tables without rows are left out.
 
@@ -53,6 +64,7 @@ class Synthesizer:
         evidence: what words of the question mean in these data; tables are also searched for with it.
         examples: questions with their statements, shown before those that were learned.
         before: the query that the question follows; its tables are shown.
+        before_rows: the result of that query, of which a page is shown.
     """
 
     corpus: Corpus = field(repr=False)
@@ -62,6 +74,7 @@ class Synthesizer:
     evidence: str = ""
     examples: Sequence[tuple[str, str]] = ()
     before: Query | None = None
+    before_rows: pd.DataFrame | None = field(default=None, repr=False)
 
     def __call__(self, request: str) -> Query:
         """The query; the thread waits for it."""
@@ -71,8 +84,9 @@ class Synthesizer:
         """The query as a step: it must compile, after at most one repair.
 
         If a person has given a statement for exactly this question, that one is used, and no model is asked. The model
-        may say that a table is missing. If the corpus has others, the nearest ones are added and it is asked again;
-        else the query has no statement and says what is lacking.
+        may pick a verified statement, and give its parameters. It may say that a table is missing: if the corpus has
+        others, the nearest ones are added and it is asked again; else the query has no statement and says what is
+        lacking.
 
         Raises:
             EmptyQuestion: the question has no words.
@@ -86,15 +100,15 @@ class Synthesizer:
             return known
         visible = self.visible(request)
         prompt = self.prompt(request, visible)
-        remarks = yield from self._request(prompt, visible)
+        remarks = yield from self._request(prompt, visible, request)
         if isinstance(remarks, Missing) and (more := self._with(remarks.what, visible)) is not None:
             visible, note = more
             prompt = self.prompt(request, visible, note)
-            remarks = yield from self._request(prompt, visible)
+            remarks = yield from self._request(prompt, visible, request)
         return self._query(visible, remarks)
 
     def _runs(self, known: Query) -> bool:
-        """Whether a person's statement can still run: columns may be gone since."""
+        """Whether an earlier statement can still run: columns may be gone since."""
         try:
             check_staged(known.sql, Reader(self.corpus, known.tables))
         except (UnsafeSQL, SQLFailed):
@@ -104,21 +118,31 @@ class Synthesizer:
     def revise(self, request: str, query: Query, why: str) -> Step[Query | None]:
         """Another query, after one that failed or gave no rows; None if the model repeats the first one.
 
-        What was lacking for the first one stays lacking, and what the model adds to the same statement is kept.
+        What was lacking for the first one stays lacking, and what the model adds to the same statement is kept. A
+        verified statement is not revised.
         """
+        if query.verified:
+            return None
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
-        other = self._query(query, (yield from self._request(prompt, query)))
+        other = self._query(query, (yield from self._request(prompt, query, request)))
         other = replace(other, lacking=_both(query.lacking, other.lacking))
         if other.sql == query.sql:
             assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
             other = replace(other, assumptions=assumed, others=others)
         return None if other == query else other
 
-    def _request(self, prompt: Prompt, visible: Query) -> Step[Written | Missing]:
+    def _request(self, prompt: Prompt, visible: Query, request: str) -> Step[Written | Missing | Query]:
         check = partial(check_staged, reader=Reader(self.corpus, visible.tables))
-        return (yield from one_value(prompt, partial(parse_statement, check=check)))  # type: ignore[no-any-return]
+        fill = partial(filled, statements=self._verified(request), corpus=self.corpus)
+        return (yield from one_value(prompt, partial(parse_statement, check=check, fill=fill)))  # type: ignore[no-any-return]
 
-    def _query(self, visible: Query, remarks: Written | Missing) -> Query:
+    def _verified(self, request: str) -> list[Statement]:
+        """The verified statements over tables that may be read."""
+        return verified_for(request, self.corpus if self.found is None else self.corpus.subset(self.found.ids))
+
+    def _query(self, visible: Query, remarks: Written | Missing | Query) -> Query:
+        if isinstance(remarks, Query):
+            return replace(remarks, retrieved=visible.retrieved)
         if isinstance(remarks, Missing):
             return replace(visible, sql="", lacking=(remarks.what,))
         return replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
@@ -127,14 +151,19 @@ class Synthesizer:
         """The prompt: the request, and the tables to show."""
         reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        schema = describe_tables(self.corpus, visible.tables, dialect)
+        schema = describe_tables(self.corpus, visible.tables, dialect, visible.brief)
         joins = describe_keys(self.corpus, visible.tables, dialect)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
         cells = matched_cells(f"{request} {self.evidence}".strip(), visible, reader)
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
-        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics)
+        verified = [
+            line
+            for number, one in enumerate(self._verified(request), start=1)
+            for line in (f"{number}. {one_line(one.question)}", one_line(one.cells))
+        ]
+        return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, verified)
 
     def _today(self, request: str, visible: Query) -> str:
         """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
@@ -150,22 +179,28 @@ class Synthesizer:
             assumed = [f"-- assumed: {one}" for one in self.before.assumptions]
             remarks = fence([*assumed, self.before.sql or "-- no statement"], "statement")
             yield f"The earlier part of the question was answered by this statement; keep its reading:\n{remarks}"
+            rows = self.before_rows
+            if rows is not None and len(rows) and self._runs(self.before):  # a column may be private since
+                page, count = page_of(rows, _PAGE)
+                yield f"Its rows, {count}:\n{fence([line[:_PAGE] for line in page], 'rows')}"
+            yield _WHY
         if self.evidence:
             yield f"Evidence: {' '.join(self.evidence.split())}"
 
     def visible(self, request: str) -> Query:
         """The tables to show to the model, and the metrics that the request names, as a query without a statement."""
         if self.before is not None:
-            return Query("", self.before.tables, self.before.retrieved)
+            return replace(self.before, sql="", assumptions=(), wants_text=None, lacking=(), others=(), verified="")
         metrics = metrics_named(request, self.corpus)
         visible = self._excerpt(request)
         if not metrics:
             return visible
-        more = {id for metric in metrics for id in metric.sources.values()} - {*visible.tables.values()}
+        of_metrics = {id for metric in metrics for id in metric.sources.values()}
+        more = of_metrics - {*visible.tables.values()}
         if more and self.found is None:  # the question names what is computed from these tables
             ids = [*visible.tables.values(), *sorted(id for id in more if self._has_rows(id))]
             visible = replace(visible, tables=names_in_sql(map(self.corpus.profile, ids)))
-        return replace(visible, metrics=metrics)
+        return replace(visible, metrics=metrics, brief=visible.brief - of_metrics)
 
     def _excerpt(self, request: str) -> Query:
         if self.found is not None:
@@ -176,9 +211,16 @@ class Synthesizer:
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         if self.k is None and self.method is None and are_few(self.corpus, names):
-            return Query("", names)
+            is_long = len(describe_tables(self.corpus, names)) > LONG
+            return self._brief(request, corpus, names) if is_long else Query("", names)
         k = RETRIEVED if self.k is None and self.method is None else self.k
         return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))
+
+    def _brief(self, request: str, corpus: Corpus, names: Mapping[str, str]) -> Query:
+        """All tables, those that the request is unlikely to need by their keys only."""
+        found = retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence)
+        likely = {hit.id for hit in found.tables[:_WHOLE]} | {*self._chances(found)}
+        return Query("", names, found, brief=frozenset(names.values()) - likely)
 
     def _has_rows(self, table: str) -> bool:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
@@ -198,14 +240,14 @@ class Synthesizer:
 
     def _with(self, what: str, visible: Query) -> tuple[Query, str] | None:
         """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""
-        known = set(visible.tables.values())
+        known = {*visible.tables.values()} - visible.brief
         others = [id for id in self.corpus.ids if id not in known and self._has_rows(id)]
         if not others or not (new := retrieve_tables(what, self.corpus.subset(others), k=_MORE).ids):
             return None
-        tables = names_in_sql(self.corpus.profile(id) for id in [*visible.tables.values(), *new])
-        lines = f"the last {len(new)} tables were added."
+        tables = names_in_sql(map(self.corpus.profile, dict.fromkeys([*visible.tables.values(), *new])))
+        lines = f"these tables were added: {', '.join(name for name, id in tables.items() if id in new)}."
         note = f'You said that this was missing: {{"missing": "{one_line(what)}"}}; {lines} Now write the statement.'
-        return Query("", tables, visible.retrieved, metrics=visible.metrics), note
+        return replace(visible, tables=tables, brief=visible.brief - {*new}), note
 
 
 def _both(one: tuple[T, ...], other: tuple[T, ...]) -> tuple[T, ...]:

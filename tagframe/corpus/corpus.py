@@ -273,13 +273,14 @@ class Corpus(CorpusMethods, Displayable):
         """The statements learned about these tables: a row for each, the most frequent first.
 
         Columns are question, sql (with ``?`` for literals that are not kept), tables (a list of ids), joins (a list),
-        runs (how often it was run), learned_by ("queries", or "user" for corrections) and at (when it was learned).
+        runs (how often it was run), learned_by ("queries", "user" for corrections, or who verified it) and at (when it
+        was learned).
         Values of private columns are left out.
         """
         ordered = sorted(self._learned(), key=lambda one: (-one.times, -one.at, one.fact))
         rows = [
-            (one.question, one.text, list(one.tables), list(map(str, one.joins)), one.times, one.by,
-             pd.Timestamp(one.at, unit="s", tz="UTC"))
+            (one.question, one.text, list(one.tables), list(map(str, one.joins)), one.times,
+             one.verified_by or one.by, pd.Timestamp(one.at, unit="s", tz="UTC"))
             for one in ordered
         ]  # fmt: skip
         return pd.DataFrame(rows, columns=["question", "sql", "tables", "joins", "runs", "learned_by", "at"])

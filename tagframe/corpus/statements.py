@@ -10,6 +10,7 @@ from typing import Any
 
 from tagframe.corpus.references import Column, JoinColumns, moved_key
 
+_TEXTS = "sql", "question", "by", "cells", "verified_by"
 _MARKS = re.compile(r"[.,;:!?…]+(?=\s|$)|[¿¡]")
 
 
@@ -25,6 +26,7 @@ class Statement:
         runs: how often it was run, by the source from which that was learned.
         by: "queries", or "user" if a person confirmed it.
         cells: the statement with its literals, if these are known; "" otherwise.
+        verified_by: the person or team that marked it as verified, with its parameters as ``:year``; "" for others.
         at: when it was last learned: seconds since 1970.
         digest: its key among the facts; "" for a new one.
     """
@@ -36,6 +38,7 @@ class Statement:
     runs: Mapping[str, int] = field(default_factory=dict)
     by: str = "queries"
     cells: str = ""
+    verified_by: str = ""
     at: float = 0.0
     digest: str = ""
 
@@ -52,14 +55,14 @@ class Statement:
     def value(self) -> dict[str, Any]:
         """The value of its fact: plain values."""
         joins = [key.value for key in self.joins]
-        plain = {"sql": self.sql, "question": self.question, "joins": joins, "by": self.by, "cells": self.cells}
+        plain = {name: getattr(self, name) for name in _TEXTS} | {"joins": joins}
         return {"runs": dict(self.runs), "at": self.at, **{name: one for name, one in plain.items() if one}}
 
     @classmethod
     def of(cls, of: Sequence[str], value: Mapping[str, Any]) -> Statement:
         """The statement from its :attr:`fact` and :attr:`value`."""
         joins = tuple(map(JoinColumns.of, value.get("joins", ())))
-        rest = {name: value[name] for name in ("sql", "question", "by", "cells") if name in value}
+        rest = {name: value[name] for name in _TEXTS if name in value}
         return cls(tuple(of[1:]), joins=joins, runs=value["runs"], at=value["at"], digest=of[0], **rest)
 
     @staticmethod

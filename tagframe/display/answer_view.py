@@ -20,6 +20,7 @@ def answer_text(answer: Answered) -> str:
     """An answer step by step, for a terminal."""
     lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
     lines += [f"values:   {answer.values!r}"] if answer.values else []
+    lines += [f"verified: by {answer.verified}"] if answer.verified else []
     lines += [f"assumed:  {one}" for one in answer.assumptions]
     for doubt in answer.doubts:
         lines += [f"doubt:    {doubt}", *([f"    {doubt.statement}"] if doubt.statement else [])]
@@ -50,6 +51,8 @@ def answer_html(answer: Answered, plan: Plan | None) -> str:
     """
     parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
     parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
+    if answer.verified:
+        parts.append(f"<p>answered by a verified statement of {escaped(answer.verified)}</p>")
     parts += [f"<p>assumed: {escaped(one)}</p>" for one in answer.assumptions]
     parts += [part for one in answer.doubts for part in _doubt(one)]
     parts.append(_statement(str(answer.query)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,10 @@ import pandas as pd
 from sqlglot.errors import SqlglotError
 
 from tagframe.answer import automatic, exec_sql
+from tagframe.answer.learned_statements import sample_values, with_values
+from tagframe.answer.lm_sql import has_functions
 from tagframe.corpus import Corpus
+from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.references import JoinColumns
 from tagframe.corpus.statements import Statement
 from tagframe.errors import InvalidArgument, TagframeError, UnreadStatement
@@ -69,17 +72,21 @@ class Evaluation:
 
 def evaluate(
     corpus: Corpus,
-    questions: pd.DataFrame | str | Path,
+    questions: pd.DataFrame | str | Path | None = None,
     *,
     k: int | Literal["auto"] = "auto",
     answers: bool = False,
 ) -> Evaluation:
     """Compare the tables found for questions with the tables they need, and answers with the rows of their SQL.
 
+    The verified statements (:meth:`tagframe.Corpus.verify`) are questions, too: each is run, with the most frequent
+    values of its columns as parameters, and its ``problem`` says why it no longer runs, or that it gives no rows.
+
     Args:
         corpus: to search.
         questions: a frame, or a CSV file, with ``question`` and ``sql`` or ``tables`` (names, separated by commas or
-            spaces, in quotes if they contain one); ``sql`` takes precedence over ``tables``.
+            spaces, in quotes if they contain one); ``sql`` takes precedence over ``tables``. None for the verified
+            statements alone.
         k: how many tables are retrieved.
         answers: whether the configured model also answers each question. The rows of its answer are compared with those
             of the SQL as in Spider's test suite: rows in any order, unless the SQL orders them, and columns in any
@@ -89,6 +96,16 @@ def evaluate(
         InvalidArgument: the columns are missing, or there are no questions.
         NotConfigured: ``answers`` without a model.
     """
+    names = Names(corpus)
+    dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
+    rows = [*([] if questions is None else _read(questions)), *_verified(corpus)]
+    if not rows:
+        raise InvalidArgument("there are no questions, and no verified statements: corpus.verify(question, sql, by=…)")
+    judging = track(((1, row) for row in rows), len(rows), "Judging", "question")
+    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in judging]))
+
+
+def _read(questions: pd.DataFrame | str | Path) -> list[dict[Any, Any]]:
     try:
         frame = questions if isinstance(questions, pd.DataFrame) else pd.read_csv(questions, dtype=str)
     except (OSError, ValueError) as error:
@@ -98,10 +115,25 @@ def evaluate(
             f"questions need a column 'question', and 'sql' or 'tables'; there are {len(frame)} rows with columns "
             f"{list(frame.columns)}"
         )
-    names = Names(corpus)
-    dialect = next((engine.dialect.name for engine in map(corpus.engine, corpus.ids) if engine is not None), "sqlite")
-    rows = track(((1, row) for row in frame.to_dict("records")), len(frame), "Judging", "question")
-    return Evaluation(pd.DataFrame([_judged(corpus, row, names, dialect, k, answers) for row in rows]))
+    return frame.to_dict("records")
+
+
+def _verified(corpus: Corpus) -> Iterator[dict[Any, Any]]:
+    """The verified statements as questions with SQL, also those that read a table that is gone."""
+    for one in (one for one in fact_store(corpus).facts.statements if one.verified_by):
+        row: dict[Any, Any] = {"question": one.question or f"a statement of {one.verified_by}"}
+        try:
+            if gone := [table for table in one.tables if table not in corpus]:
+                raise UnreadStatement(f"there is no table {', '.join(gone)}")
+            if not one.cells:
+                raise UnreadStatement("it reads a column that is private now")
+            values = sample_values(one, corpus)
+            sql = with_values(one, values, corpus).sql
+            given = ", ".join(f"{name} = {value}" for name, value in values.items())
+            row |= {"question": f"{row['question']}{f' ({given})' if given else ''}", "sql": sql, "runs": True}
+        except (TagframeError, SqlglotError) as error:
+            row["problem"] = f"verified by {one.verified_by}, and no longer runs: {error}"
+        yield row
 
 
 def _judged(
@@ -111,6 +143,8 @@ def _judged(
     sql, tables = (value if isinstance(value, str) else "" for value in (row.get("sql"), row.get("tables")))
     judged: dict[str, Any] = {"question": question, "needed": [], "found": [], **dict.fromkeys(_MEANS), "problem": ""}
     try:
+        if "problem" in row:
+            return {**judged, "problem": row["problem"]}
         if not question:
             raise UnreadStatement("there is no question")
         needed = read_statement(sql, names, (dialect, "")) if sql.strip() else _of_tables(tables, names)
@@ -128,6 +162,8 @@ def _judged(
                 seen = {side for key in joins for side in JoinColumns.of(vars(key)).sides}
                 joined = [side for key in needed.joins for side in key.sides]
                 judged["joins"] = sum(side in seen for side in joined) / len(joined)
+            if row.get("runs") is True and not has_functions(sql) and exec_sql(corpus)(sql).empty:
+                judged["problem"] = "the verified statement gives no rows"
             if answers and sql.strip():
                 theirs = _plain(exec_sql(corpus)(sql))
                 ours = _plain(replace(automatic(corpus), gen=None)(question).rows)

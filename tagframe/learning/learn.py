@@ -181,7 +181,7 @@ def add_statements(corpus: Corpus, statements: Iterable[Statement]) -> None:
     """Add statements to the facts of a corpus.
 
     For a known statement the runs are added; the runs from a file that was learned before replace the earlier ones. A
-    user's statement for a question replaces the user's earlier one.
+    user's statement for a question replaces the user's earlier one; a verified one is replaced by a verified one only.
     """
     new = {one.fact: one for one in statements}
     if not new:
@@ -201,7 +201,8 @@ def add_statements(corpus: Corpus, statements: Iterable[Statement]) -> None:
             for source, times in one.runs.items():
                 runs[source] = times + (0 if source else runs.get(source, 0))
             if one.by == "user":
-                values.update(dict.fromkeys(by_question[spoken(one.question)]))
+                earlier = by_question[spoken(one.question)]
+                values.update({of: None for of in earlier if one.verified_by or not old[of].verified_by})
                 if not one.sql:  # his statement over just these tables stays
                     one = old.get(fact, one)
             values[fact] = replace(one, runs=runs, at=now).value

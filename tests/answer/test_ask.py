@@ -166,7 +166,8 @@ class Letters:
 
 
 def wide(number: int) -> pd.DataFrame:
-    return pd.DataFrame({f"column {number} {part}": [f"a long text of {number} and {part}"] for part in range(15)})
+    parts = [part * 7 % 15 for part in range(15)]  # no run, which would be shown by its ends
+    return pd.DataFrame({f"column {number} {part}": [f"a long text of {number} and {part}"] for part in parts})
 
 
 @pytest.mark.slow
@@ -186,8 +187,7 @@ def test_of_many_tables_twelve_are_shown_and_a_missing_one_is_looked_for(live):
     assert "refund" not in model.seen[0]
     assert shown_tables(model.seen[1]) == 17
     assert (
-        'You said that this was missing: {"missing": "reasons of refunds"}; the last 5 tables were added'
-        in model.seen[1]
+        'You said that this was missing: {"missing": "reasons of refunds"}; these tables were added: ' in model.seen[1]
     )
     assert answer.rows["reason"].tolist() == ["late", "broken"]
     assert [step.calls for step in answer.steps] == [2, 0, 1]

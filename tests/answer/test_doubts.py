@@ -97,6 +97,58 @@ def test_a_join_by_no_key_is_doubted(clubs):
     )
 
 
+ORDERS = pd.DataFrame(
+    {
+        "order_id": range(1, 9), "customer_id": [1, 1, 2, 2, 2, 3, 4, 1], "city_from": list("abababab"),
+        "gross_amount": range(10, 90, 10), "net_amount": range(8, 72, 8), "amount_paid": range(8),
+        "state": ["Closed", "closed", "Open", "Closed", "CLOSED", "Open", "Closed", "closed "],
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "found"),
+    [
+        ("What is the total amount?", "sum(gross_amount) AS t FROM orders", [("column", "it would be 288 instead")]),
+        ("What is the gross amount in all?", "sum(gross_amount) AS t FROM orders", []),
+        ("What was paid?", "sum(amount_paid) AS t FROM orders", []),
+        (
+            "How many orders are closed?",
+            "count(*) AS n FROM orders WHERE state = 'Closed'",
+            [("value", "6 instead of 3")],
+        ),
+        ("How many are open?", "count(*) AS n FROM orders WHERE state = 'Open'", []),
+        ("How many customers ordered?", "count(customer_id) AS n FROM orders", [("repeated", "4 instead of 8")]),
+        ("How many customers ordered?", "count(DISTINCT customer_id) AS n FROM orders", []),
+        ("How many orders by customer?", "customer_id, count(customer_id) AS n FROM orders GROUP BY 1", []),
+        ("How many orders are there?", "count(order_id) AS n FROM orders", []),
+    ],
+)
+def test_what_the_words_of_a_question_fit_as_well_is_shown(question, sql, found):
+    doubts = kinds(tf.open_corpus({"orders": ORDERS}), f"SELECT {sql}", question=question)
+    assert [reason for reason, _ in doubts] == [reason for reason, _ in found]
+    assert all(part in facts for (_, facts), (_, part) in zip(doubts, found, strict=True))
+
+
+@pytest.mark.parametrize(("words", "doubted"), [("of each city", True), ("to each city", False)])
+def test_a_direction_in_the_question_names_one_of_two_roles(words, doubted):
+    airport = pd.DataFrame({"code": ["OPO", "LIS", "ARN"], "city": ["Porto", "Lisbon", "Stockholm"]})
+    ends = {"src_airport": ["OPO", "OPO", "OPO", "ARN"], "dst_airport": ["LIS", "ARN", "OPO", "OPO"]}
+    corpus = tf.open_corpus({"airport": airport, "flight": pd.DataFrame({"flight_no": range(4), **ends})})
+    for end in ends:
+        corpus.keys.add(f"flight.{end} = airport.code")
+    sql = "SELECT a.city, count(*) AS n FROM flight f JOIN airport a ON a.code = f.dst_airport GROUP BY a.city"
+    found = kinds(corpus, sql, question=f"How many flights {words}?")
+    assert ("join" in [reason for reason, _ in found]) == doubted
+
+
+def test_a_limit_that_leaves_rows_out_is_doubted_unless_the_question_has_it():
+    corpus = tf.open_corpus({"visit": pd.DataFrame({"visit": range(1_200)})})
+    ((reason, facts),) = kinds(corpus, "SELECT visit FROM visit LIMIT 1000", question="Which visits?")
+    assert (reason, facts[:52]) == ("limit", "LIMIT 1,000 leaves 200 of 1,200 rows out; without it")
+    assert kinds(corpus, "SELECT visit FROM visit LIMIT 1000", question="Which 1,000 visits?") == []
+
+
 def test_statements_that_cannot_be_followed_are_not_doubted_by_mistake(clubs):
     for sql in (
         "SELECT name FROM club UNION SELECT coach FROM coach",

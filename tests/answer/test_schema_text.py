@@ -61,6 +61,17 @@ def test_a_key_between_text_and_number_is_shown_with_its_cast(clubs):
     assert len(rows) == 40
 
 
+def test_a_join_says_which_share_of_its_values_has_a_match_and_names_many_tables_once():
+    towns = pd.DataFrame({"town_id": range(40), "town": [f"town {n}" for n in range(40)]})
+    some = pd.DataFrame({"shop": range(30), "town_id": [n + 20 for n in range(30)]})
+    more = {f"s{n}": pd.DataFrame({"thing": range(30), "town_id": [n % 7 for n in range(30)]}) for n in range(5)}
+    corpus = tf.open_corpus({"town": towns, "shop": some})
+    corpus.keys.add("shop.town_id = town.town_id")
+    assert describe_keys(corpus, names_of(corpus)) == ["shop.town_id = town.town_id (one-to-one, 67% match)"]
+    corpus = tf.open_corpus({"town": towns, **more})
+    assert describe_keys(corpus, names_of(corpus)) == ["town_id of every other table = town.town_id (many-to-one)"]
+
+
 def test_words_of_the_question_are_shown_as_they_are_stored(clubs):
     tables = names_of(clubs)
     said = matched_cells("Which members of the club in évora are there?", Query("", tables), Reader(clubs, tables))
@@ -155,11 +166,10 @@ def test_columns_that_refer_to_one_are_in_one_line_but_those_of_longer_keys():
     corpus = tf.open_corpus({"farm.week": weeks, **{f"farm.{one}": weeks.assign(n=1) for one in ("milk", "eggs")}})
     for one in ("milk", "eggs"):
         corpus.keys.add(f"{one}.year = week.year AND {one}.week = week.week")
-    lines = [line for line in describe_keys(corpus, names_of(corpus)) if "week.year" in line]
-    assert {line.partition(" (")[0] for line in lines} >= {
-        f"{one}.year = week.year AND {one}.week = week.week" for one in ("milk", "eggs")
+    lines = [line for line in describe_keys(corpus, names_of(corpus)) if " week " in line]
+    assert {line.rpartition(" (")[0] for line in lines} >= {
+        f"{one} JOIN week USING (year, week)" for one in ("milk", "eggs")
     }
-    assert not any("," in line.partition(" (")[0] for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +186,41 @@ def test_columns_that_refer_to_one_are_in_one_line_but_those_of_longer_keys():
 def test_columns_that_are_counted_on_are_named_by_their_ends(names, line):
     corpus = tf.open_corpus(schema={"t": names})
     assert describe_tables(corpus, {"t": "schema.t"}) == f"TABLE t: {line}"
+
+
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        (["q1_a", "q1_b", "q2_a", "q2_b"], "q{1,2}_{a,b}"),
+        ([f"{what}_{code}" for code in ("en", "fr") for what in ("name", "text")], "{name,text}_{en,fr}"),
+        (["x_red", "x_blue", "x_old"], "x_red, x_blue, x_old"),
+        (["red", "blue", "old", "new"], "red, blue, old, new"),
+        (["t 1 a", "t 1 b", "t 1 c", "t 1 d", "t"], '"t 1 {a…d}", t'),
+    ],
+)
+def test_names_of_a_long_schema_are_put_together_if_all_combinations_are_there(names, line):
+    corpus = tf.open_corpus(schema={"t": names, **{f"u{n}": [f"c{m * 7 % 20}x" for m in range(20)] for n in range(40)}})
+    text = describe_tables(corpus, {one.name: one.id for one in corpus.profiles})
+    assert f"TABLE t: {line}\n" in text
+    assert text.startswith("Braces stand") == ("{" in line)
+
+
+def test_of_a_long_schema_unlikely_tables_are_cut_to_their_keys_and_found_when_they_are_missing(live):
+    tables = {
+        f"shop.t{n}": pd.DataFrame({f"t{n}_id": [1, 2], **{f"a{n} {m * 7 % 11}": [m, n] for m in range(11)}})
+        for n in range(40)
+    }
+    tables["shop.sales"] = pd.DataFrame({"sale": [1, 2], "t7_id": [1, 2], "amount": [3.0, 4.0]})
+    corpus = tf.open_corpus(tables)
+    corpus.keys.add("sales.t7_id = t7.t7_id")
+    replies = iter(['{"missing": "columns of t9"}', "-- answer: values\nSELECT 1 AS one FROM t9"])
+    prompts = []
+    live.answers = lambda request: prompts.append(request.prompt) or next(replies)
+    tf.ask("What is the amount of the sales?", corpus)
+    assert "TABLE sales (2 rows): sale" in prompts[0]
+    assert "TABLE t9 (2 rows): …" in prompts[0]
+    assert "these tables were added: " in prompts[1]
+    assert 'TABLE t9 (2 rows): t9_id, "a9 0"' in prompts[1]
 
 
 @pytest.mark.parametrize(
