@@ -130,7 +130,8 @@ def _line(corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dia
         facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
         columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
     rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
-    head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]])]))
+    sums = [f"totals among them: {one}" for one in profile.totals_for_prompts]
+    head = "; ".join(filter(None, [rows, _joined([*sums, profile.description[: detail.described]])]))
     listed = ", ".join(map("…".join, _numbered(columns)))
     return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {listed}"
 

@@ -41,6 +41,7 @@ _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WORDS = frozenset(NULL_WORDS) - {""}
 _FEW = 2
 """The fewest codes that make a column one of codes."""
+_INT64 = -(2**63), 2**63 - 1
 _WHOLE_DIGITS, _DIGITS, _FLOAT_DIGITS = 18, 15, 17
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
@@ -167,7 +168,7 @@ class Formats:
     @property
     def as_text(self) -> set[str]:
         """The columns that are read as text first."""
-        return {*self.numbers, *self.dates, *self.padded}
+        return {*self.numbers, *self.dates, *self.padded, *self.mixed}
 
     def typed(self, frame: pd.DataFrame, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The frame, in which these columns are text, with them as numbers and dates, unless they stay text."""
@@ -212,6 +213,7 @@ class Column:
         self.dots_group = True
         self.digits = 0
         self.rounded = False
+        self.is_beyond = self.is_signed = self.has_null = False
         self.is_date = True
         self.orders: set[Order] = {"day first", "month first"}
         self.year_last = False
@@ -269,8 +271,12 @@ class Column:
             return
         self.numbers += 1
         self.plain &= is_plain
-        if is_plain and not self.rounded and len(text) > _DIGITS:
-            self.rounded = _loses_digits(text)
+        if is_plain and len(text) > _DIGITS:
+            self.rounded = self.rounded or _loses_digits(text)
+        if is_plain and len(text) > _WHOLE_DIGITS and text.lstrip("+-").isdecimal():
+            self.is_beyond |= not _INT64[0] <= int(text) <= _INT64[1]
+            self.is_signed |= not 0 <= int(text) < 2**64
+        self.is_signed |= text[:1] == "-"
         self.padded |= is_plain and (_PADDED.match(text) is not None or _PHONE.fullmatch(text) is not None)
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
             self.units.add("")
@@ -350,6 +356,8 @@ class Column:
             return self._exact(NumberFormat(given[0], given[1], unit, whole=not fits))
         if self.plain:  # pandas reads a blank as a text
             whole = (".", "") not in self.fractions
+            if whole and self.is_beyond and (self.is_signed or self.has_null or self.blank):
+                return "some are integers beyond 64 bits"
             return self._exact(NumberFormat(whole=whole)) if self.blank and not self.padded else None
         formats = [one for one in self.formats if self._is_clear_by_groups(one)]
         if not formats:
@@ -503,11 +511,12 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
             numbers[name] = one
         elif one is not None:
             mixed[name] = one
-    points = [
+    floats = [
         name
         for name, column in columns.items()
-        if column.seen and column.is_all_numbers and column.plain and "." in column.marked and name not in numbers
+        if column.seen and column.is_all_numbers and column.plain and (".", "") in column.fractions
     ]
+    points = [name for name in floats if "." in columns[name].marked and name not in numbers]
     unfit = tuple(name for name in points if given is not None and given[0] != ".")
     between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
     dates, orders, wrong = _dates(columns, options)
@@ -519,7 +528,7 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
     beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
-    rounded = tuple(name for name in points if columns[name].rounded)
+    rounded = tuple(name for name in floats if columns[name].rounded)
     return Formats(numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, missing, codes)
 
 

@@ -40,6 +40,8 @@ _DATES = ("parse_dates", "dayfirst", "date_format")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
 _SEPARATORS = ("decimal", "thousands")
 _HEAD_ROWS = 1_000
+_EXACT: dict[str, Any] = {} if int(pd.__version__.split(".")[0]) > 2 else {"float_precision": "round_trip"}
+"""Before version 3 pandas may read a number as the float next to it."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +220,9 @@ class CSVEngine(FileEngine):
         """:meth:`_options` for nullable dtypes, with columns of a format of their own, and these, as text."""
         formats = self.formats
         text = dict.fromkeys({*formats.as_text, *as_text}, "string")
-        missing = formats.missing_options(self.layout.columns)
-        return {"dtype": text, "dtype_backend": "numpy_nullable", **self._options(), **missing}
+        missing, options = formats.missing_options(self.layout.columns), self._options()
+        exact = _EXACT if options["sep"] == r"\s+" or len(options["sep"]) == 1 else {}  # others are read by Python
+        return {"dtype": text, "dtype_backend": "numpy_nullable", **exact, **options, **missing}
 
     def notes(self, names: Sequence[str]) -> list[tuple[str, type[UserWarning]]]:
         """What is not read as it looks: rows of names, words for missing values, and formats of these columns."""
@@ -312,6 +315,7 @@ def either(words: Sequence[str]) -> str:
 def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
     for position, name in enumerate(map(str, frame.columns)):
         if columns[name].is_open:
+            columns[name].has_null |= frame.iloc[:, position].hasnans
             columns[name].see(frame.iloc[:, position].dropna().unique())
 
 

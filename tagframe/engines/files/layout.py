@@ -169,6 +169,10 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
             f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
         )
+    if scan.drops_quotes and not {"quoting", "escapechar"} & {*written}:
+        notes.append(
+            f"cells go on behind closing quotes, which are left out; {option(path, quoting=3)} reads quotes as letters"
+        )
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
@@ -254,10 +258,12 @@ def _notes(
 ) -> list[str]:
     """Sentences on the rows before the data, with the options that read them otherwise."""
     others: dict[str, Any] = {"skiprows": 0} if head.above else {"header": 0} if head.depth != 1 else {}
-    how = {"skiprows": "reads all as rows", "header": "takes the names from the first row"}
+    how = "reads all as rows" if head.above else "takes the names from the first row"
+    if head.is_unsure:
+        others, how = {"header": None}, "reads it as one of them"
     notes = sentences(head)
     if notes and others:
-        notes[-1] += f"; {option(path, **others)} {how[next(iter(others))]}"
+        notes[-1] += f"; {option(path, **others)} {how}"
     if not head.depth:
         notes[-1] += f", {option(path, names=columns[:3])} gives other names"
     unnamed = sum(name.startswith("Unnamed: ") for name in columns)
@@ -308,7 +314,7 @@ class _Scan:
     def __init__(self, path: Path, delimiter: str, encoding: str | None, width: int) -> None:
         start = _start(path)
         self.is_written = self.has_words = self.is_long = self.is_wide = True
-        self.foreign = ""
+        self.foreign, self.drops_quotes = "", False
         if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             encoding = "utf-16"
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
@@ -351,7 +357,9 @@ class _Scan:
         letters = np.frombuffer(text, dtype=np.uint8)
         is_end, is_mark = letters == ord("\n"), letters == self._delimiter
         if b'"' in text:
-            is_out = np.cumsum(letters == ord('"')) % 2 == 0
+            is_quote = letters == ord('"')
+            is_out = np.cumsum(is_quote) % 2 == 0
+            self.drops_quotes = self.drops_quotes or self._goes_on(letters, np.flatnonzero(is_quote))
             is_end, is_mark = is_end & is_out, is_mark & is_out
         ends = np.flatnonzero(is_end)
         marks = np.searchsorted(np.flatnonzero(is_mark), ends)
@@ -359,6 +367,14 @@ class _Scan:
         if not len(ends) and b"\r" in text:  # which ends the lines of old files
             self.is_long = True
         return text[ends[-1] + 1 :] if len(ends) else text
+
+    def _goes_on(self, letters: npt.NDArray[np.uint8], quotes: npt.NDArray[np.intp]) -> bool:
+        """Whether a cell that begins with a quote goes on behind the closing one: both would be left out."""
+        first, last = quotes[: len(quotes) // 2 * 2 : 2], quotes[1::2]
+        outside = [ord(sign) for sign in "\r\n"] + [self._delimiter]
+        begins = (first == 0) | np.isin(letters[first - 1], outside)
+        ends = np.isin(np.append(letters, ord("\n"))[last + 1], [*outside, ord('"')])
+        return bool((begins & ~ends).any())
 
     def _may_be_written(self, text: bytes) -> bool:
         """Whether a number of a column may have a format of its own or begin with a zero, or a date its year last.
