@@ -72,6 +72,14 @@ def test_names_of_several_rows_are_joined(above, head):
         ("0,1,2\n" + rows(9, lambda at: f"{at + 5},{at},{at}"), False),
         ("q1,q2\n" + rows(9, lambda at: f"a{at},b{at}"), False),
         ("name,city\nBo,Ulm\nCy,Rome\n", False),
+        ("ann@x.org,Ann\nbo@y.com,Bo\ncy@z.de,Cy\n", True),
+        ("https://x.org/,Ann\nhttps://y.com/a,Bo\n", True),
+        ("Ann,Bo\nBo,Cy\nCy,Di\nDi,Ann\n", True),
+        ("Ulm,Ulm\nRom,Rom\nBari,Roma\nGenf,Genf\n", True),
+        ("name,type\nid,int\nname,text\nage,int\n", False),
+        ("name,type\ntype,text\nkind,int\nname,text\n", False),
+        ("source,target\nAnn,Bo\nBo,Cy\nCy,Ann\n", False),
+        ("mail,www\nann@x.org,x.org\nbo@y.com,y.com\n", False),
     ],
 )
 def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
@@ -85,6 +93,79 @@ def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
     if is_record:
         again, said = opened(tmp_path, csv={"t.csv": {"header": 0}})
         assert len(again["t"]) == text.count("\n") - 1, "as the message says"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unsure"),
+    [
+        ("Alice,London\nBob,Paris\nCarol,Berlin\nDave,Rome\nErin,Madrid\n", True),
+        ("ABC;New York\nDEF;San Diego\nGHI;Santa Fe\nFAB;Las Vegas\n", True),
+        ("Milk\nBread\nEggs\nButter\n", True),
+        ("name,city\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
+        ("Name,City of birth\nBob,Paris\nCarol,Berlin\nAda,Rome\n", False),
+        ("Name,City\nAda,Bonn\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
+        ("Product,Colour\nMilk,white\nBread,brown\nEggs,brown\n", False),
+        ("Team,Code\nMilk,AB\nBread,CD\nEggs,EF\n", False),
+        ("Name,City\nBob,Paris\nAda,Rome\n", False),
+        ("country,capital\nfrance,paris\nspain,madrid\nitaly,rome\n", False),
+    ],
+)
+def test_a_first_row_that_may_be_a_record_is_said(tmp_path, text, is_unsure):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    assert len(corpus["t"]) == text.count("\n") - 1
+    assert ("nothing tells its words from theirs" in said) == is_unsure == bool(said)
+    if is_unsure:
+        again, said = opened(tmp_path, csv={"t.csv": {"header": None}})
+        assert len(again["t"]) == text.count("\n"), "as the message says"
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype", "words"),
+    [
+        ([2**63, 5], "UInt64", ""),
+        ([2**63, ""], "text", "integers beyond 64 bits"),
+        ([2**63, -1], "text", "integers beyond 64 bits"),
+        ([2**64, 5], "text", "integers beyond 64 bits"),
+        ([-(2**63) - 1, 5], "text", "integers beyond 64 bits"),
+        ([10**30, ""], "text", "integers beyond 64 bits"),
+        ([-(2**63), 2**63 - 1], "int64", ""),
+        (["1e3", 2**60 + 1], "float64", "are rounded"),
+        (["1.5", 2**60 + 1], "float64", "are rounded"),
+        (["1.5", 2**60], "float64", ""),
+    ],
+)
+def test_integers_that_a_column_cannot_hold_are_said(tmp_path, cells, dtype, words):
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{cell},x\n" for cell in cells))
+    corpus, said = opened(tmp_path)
+    column = corpus["t"]["a"]
+    assert str(column.dtype).lower() == ("str" if dtype == "text" else dtype.lower()) or column.dtype == object
+    if "float" not in dtype:
+        assert ["" if pd.isna(cell) else str(cell) for cell in column] == [*map(str, cells)]
+    assert words in said
+    assert bool(words) == bool(said), said
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ('a,b\n1,"x" y\n2,z\n', True),
+        ('a,b\n"p"q,1\nr,2\n', True),
+        ('a,b\n1,"x ""y"" z"\n2,"u, v"\n', False),
+        ('a,b\n"",1\n"x",2\n', False),
+        ('a,b\n1,5" pipe\n2,3" pipe\n', False),
+        ('a,b\n1,"x\ny"\n2,"z"', False),
+        ('a,b\r\n1,"x"\r\n2,"z"\r\n', False),
+        ('a,b\n1,"""x"""\n2,"z"\n', False),
+        ('a,b\n"1","2,3"\n"4","5"\n', False),
+        ('"a","b"\n"x","y"\n', False),
+    ],
+)
+def test_quotes_that_are_left_out_are_said(tmp_path, text, is_said):
+    (tmp_path / "t.csv").write_text(text)
+    assert ("go on behind closing quotes" in opened(tmp_path)[1]) == is_said
+    if is_said:
+        assert '"' in str(opened(tmp_path, csv={"t.csv": {"quoting": 3}})[0]["t"].to_dict()), "as the message says"
 
 
 def test_the_names_are_what_the_user_says(tmp_path):
@@ -107,6 +188,11 @@ def test_the_names_are_what_the_user_says(tmp_path):
         ("c,n\nA,1\nNA,2\nB+,3\n", ["A", None, "B+"], "read as missing: 'NA' in 'c'"),
         ("c,n\nNone,1\nMilk,2\nPeanut,3\n", [None, "Milk", "Peanut"], "read as missing: 'None' in 'c'"),
         ("c,n\n1.5,1\nNA,2\n2,3\n", [1.5, None, 2], "read as missing: 'NA' in 'c'"),
+        ("c,n\nNAP,1\nNA,2\nROM,3\n", ["NAP", None, "ROM"], "read as missing: 'NA' in 'c'"),
+        ("c,n\nnan,1\nbaz,2\nfoo,3\n", ["nan", "baz", "foo"], "read as a code"),
+        ("c,n\nNULL,1\nzero,2\nfour,3\n", [None, "zero", "four"], "read as missing: 'NULL' in 'c'"),
+        ("c,n\nN/A,1\nABC,2\nDEF,3\n", [None, "ABC", "DEF"], "read as missing: 'N/A' in 'c'"),
+        ("c,n\n2024-01-05,1\nNA,2\n2024-02-06,3\n", ["2024-01-05", None, "2024-02-06"], "missing: 'NA' in 'c'"),
     ],
 )
 def test_what_is_read_as_missing_is_said(tmp_path, text, cells, word):
@@ -163,6 +249,13 @@ def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
         ("t.txt", "word\nhello\n", "do not split"),
         ("t.txt", "Dear Sir,\nI came, I saw.\nYours\n", "most of its rows"),
         ("t.out", "id,v\n1,2\n3,4\n", "is written like a table"),
+        ("t.txt", "agency_id;name\n7;Ferry\n", (1, 2)),
+        ("t.asc", "id\tv\tw\n1\t2\n", (1, 3)),
+        ("t.tab", "feed\tversion\ttitle\na\tb\t\n", (1, 3)),
+        ("t.txt", 'id,note\n1,"one, and two"\n', (1, 2)),
+        ("t.tbl", "1|A|5|\n2|B|6|\n3|C|7|\n", (3, 3)),
+        ("t.txt", "To do: milk, bread\n", "may be a sentence"),
+        ("t.txt", "", "do not split"),
     ],
 )
 def test_a_text_is_read_or_named(tmp_path, name, text, shape):
@@ -172,7 +265,7 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
     if isinstance(shape, str):
         assert shape in said
         assert shape in str(corpus.problems)
-        assert len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
+        assert not text or len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
     else:
         assert corpus["t"].shape == shape
 

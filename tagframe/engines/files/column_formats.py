@@ -451,14 +451,14 @@ def _is_number(cell: re.Match[str]) -> bool:
 
 
 def _loses_digits(text: str) -> bool:
-    """Whether the nearest float is written otherwise, both in the fewest digits that name it and in all 17.
+    """Whether the nearest float is another number, and written otherwise, in the fewest digits that name it and in 17.
 
     Numbers with an exponent are not checked.
     """
     if "e" in text or "E" in text:
         return False
     number = float(text)
-    return Decimal(text) not in (Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
+    return Decimal(text) not in (Decimal(number), Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
 
 
 def _is_with_other_unit(text: str) -> bool:
