@@ -68,7 +68,11 @@ def test_they_are_stored_and_agents_see_them(tmp_path):
 
 MONTHS = pd.DataFrame({"month": ["Jan", "Feb", "Mar", "Apr"], "sold": [10, 20, 30, 45]})
 CITIES = pd.DataFrame(
-    {"land": [*"NNNSSS"], "city": ["Kiel", "Bremen", "Jever", "Ulm", "Hof", "Fulda"], "people": [24, 56, 14, 12, 46, 68]}
+    {
+        "land": [*"NNNSSS"],
+        "city": ["Kiel", "Bremen", "Jever", "Ulm", "Hof", "Fulda"],
+        "people": [24, 56, 14, 12, 46, 68],
+    }
 )
 LANDS = CITIES.groupby("land", as_index=False)[["people"]].sum()
 

@@ -1,6 +1,4 @@
-"""Inputs of public reports on other tools (``repository-number``), rebuilt: each is read right, or its reader says what it
-does.
-"""
+"""Inputs of public reports on other tools (``repository-number``), rebuilt: read right, or said what is done with them."""
 
 import datetime as dt
 import json
@@ -122,7 +120,11 @@ TOLD = [
     ("duckdb-9343", "\n\none,two,three\n1,2,3,4\n1,2,3\n\n1,2,3\n", "line 4 has 4 cells"),
     ("turicreate-1692", 'a, b\n"a", "b"\n"c", "d\n', "{'quoting': 3}} reads quotes as letters"),
     ("polars-22312", 'a\tb\nx\tLorem sit\ny\t"Lorem Ipsum" sit\n', "go on behind closing quotes, which are left out"),
-    ("readr-976-longer", "id,n\na,12345678901234567890123\nb,\n", "'n' stay text, because some are integers beyond 64 bits"),
+    (
+        "readr-976-longer",
+        "id,n\na,12345678901234567890123\nb,\n",
+        "'n' stay text, because some are integers beyond 64 bits",
+    ),
 ]
 
 

@@ -289,9 +289,10 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
         with self._lake() as lake:
             views = lake.fetch("SELECT view_name AS name FROM duckdb_views() WHERE NOT internal ORDER BY 1").to_pylist()
         return [
-            UnreadableTable(
+            UnreadableTable.named(
+                view["name"],
                 f"the view {view['name']!r} of {self.path} is not read: make it a table (CREATE TABLE … AS), or open "
-                "its rows as a frame"
+                "its rows as a frame",
             )
             for view in views
         ]

@@ -465,7 +465,9 @@ def sentences(head: Head) -> list[str]:
         left = "the row above it is the title" if head.above == 1 else f"the {head.above} rows above it are the title"
         notes.append(f"row {first} names the columns, and {left} of the table")
     if head.is_unsure:
-        notes.append("the first row may be one of the others, as nothing tells its words from theirs; it names the columns")
+        notes.append(
+            "the first row may be one of the others, as nothing tells its words from theirs; it names the columns"
+        )
     if head.below:
         notes.append(f"row {head.rows} has the numbers of the columns, and is left out")
     return notes

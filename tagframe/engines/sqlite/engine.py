@@ -115,14 +115,16 @@ class SQLiteEngine(SQLEngine):
         """Views that do not run, and the virtual tables, whose modules may not be here."""
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%' ORDER BY 1"
         with self._connection() as connection:
-            problems = [f"the view {name!r} of {self.path} is not read: {why}" for name, why in
-                        _views(connection).items() if why]  # fmt: skip
-            problems += [
-                f"the virtual table {name!r} of {self.path} is not read: make it a table (CREATE TABLE … AS SELECT * "
-                f"FROM {quoted(name)}), or open its rows as a frame"
+            views = {name: why for name, why in _views(connection).items() if why}
+            virtual = {
+                name: f"make it a table (CREATE TABLE … AS SELECT * FROM {quoted(name)}), or open its rows as a frame"
                 for (name,) in connection.execute(query)
-            ]
-        return [*map(UnreadableTable, problems)]
+            }
+        return [
+            UnreadableTable.named(name, f"the {kind} {name!r} of {self.path} is not read: {why}")
+            for kind, tables in (("view", views), ("virtual table", virtual))
+            for name, why in tables.items()
+        ]
 
     def views(self) -> list[tuple[str, int]]:
         """The definitions of views, each with 1."""
