@@ -1,4 +1,4 @@
-"""Inputs of public reports on other tools (``repository-number``), rebuilt: read right, or said what is done with them."""
+"""Inputs of public reports on other tools (``repository-number``), rebuilt: read right, or said what is done."""
 
 import datetime as dt
 import json
