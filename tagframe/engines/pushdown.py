@@ -24,7 +24,10 @@ from tagframe.errors import UnreadableTable
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from tagframe.engines.base import RowNumbers
 
+NUMBER = "tagframe row number"
+"""The column of the numbers of rows, where they are given."""
 MAX_VALUES = 1_000
 """At most this many values are written into a statement."""
 _INTEGER_END = 2**63
@@ -138,6 +141,40 @@ class Pushdown(ABC):
             numbered: whether its rows are sorted by :meth:`number`.
             first: only so many rows, from its beginning; see :attr:`starts_early`.
         """
+
+    @abstractmethod
+    def names(self, table: str) -> Sequence[str]:
+        """The columns of a table, in order."""
+
+    def row_number(self, table: str) -> str | None:
+        """:meth:`number`, where rows can be found again by it, whatever else is written; None where they cannot."""
+        return self.number(table)
+
+    def selected(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        limit: int | None = None,
+        number: str = "",
+        among: RowNumbers | None = None,
+    ) -> pd.DataFrame:
+        """The rows of a table; see :class:`tagframe.engines.sql_engine.TableRows`."""
+        from sqlglot import exp
+
+        parts: list[exp.Expr] = [named_column(name, "t") for name in columns]
+        own = [(table, name, name) for name in columns]
+        values: dict[str, Any] = {}
+        query = exp.select(*parts).from_(self.item(table, "t", numbered=bool(number)))
+        if number:
+            key, called = named_column(number, "t"), exp.to_identifier(NUMBER, quoted=True)
+            query = query.select(exp.alias_(key, called), append=False).select(*parts).order_by(key)
+            own = [("", "integer", NUMBER), *own]
+            if among is not None:
+                query = query.where(self.among(key, Cells("integer", "integer"), pd.Index(among), values))
+        query = query if own else query.select(exp.null())
+        query = query if limit is None else query.limit(limit)
+        return self.rows(Statement(query.sql(dialect=self.dialect), own, f"table {table!r}", values, limit))
 
     @abstractmethod
     def rows(self, statement: Statement) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers, quoted
@@ -19,21 +20,32 @@ from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 
 class TableRows(Protocol):
-    """One table that can be read now. Its methods raise as :meth:`SQLEngine.scan`."""
+    """Tables that can be read now. Its methods raise as :meth:`SQLEngine.scan`."""
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """The names of its columns, in order."""
+    def names(self, table: str) -> Sequence[str]:
+        """The columns of a table, in order."""
 
-    @property
-    def is_numbered(self) -> bool:
-        """Whether its rows have numbers."""
+    def row_number(self, table: str) -> str | None:
+        """What numbers its rows; None for nothing."""
 
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        """The rows in the source's order, or the first of them."""
+    def selected(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        limit: int | None = None,
+        number: str = "",
+        among: RowNumbers | None = None,
+    ) -> pd.DataFrame:
+        """The rows in the source's order, or the first of them.
 
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        """Numbers and rows, ascending; only those with some numbers where these are given."""
+        Args:
+            table: which.
+            columns: of it.
+            limit: of rows.
+            number: by which the rows are sorted; it is the first column.
+            among: only the rows with these numbers.
+        """
 
 
 class SQLEngine(Engine):
@@ -61,21 +73,25 @@ class SQLEngine(Engine):
             ColumnNotFound: it does not have one of the columns any more.
         """
         with self.reading(table) as source:
-            return source.rows(source.columns if columns is None else columns, limit)
+            return source.selected(table, source.names(table) if columns is None else columns, limit=limit)
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """Numbers and rows of a whole table; None where its rows have no numbers."""
         with self.reading(table) as source:
-            return source.numbered(columns) if source.is_numbered else None
+            if (number := source.row_number(table)) is None:
+                return None
+            frame = source.selected(table, columns, number=number)
+        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """The rows of these numbers."""
         with self.reading(table) as source:
-            if not source.is_numbered:
+            if (number := source.row_number(table)) is None:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
             step = self.numbers_at_once
             starts = range(0, max(1, len(numbers)), step)
-            parts = [source.numbered(columns, numbers[start : start + step])[1] for start in starts]
+            among = [numbers[start : start + step] for start in starts]
+            parts = [source.selected(table, columns, number=number, among=some).iloc[:, 1:] for some in among]
         frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         if len(frame) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
@@ -171,10 +187,6 @@ class SampledValues(Pushdown):
     def from_item(self, table: str) -> str:
         """The table in FROM."""
 
-    @abstractmethod
-    def values(self, sql: str, table: str) -> list[Any]:
-        """The one column that a statement gives."""
-
     def compared(self, table: str, column: str) -> str:
         """A key column of ``t`` as it is compared."""
         return compared(self, table, column, "t").sql(dialect=self.dialect)
@@ -214,7 +226,8 @@ class SampledValues(Pushdown):
 
     def keys(self, table: str, column: str, most: int) -> pd.Index:
         """Some distinct values of a column that are not null."""
-        found = self.values(self.some(table, column, most), table)
+        query = Statement(self.some(table, column, most), [(table, column, "k")], f"table {table!r}")
+        found = self.rows(query)["k"].tolist()
         return pd.Index(list(map(int, found)) if self.cells(table, column).key == "integer" else found)
 
     def count_keys(self, table: str, column: str, keys: pd.Index) -> int:

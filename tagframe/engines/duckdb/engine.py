@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import (
@@ -22,16 +21,13 @@ from tagframe.engines.base import (
     Chunk,
     Dialect,
     ForeignKey,
-    RowNumbers,
     Stamp,
     TableShape,
     TableStatistics,
     UntrustedStatement,
     frame_chunk,
-    quoted,
 )
-from tagframe.engines.cells import from_arrow
-from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
+from tagframe.engines.duckdb.connection import Lake, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in, statistics_of
 from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
@@ -42,21 +38,20 @@ from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 class _ReadByDuckDB(SQLEngine):
     """A source whose tables DuckDB reads in place."""
 
     @abstractmethod
-    def reading(self, table: str) -> AbstractContextManager[LakeRows]:
-        """The rows of a table, as they are now."""
+    def reading(self, table: str) -> AbstractContextManager[LakePushdown]:
+        """The table as it is now."""
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces."""
         with self.reading(shape.name) as source:
-            for batch in source.batches(shape.columns, CHUNK_ROWS):
-                yield frame_chunk(from_arrow(batch))
+            yield from map(frame_chunk, source.pieces(shape.name, shape.columns, CHUNK_ROWS))
 
 
 @dataclass(frozen=True)
@@ -145,11 +140,9 @@ class LakeEngine(_ReadByDuckDB):
                 yield error
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[LakeRows]:
+    def reading(self, table: str) -> Iterator[LakePushdown]:
         """Its files, with its columns as they are now."""
-        opened = self.lake.opened(table)
-        with named_errors(opened.table):
-            yield LakeRows(self.lake, opened)
+        yield LakePushdown(self.lake, {table: self.lake.opened(table)})
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Paths, sizes and times of all files; what is in them is not read."""
@@ -163,38 +156,6 @@ class LakeEngine(_ReadByDuckDB):
         """In a process that can read the named tables' files and nothing else."""
         tables = statement.tables.items()
         return run_statement(statement, {name: (self.lake.opened(one.table), one.columns) for name, one in tables})
-
-
-class LakeRows:
-    """A table of a lake, in the order of its files."""
-
-    def __init__(self, lake: Lake, opened: Opened) -> None:
-        self._lake, self._opened = lake, opened
-        self.columns = [column.name for column in opened.columns]
-        self.is_numbered = bool(opened.number)
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """All rows in batches."""
-        selected = ", ".join(map(quoted, columns))
-        return self._lake.reading(f"SELECT {selected} FROM {self._opened.source}", rows)
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        tail = "" if limit is None else f" LIMIT {int(limit)}"
-        selected = ", ".join(map(quoted, columns)) or "NULL"
-        frame = from_arrow(self._lake.fetch(f"SELECT {selected} FROM {self._opened.source}{tail}"))
-        return frame if columns else frame.iloc[:, :0]
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        import pyarrow as pa
-
-        number, source = self._opened.number, self._opened.source
-        sent = {} if among is None else {"wanted rows": pa.table({"number": among})}
-        chosen = "" if among is None else f' SEMI JOIN "wanted rows" AS w ON {number} = w.number'
-        selected = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
-        rows = self._lake.fetch(f"SELECT {selected} FROM {source}{chosen} ORDER BY {number}", sent=sent)
-        frame = from_arrow(rows)
-        numbers = frame.pop("number").to_numpy(dtype=np.int64)
-        return numbers, frame.set_axis(list(columns), axis="columns")
 
 
 def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool, csv: str = "") -> LakeEngine | None:
@@ -327,12 +288,10 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
         return shapes
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[LakeRows]:
+    def reading(self, table: str) -> Iterator[LakePushdown]:
         """The file, opened for one table."""
         with self._lake() as lake:
-            opened = lake.opened(table)
-            with named_errors(opened.table):
-                yield LakeRows(lake, opened)
+            yield LakePushdown(lake, {table: lake.opened(table)})
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[LakePushdown]:

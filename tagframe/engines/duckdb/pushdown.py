@@ -99,6 +99,18 @@ class LakePushdown(SampledValues):
         taken = {column.name for column in self._opened[table].columns}
         return next(name for n in count() if (name := f"{_NUMBER}{f' {n}' * (n > 0)}") not in taken)
 
+    def names(self, table: str) -> list[str]:
+        return [column.name for column in self._opened[table].columns]
+
+    def row_number(self, table: str) -> str | None:
+        """Of Parquet files and of DuckDB's own; those of others have an order and no numbers of their own."""
+        return self.number(table) if self._opened[table].number else None
+
+    def pieces(self, table: str, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """All rows, in frames of so many."""
+        query = f"SELECT {', '.join(map(quoted, columns))} FROM {self.from_item(table)}"
+        return self.batches(Statement(query, [(table, name, name) for name in columns], f"table {table!r}"), rows)
+
     def facts(self, table: str) -> dict[Any, Any]:
         """As long as the files do not change."""
         return self._opened[table].facts
@@ -134,9 +146,6 @@ class LakePushdown(SampledValues):
             return self._lake.fetch(sql, bound, sent)
 
     # --- values of columns --------------------------------------------------------------------------------------------
-
-    def values(self, sql: str, table: str) -> list[Any]:
-        return list(decoded(self._fetch(sql).column(0)).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
         """DuckDB is not stopped; at most it reads a column or two of the compared tables."""

@@ -17,13 +17,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics
 from tagframe.engines.cells import typed_series
 from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
-from tagframe.engines.pushdown import Cells, Pushdown, Refused, Statement, named_column
+from tagframe.engines.pushdown import NUMBER, Cells, Pushdown, Refused, Statement, named_column
 from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
@@ -260,21 +259,29 @@ class _Rows:
 
     def __init__(self, engine: OtherServerEngine, table: ServerTable) -> None:
         self._engine, self._table = engine, table
-        self.columns = table.shape.columns
-        self.is_numbered = table.number is not None
 
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        keys = map(self._table.column, self._table.shape.primary_key)
-        rows = self._engine.fetched(self._table.select(columns).order_by(*keys).limit(limit), self._table)
-        return frame_of(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
+    def names(self, table: str) -> Sequence[str]:
+        return self._table.shape.columns
 
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        assert self._table.number is not None
-        key = self._table.column(self._table.number)
-        query = self._table.select((self._table.number, *columns)).order_by(key)
-        rows = self._engine.fetched(query if among is None else query.where(key.in_(among.tolist())), self._table)
-        frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
-        return np.array([row[0] for row in rows], dtype=np.int64), frame
+    def row_number(self, table: str) -> str | None:
+        return self._table.number
+
+    def selected(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        limit: int | None = None,
+        number: str = "",
+        among: RowNumbers | None = None,
+    ) -> pd.DataFrame:
+        names = [number, *columns] if number else columns
+        query = self._table.select(names).order_by(*map(self._table.column, self._table.shape.primary_key)).limit(limit)
+        if among is not None:
+            query = query.where(self._table.column(number).in_(among.tolist()))
+        rows = self._engine.fetched(query, self._table)
+        called = [NUMBER, *columns] if number else columns
+        return frame_of(rows, called) if called else pd.DataFrame(index=pd.RangeIndex(len(rows)))
 
 
 def other_server_engine(url: str, schemas: Sequence[str] | None) -> OtherServerEngine:
@@ -340,6 +347,9 @@ class OtherServerPushdown(Pushdown):
         known = self._tables[table]
         found = exp.table_(known.shape.called, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
+
+    def names(self, table: str) -> Sequence[str]:
+        return self._tables[table].shape.columns
 
     def number(self, table: str) -> str | None:
         """Its key of one integer."""

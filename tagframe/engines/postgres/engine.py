@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
+from tagframe.engines.base import Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
 from tagframe.engines.postgres.connection import Reading, Server, Session
 from tagframe.engines.postgres.pg_catalog import (
@@ -127,11 +126,11 @@ class PostgresEngine(SQLEngine):
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[PostgresPushdown]:
         """A connection, and the table as it is now."""
         with reading(self.server) as reads:
-            known = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])[table]
-            yield _Rows(self, reads, known)
+            known = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])
+            yield PostgresPushdown(self, reads, known)
 
     def fetched(
         self,
@@ -248,31 +247,6 @@ class PostgresEngine(SQLEngine):
             if name not in known:
                 raise column_gone(f"{table.key!r} of {self.identity}", name, known, ", or its user may not read it")
         return [known[name] for name in names]
-
-
-class _Rows:
-    """A table; see :mod:`tagframe.engines.postgres.columns` for the dtypes of its rows."""
-
-    def __init__(self, engine: PostgresEngine, reads: Reading, known: ServerTable) -> None:
-        self._engine, self._reads, self._known = engine, reads, known
-        self.columns = [column.name for column in known.columns]
-        self.is_numbered = known.number is not None
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        return self._fetched(self._engine.columns_of(self._known, columns), "" if limit is None else f" LIMIT {limit}")
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        key = self._known.number
-        assert key is not None
-        chosen = [key, *self._engine.columns_of(self._known, columns)]
-        name = f"t.{quoted(key.name)}"
-        those = "" if among is None else f" WHERE {name} = ANY('{{{','.join(map(str, among.tolist()))}}}'::int8[])"
-        frame = self._fetched(chosen, f"{those} ORDER BY {name}")
-        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
-
-    def _fetched(self, columns: Sequence[ServerColumn], rest: str) -> pd.DataFrame:
-        what = f"table {self._known.key!r}"
-        return self._engine.fetched(self._reads, columns, f"FROM {self._known.in_sql} AS t{rest}", what)
 
 
 _last: dict[PostgresEngine, tuple[str, Contents]] = {}

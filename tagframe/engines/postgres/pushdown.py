@@ -80,6 +80,14 @@ class PostgresPushdown(SampledValues):
             return known.number.name
         return self.stored if known.kind in ("r", "m") else None
 
+    def names(self, table: str) -> list[str]:
+        return [column.name for column in self._tables[table].columns]
+
+    def row_number(self, table: str) -> str | None:
+        """Its key of one integer: rows move within a table."""
+        number = self._tables[table].number
+        return None if number is None else number.name
+
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """By a constraint or an index."""
         return any(set(unique) <= set(columns) for unique in self._tables[table].unique)
@@ -129,9 +137,6 @@ class PostgresPushdown(SampledValues):
 
     # --- values of columns --------------------------------------------------------------------------------------------
 
-    def values(self, sql: str, table: str) -> list[Any]:
-        return list(self._reads.fetch(sql, f"table {table!r}").column(0).to_pylist())
-
     def stop_after(self, seconds: float) -> None:
         self._reads.limit(seconds)
 
@@ -143,8 +148,8 @@ class PostgresPushdown(SampledValues):
         oid = f"{literal(self.from_item(table))}::regclass"
         # Of a table that was never analysed the size is known; rows of a hundred bytes are a guess.
         rows = "CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / 100.0 END::float8"
-        (known_rows,) = self.values(f"SELECT {rows} FROM pg_class AS c WHERE c.oid = {oid}", table)
-        share = SAMPLED / max(1.0, known_rows)
+        (known_rows,) = self._reads.rows(f"SELECT {rows} AS n FROM pg_class AS c WHERE c.oid = {oid}")
+        share = SAMPLED / max(1.0, known_rows["n"])
         return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
 
     def from_item(self, table: str) -> str:

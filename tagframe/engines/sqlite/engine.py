@@ -6,27 +6,25 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     ForeignKey,
-    RowNumbers,
     Stamp,
     TableShape,
     UntrustedStatement,
     quoted,
 )
-from tagframe.engines.cells import typed_frame, typed_series
+from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.pushdown import Cells, Pushdown, Statement, named_item
 from tagframe.engines.sql_engine import SQLEngine
@@ -150,11 +148,11 @@ class SQLiteEngine(SQLEngine):
                 connection.set_progress_handler(None, 0)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[SQLitePushdown]:
         """The file, opened for one table."""
         with self._connection(table) as connection:
             _limited(connection, table)
-            yield _Rows(connection, table)
+            yield SQLitePushdown(connection, self.path)
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns."""
@@ -187,7 +185,7 @@ class SQLiteEngine(SQLEngine):
         """All statements see one state of the file."""
         with self._connection() as connection:
             connection.execute("BEGIN")
-            yield SQLitePushdown(connection)
+            yield SQLitePushdown(connection, self.path)
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """The file is read where it is; views and ``relations`` are copied, as the worker's checks go by tables."""
@@ -211,12 +209,11 @@ class SQLiteEngine(SQLEngine):
         self, table: str | None = None, opened: sqlite3.Connection | None = None
     ) -> Iterator[sqlite3.Connection]:
         what = f"table {table!r} of {self.path}" if table else str(self.path)
-        try:
-            with nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection:
-                yield connection
-        except (sqlite3.Error, OSError) as error:
-            why = f"it takes more than {VIEW_SECONDS:g} seconds" if str(error) == "interrupted" else error
-            raise UnreadableTable(f"{what} cannot be read: {why}") from error
+        with (
+            _named_errors(what),
+            nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection,
+        ):
+            yield connection
 
 
 _of_thread = threading.local()
@@ -225,64 +222,6 @@ _of_thread = threading.local()
 def _opened_by_this_thread() -> dict[Path, sqlite3.Connection]:
     found: dict[Path, sqlite3.Connection] = _of_thread.__dict__.setdefault("by_path", {})
     return found
-
-
-class _Rows:
-    """A table of an open file; see :func:`~tagframe.engines.cells.typed_series` for the dtypes of its rows."""
-
-    def __init__(self, connection: sqlite3.Connection, table: str) -> None:
-        self._connection, self._table = connection, table
-
-    @property
-    def columns(self) -> list[str]:
-        return [name for name, _, _ in table_columns(self._connection, self._table)]
-
-    @property
-    def is_numbered(self) -> bool:
-        return self._rowid is not None
-
-    @cached_property
-    def _rowid(self) -> str | None:
-        return rowid_name(self._connection, self._table)
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        selected = ", ".join(map(_qualified, columns)) or "NULL"
-        query = f"SELECT {selected} FROM {quoted(self._table)} AS t LIMIT ?"
-        rows = self._connection.execute(query, [-1 if limit is None else limit]).fetchall()
-        return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        """Numbers are packed a chunk at a time: Python's numbers take ten times the memory."""
-        selected = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
-        chosen = "" if among is None else f" WHERE t.{self._rowid} IN (SELECT value FROM json_each(?))"
-        query = f"SELECT {selected} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
-        values = [] if among is None else [json.dumps(among.tolist())]
-        cursor = self._connection.execute(query, values)
-        ids: list[RowNumbers] = []
-        chunks: list[list[pd.Series]] = [[] for _ in columns]
-        while cells := cursor.fetchmany(CHUNK_ROWS):
-            numbers, *cells_of = zip(*cells, strict=True)
-            ids.append(np.array(numbers, dtype=np.int64))
-            for series, column in zip(chunks, cells_of, strict=True):
-                series.append(typed_series(column))
-        joined = [_joined(series) for series in chunks]
-        if any(series is None for series in joined):
-            whole = self._connection.execute(query, values).fetchall()
-            return np.array([row[0] for row in whole], dtype=np.int64), typed_frame([row[1:] for row in whole], columns)
-        data = dict(zip(columns, joined, strict=True))
-        rowids = np.concatenate(ids) if ids else np.empty(0, dtype=np.int64)
-        return rowids, pd.DataFrame(data, index=pd.RangeIndex(len(rowids)), copy=False)
-
-
-def _joined(chunks: Sequence[pd.Series]) -> pd.Series | None:
-    """The chunks as the column that :func:`typed_series` would have made of all their cells; None if it may be another
-    one."""
-    dtypes = {str(chunk.dtype) for chunk in chunks}
-    if dtypes == {"int64", "Int64"}:
-        return pd.concat([chunk.astype("Int64") for chunk in chunks], ignore_index=True)
-    if not chunks:
-        return typed_series(())
-    return pd.concat(chunks, ignore_index=True) if len(dtypes) == 1 else None
 
 
 def _table_names(connection: sqlite3.Connection) -> list[str]:
@@ -432,8 +371,8 @@ class SQLitePushdown(Pushdown):
     collation = "BINARY"
     is_odd = "{} GLOB '*[^ -~]*'"
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
         self._cells: dict[tuple[str, str], Cells] = {}
 
     def cells(self, table: str, column: str) -> Cells:
@@ -452,9 +391,13 @@ class SQLitePushdown(Pushdown):
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         return named_item(quoted(table), alias)
 
+    def names(self, table: str) -> list[str]:
+        with _named_errors(str(self._path)):
+            return [name for name, _, _ in table_columns(self._connection, table)]
+
     def number(self, table: str) -> str | None:
         """What SQLite calls its row ids."""
-        with _named_errors():
+        with _named_errors(str(self._path)):
             return rowid_name(self._connection, table)
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
@@ -478,12 +421,13 @@ class SQLitePushdown(Pushdown):
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """See :func:`~tagframe.engines.cells.typed_series` for their dtypes."""
-        found = self._fetch(statement.query, statement.values)
+        with _named_errors(f"{statement.what} of {self._path}"):
+            found = self._connection.execute(statement.query, statement.values or {}).fetchall()
         return statement.frame(lambda names: typed_frame(found, names), len(found))
 
     def _row_id_column(self, table: str) -> str | None:
         """The column that is the row id (INTEGER PRIMARY KEY), which can only hold integers."""
-        with _named_errors():
+        with _named_errors(str(self._path)):
             keys = [(name, declared) for name, declared, key in table_columns(self._connection, table) if key]
         is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"
         return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in self._indexes(table)) else None
@@ -491,14 +435,15 @@ class SQLitePushdown(Pushdown):
     def _indexes(self, table: str) -> list[tuple[Any, ...]]:
         return self._fetch(f"PRAGMA index_list({quoted(table)})")
 
-    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        with _named_errors():
-            return self._connection.execute(sql, values or {}).fetchall()
+    def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        with _named_errors(str(self._path)):
+            return self._connection.execute(sql).fetchall()
 
 
 @contextmanager
-def _named_errors() -> Iterator[None]:
+def _named_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
-        raise UnreadableTable(f"SQLite cannot answer: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        why = f"it takes more than {VIEW_SECONDS:g} seconds" if str(error) == "interrupted" else error
+        raise UnreadableTable(f"{what} cannot be read: {why}") from error
