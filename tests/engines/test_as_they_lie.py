@@ -229,6 +229,13 @@ def test_cells_beyond_the_names(tmp_path, text, names, word):
     assert bool(said) == bool(word)
 
 
+@pytest.mark.parametrize("text", ["<!DOCTYPE html>\n<table>", " <html><body>a,b</body>", '<?xml version="1.0"?><a/>'])
+def test_a_page_is_no_table(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(UnreadableTable, match=r"is a page, not CSV.*pandas\.read_html"):
+        tf.open_corpus(tmp_path, progress=False)
+
+
 def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n" + rows(9, lambda at: f"{at},x{',oops' * (at == 4)}"))
     with pytest.raises(UnreadableTable, match=r"line 6 has 3 cells.*'on_bad_lines': 'skip'"):
@@ -374,6 +381,10 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("a,b\n" + "1,2\n" * 300 + "2.5,3\n", [[1.0, 2]] * 300 + [[2.5, 3]], ""),
         ("A;B;C\n1,1,10\n2,0,16\n", [["1,1,10", None, None], ["2,0,16", None, None]], "splits the names and not"),
         ("2019,2020\n5,7\n", [[5, 7]], ""),
+        ("code,n\n1E5,1\n2E7,2\n", [[1e5, 1], [2e7, 2]], "cells such as 1E5 in column 'code', which may be codes"),
+        ("h,n\n123456,1\n12e456,2\n", [["123456", 1], ["12e456", 2]], "some are beyond the largest float"),
+        ("v,n\n1e+05,1\n2.5E-3,2\n", [[1e5, 1], [0.0025, 2]], ""),
+        ("id,x,x\n1,2,3\n2,5,6\n", [[1, 2, 3], [2, 5, 6]], "several columns are called 'x'; the later ones"),
         ("\n\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
         ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),

@@ -8,6 +8,7 @@ that may be read in two ways ("1,234") decides nothing. Numbers with leading zer
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +23,8 @@ from tagframe.engines.cells import NULL_WORDS
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
 _PADDED = re.compile("[+-]?0[0-9]")
+_CODE_LIKE = re.compile("[0-9]+[eE][0-9]+")
+"""A number that may be a code: programs write a point or a sign in it."""
 _PHONE = re.compile(r"\+[0-9]{8,15}")
 _MONEY = "US$ A$ C$ R$ NZ$ HK$ S$ Euro Kč zł kr kr. SFr. Fr. Rs Rs. Ft лв. руб. lei".split()
 """Words for currencies that are neither codes nor signs."""
@@ -130,6 +133,7 @@ class Formats:
             None if cells disagree.
         not_dates: columns that the user named as dates and that have other cells, with one of these cells.
         rounded: columns of numbers, some of which have digits that floats do not hold.
+        exponents: columns of numbers such as 1E5, which may be codes.
         padded: columns of which a number is written with zeros before it; they stay text, as the zeros would be lost.
         missing: words of columns that are read as missing values.
         codes: words for missing values that are codes, as all cells of their columns are codes of one length.
@@ -145,6 +149,7 @@ class Formats:
     not_dates: tuple[str, ...] = ()
     padded: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
+    exponents: tuple[str, ...] = ()
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -213,6 +218,7 @@ class Column:
         self.dots_group = True
         self.digits = 0
         self.rounded = False
+        self.is_huge = self.exponents = False
         self.is_beyond = self.is_signed = self.has_null = False
         self.is_date = True
         self.orders: set[Order] = {"day first", "month first"}
@@ -285,6 +291,8 @@ class Column:
             return
         cell = _CELL.fullmatch(text)
         if cell is None and is_plain:  # an exponent
+            self.is_huge |= math.isinf(float(text))
+            self.exponents |= _CODE_LIKE.fullmatch(text) is not None
             self.formats = [one for one in self.formats if one[0] == "."]
             self.dots_group = False
             self.fractions.update(self.formats)
@@ -356,6 +364,8 @@ class Column:
             return self._exact(NumberFormat(given[0], given[1], unit, whole=not fits))
         if self.plain:  # pandas reads a blank as a text
             whole = (".", "") not in self.fractions
+            if self.is_huge:
+                return "some are beyond the largest float"
             if whole and self.is_beyond and (self.is_signed or self.has_null or self.blank):
                 return "some are integers beyond 64 bits"
             return self._exact(NumberFormat(whole=whole)) if self.blank and not self.padded else None
@@ -528,8 +538,11 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
     beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
-    rounded = tuple(name for name in floats if columns[name].rounded)
-    return Formats(numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, missing, codes)
+    rounded = tuple(name for name in floats if columns[name].rounded and name not in mixed)
+    exponents = tuple(name for name in floats if columns[name].exponents and name not in mixed)
+    return Formats(
+        numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, exponents, missing, codes
+    )
 
 
 def _dates(

@@ -272,6 +272,8 @@ class CSVEngine(FileEngine):
             )
         if formats.rounded:
             say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")
+        if formats.exponents:
+            say(f"cells such as 1E5 in {_listed(formats.exponents)}, which may be codes, are read as numbers (100000)")
         for name, order in formats.orders.items():
             if name in formats.dates:
                 found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"

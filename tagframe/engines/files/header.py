@@ -456,7 +456,8 @@ def title_text(rows: Iterable[Row]) -> str:
 def sentences(head: Head) -> list[str]:
     """What is not plain about the rows before the data."""
     first, last = head.above + 1, head.above + head.depth
-    notes = []
+    several = [name for name, count in Counter(filter(None, head.names)).items() if count > 1]
+    notes = [f"several columns are called {name!r}; the later ones are called '{name}.1', …" for name in several]
     if not head.depth:
         notes.append("the first row is like the others, and is read as data")
     elif head.depth > 1:

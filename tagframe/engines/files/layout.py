@@ -103,6 +103,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     start = _start(path)
     encoding = given.get("encoding")
     text = _decoded(start, encoding)
+    if markup := re.match(r"\s*<(!doctype html|html|table|\?xml)\b", text, re.IGNORECASE):
+        raise UnreadableTable(
+            f"{path} is a page, not CSV, as it begins with {markup[0].strip()!r}: open the frames of pandas.read_html, "
+            "or of pandas.read_xml"
+        )
     delimiter = given.pop("delimiter", None) or given.get("sep")
     is_sniffed = not delimiter
     delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
@@ -402,7 +407,7 @@ _CLASSES: dict[str, bytes] = {
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
     *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d", "s+d", "d-c", "dkc", "dKc", "dMc", 16 * "d"),
-    *("c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
+    *("ded", "dEd", "c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
 """Letters that follow each other where a number or a date has a format of its own, or a sign or a blank stands for a
