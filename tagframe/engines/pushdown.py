@@ -142,14 +142,6 @@ class Pushdown(ABC):
             first: only so many rows, from its beginning; see :attr:`starts_early`.
         """
 
-    @abstractmethod
-    def names(self, table: str) -> Sequence[str]:
-        """The columns of a table, in order."""
-
-    def row_number(self, table: str) -> str | None:
-        """:meth:`number`, where rows can be found again by it, whatever else is written; None where they cannot."""
-        return self.number(table)
-
     def selected(
         self,
         table: str,

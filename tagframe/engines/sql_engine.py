@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,7 @@ from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 
 class TableRows(Protocol):
-    """Tables that can be read now. Its methods raise as :meth:`SQLEngine.scan`."""
-
-    def names(self, table: str) -> Sequence[str]:
-        """The columns of a table, in order."""
-
-    def row_number(self, table: str) -> str | None:
-        """What numbers its rows; None for nothing."""
+    """Tables that can be read now."""
 
     def selected(
         self,
@@ -48,6 +43,16 @@ class TableRows(Protocol):
         """
 
 
+class ReadTable(NamedTuple):
+    """A table that can be read now: its rows, its columns in order, and what numbers its rows, if they have numbers by
+    which they can be found again, whatever else is written.
+    """
+
+    rows: TableRows
+    columns: Sequence[str]
+    number: str | None
+
+
 class SQLEngine(Engine):
     """A source whose tables are read by statements."""
 
@@ -58,7 +63,7 @@ class SQLEngine(Engine):
     """Rows are picked by this many numbers in a statement."""
 
     @abstractmethod
-    def reading(self, table: str) -> AbstractContextManager[TableRows]:
+    def reading(self, table: str) -> AbstractContextManager[ReadTable]:
         """A block in which a table is read.
 
         Raises:
@@ -73,25 +78,26 @@ class SQLEngine(Engine):
             ColumnNotFound: it does not have one of the columns any more.
         """
         with self.reading(table) as source:
-            return source.selected(table, source.names(table) if columns is None else columns, limit=limit)
+            return source.rows.selected(table, source.columns if columns is None else columns, limit=limit)
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """Numbers and rows of a whole table; None where its rows have no numbers."""
         with self.reading(table) as source:
-            if (number := source.row_number(table)) is None:
+            if source.number is None:
                 return None
-            frame = source.selected(table, columns, number=number)
+            frame = source.rows.selected(table, columns, number=source.number)
         return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """The rows of these numbers."""
         with self.reading(table) as source:
-            if (number := source.row_number(table)) is None:
+            if source.number is None:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
             step = self.numbers_at_once
             starts = range(0, max(1, len(numbers)), step)
             among = [numbers[start : start + step] for start in starts]
-            parts = [source.selected(table, columns, number=number, among=some).iloc[:, 1:] for some in among]
+            read = partial(source.rows.selected, table, columns, number=source.number)
+            parts = [read(among=some).iloc[:, 1:] for some in among]
         frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         if len(frame) != len(numbers):
             raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")

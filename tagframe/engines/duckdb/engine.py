@@ -26,6 +26,7 @@ from tagframe.engines.base import (
     TableStatistics,
     UntrustedStatement,
     frame_chunk,
+    quoted,
 )
 from tagframe.engines.duckdb.connection import Lake, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in, statistics_of
@@ -33,7 +34,8 @@ from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.sql_engine import SQLEngine
+from tagframe.engines.pushdown import Statement
+from tagframe.engines.sql_engine import ReadTable, SQLEngine
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
 
@@ -44,14 +46,22 @@ if TYPE_CHECKING:
 class _ReadByDuckDB(SQLEngine):
     """A source whose tables DuckDB reads in place."""
 
-    @abstractmethod
-    def reading(self, table: str) -> AbstractContextManager[LakePushdown]:
-        """The table as it is now."""
-
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces."""
-        with self.reading(shape.name) as source:
-            yield from map(frame_chunk, source.pieces(shape.name, shape.columns, CHUNK_ROWS))
+        with self.pushdown([shape.name]) as source:
+            columns = [(shape.name, name, name) for name in shape.columns]
+            query = f"SELECT {', '.join(map(quoted, shape.columns))} FROM {source.from_item(shape.name)}"
+            yield from map(frame_chunk, source.batches(Statement(query, columns, f"table {shape.name!r}"), CHUNK_ROWS))
+
+    @abstractmethod
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:
+        """Notices files that are replaced meanwhile."""
+
+    @contextmanager
+    def reading(self, table: str) -> Iterator[ReadTable]:
+        """Its files, with its columns as they are now."""
+        with self.pushdown([table]) as source:
+            yield ReadTable(source, source.names(table), source.number(table) if source.is_numbered(table) else None)
 
 
 @dataclass(frozen=True)
@@ -138,11 +148,6 @@ class LakeEngine(_ReadByDuckDB):
                     yield statistics_of(self.lake, opened)
             except UnreadableTable as error:
                 yield error
-
-    @contextmanager
-    def reading(self, table: str) -> Iterator[LakePushdown]:
-        """Its files, with its columns as they are now."""
-        yield LakePushdown(self.lake, {table: self.lake.opened(table)})
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Paths, sizes and times of all files; what is in them is not read."""
@@ -286,12 +291,6 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
                 )
             )
         return shapes
-
-    @contextmanager
-    def reading(self, table: str) -> Iterator[LakePushdown]:
-        """The file, opened for one table."""
-        with self._lake() as lake:
-            yield LakePushdown(lake, {table: lake.opened(table)})
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[LakePushdown]:

@@ -102,14 +102,9 @@ class LakePushdown(SampledValues):
     def names(self, table: str) -> list[str]:
         return [column.name for column in self._opened[table].columns]
 
-    def row_number(self, table: str) -> str | None:
-        """Of Parquet files and of DuckDB's own; those of others have an order and no numbers of their own."""
-        return self.number(table) if self._opened[table].number else None
-
-    def pieces(self, table: str, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """All rows, in frames of so many."""
-        query = f"SELECT {', '.join(map(quoted, columns))} FROM {self.from_item(table)}"
-        return self.batches(Statement(query, [(table, name, name) for name in columns], f"table {table!r}"), rows)
+    def is_numbered(self, table: str) -> bool:
+        """Whether rows have numbers of their own, as those of Parquet files and of DuckDB's own."""
+        return bool(self._opened[table].number)
 
     def facts(self, table: str) -> dict[Any, Any]:
         """As long as the files do not change."""

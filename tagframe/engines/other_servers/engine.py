@@ -23,7 +23,7 @@ from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableSha
 from tagframe.engines.cells import typed_series
 from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
 from tagframe.engines.pushdown import NUMBER, Cells, Pushdown, Refused, Statement, named_column
-from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
+from tagframe.engines.sql_engine import ReadTable, SQLEngine, column_gone, column_of_sample, table_gone
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -221,9 +221,10 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         return frame_of(list(rows.values()), columns)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[ReadTable]:
         """The table as it is now; each statement has a connection of its own."""
-        yield _Rows(self, self._table(table))
+        known = self._table(table)
+        yield ReadTable(_Rows(self, known), known.shape.columns, known.number)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[OtherServerPushdown] | None:
         """Whole joins, if statements can be written in the dialect; else None."""
@@ -259,12 +260,6 @@ class _Rows:
 
     def __init__(self, engine: OtherServerEngine, table: ServerTable) -> None:
         self._engine, self._table = engine, table
-
-    def names(self, table: str) -> Sequence[str]:
-        return self._table.shape.columns
-
-    def row_number(self, table: str) -> str | None:
-        return self._table.number
 
     def selected(
         self,
@@ -347,9 +342,6 @@ class OtherServerPushdown(Pushdown):
         known = self._tables[table]
         found = exp.table_(known.shape.called, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
-
-    def names(self, table: str) -> Sequence[str]:
-        return self._tables[table].shape.columns
 
     def number(self, table: str) -> str | None:
         """Its key of one integer."""

@@ -23,7 +23,7 @@ from tagframe.engines.postgres.pg_catalog import (
 from tagframe.engines.postgres.pool import looking, reading
 from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
-from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
+from tagframe.engines.sql_engine import ReadTable, SQLEngine, column_gone, table_gone
 from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
@@ -126,11 +126,13 @@ class PostgresEngine(SQLEngine):
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[PostgresPushdown]:
+    def reading(self, table: str) -> Iterator[ReadTable]:
         """A connection, and the table as it is now."""
         with reading(self.server) as reads:
-            known = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])
-            yield PostgresPushdown(self, reads, known)
+            tables = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])
+            known = tables[table]
+            names, number = [column.name for column in known.columns], known.number
+            yield ReadTable(PostgresPushdown(self, reads, tables), names, None if number is None else number.name)
 
     def fetched(
         self,

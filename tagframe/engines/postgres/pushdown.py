@@ -80,14 +80,6 @@ class PostgresPushdown(SampledValues):
             return known.number.name
         return self.stored if known.kind in ("r", "m") else None
 
-    def names(self, table: str) -> list[str]:
-        return [column.name for column in self._tables[table].columns]
-
-    def row_number(self, table: str) -> str | None:
-        """Its key of one integer: rows move within a table."""
-        number = self._tables[table].number
-        return None if number is None else number.name
-
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """By a constraint or an index."""
         return any(set(unique) <= set(columns) for unique in self._tables[table].unique)

@@ -27,7 +27,7 @@ from tagframe.engines.base import (
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.pushdown import Cells, Pushdown, Statement, named_item
-from tagframe.engines.sql_engine import SQLEngine
+from tagframe.engines.sql_engine import ReadTable, SQLEngine
 from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -148,11 +148,12 @@ class SQLiteEngine(SQLEngine):
                 connection.set_progress_handler(None, 0)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[SQLitePushdown]:
+    def reading(self, table: str) -> Iterator[ReadTable]:
         """The file, opened for one table."""
         with self._connection(table) as connection:
             _limited(connection, table)
-            yield SQLitePushdown(connection, self.path)
+            names = [name for name, _, _ in table_columns(connection, table)]
+            yield ReadTable(SQLitePushdown(connection, self.path), names, rowid_name(connection, table))
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns."""
@@ -259,35 +260,35 @@ def _generated(connection: sqlite3.Connection, table: str) -> dict[str, str]:
     """The generated columns of a table, and the text that computes each; the whole table's, if that is not clear."""
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
     names = [name for _, name, *_, kind in rows if kind in (2, 3)]
-    if not names:
-        return {}
-    import sqlglot
-    from sqlglot import exp
-
-    (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
-    try:
-        made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
-        parts = {column.name.casefold(): column.sql(dialect="sqlite") for column in made}
-    except sqlglot.errors.SqlglotError:
-        parts = {}
+    definition = _definition(connection, table)
+    parts = {column.name.casefold(): column.sql(dialect="sqlite") for column in _written(definition)} if names else {}
     return {name: parts.get(name.casefold(), definition) for name in names}
 
 
 def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
     """The comment behind each column in its CREATE TABLE: SQLite has no other comments."""
-    query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
-    (definition,) = connection.execute(query, [table]).fetchone() or ("",)
+    definition = _definition(connection, table)
     if "--" not in definition and "/*" not in definition:
         return ()
+    noted = {column.name.casefold(): " ".join(column.comments or ()) for column in _written(definition)}
+    return tuple(noted.get(name.casefold(), "") for name, _, _ in columns)
+
+
+def _definition(connection: sqlite3.Connection, table: str) -> str:
+    query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
+    (definition,) = connection.execute(query, [table]).fetchone() or ("",)
+    return str(definition)
+
+
+def _written(definition: str) -> list[exp.ColumnDef]:
+    """The columns in a CREATE TABLE; none if it does not parse."""
     import sqlglot
     from sqlglot import exp
 
     try:
-        columns_made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
-        noted = {column.name.casefold(): " ".join(column.comments or ()) for column in columns_made}
+        return list(sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef))
     except sqlglot.errors.SqlglotError:
-        return ()
-    return tuple(noted.get(name.casefold(), "") for name, _, _ in columns)
+        return []
 
 
 def _primary_key(columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
@@ -390,10 +391,6 @@ class SQLitePushdown(Pushdown):
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         return named_item(quoted(table), alias)
-
-    def names(self, table: str) -> list[str]:
-        with _named_errors(str(self._path)):
-            return [name for name, _, _ in table_columns(self._connection, table)]
 
     def number(self, table: str) -> str | None:
         """What SQLite calls its row ids."""
