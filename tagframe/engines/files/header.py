@@ -316,19 +316,15 @@ def may_be_record(first: Row, below: Sequence[Row]) -> bool:
     True
     """
     cells = [_text(cell) for cell in first]
-    columns = _columns_below(below, len(cells))
     shapes = [*map(_shape, cells)]
-    return (
-        len(below) > _FEW
-        and all(cells)
-        and all(columns)
-        and any(shape != shape.lower() for shape in shapes)
-        and all(
-            sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
-            and min(map(len, others)) <= len(cell) <= max(map(len, others))
-            and (others != sorted(others) or cell <= others[0])
-            for cell, shape, others in zip(cells, shapes, columns, strict=True)
-        )
+    if len(below) <= _FEW or not all(cells) or all(shape == shape.lower() for shape in shapes):
+        return False
+    return all(
+        others
+        and min(map(len, others)) <= len(cell) <= max(map(len, others))
+        and sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
+        and (others != sorted(others) or cell <= others[0])
+        for cell, shape, others in zip(cells, shapes, _columns_below(below, len(cells)), strict=True)
     )
 
 
@@ -425,13 +421,19 @@ def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     return count if is_apart or is_sentence or (is_unlike and all(" " in note for note in notes)) else 0
 
 
-def numbered_names(names: Sequence[str], width: int) -> list[str]:
-    """Names for so many columns: one without a name is called by its number, and one whose name is taken ``x.1``.
+def numbered_names(names: Sequence[str], width: int, nameless: str = "column_{}", first: int = 1) -> list[str]:
+    """Names for so many columns: one whose name is taken is called ``x.1``.
+
+    Args:
+        names: of the first of them, "" for none.
+        width: how many there are.
+        nameless: what one without a name is called, with a place for its number.
+        first: the number of the first one.
 
     >>> numbered_names(["id", "", "id"], 4)
     ['id', 'column_2', 'id.1', 'column_4']
     """
-    given = [name or f"column_{number}" for number, name in enumerate([*names, *[""] * (width - len(names))], start=1)]
+    given = [name or nameless.format(at) for at, name in enumerate([*names, *[""] * (width - len(names))], first)]
     counts: Counter[str] = Counter()
     taken: dict[str, None] = {}
     for name in given:
