@@ -34,8 +34,7 @@ from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.pushdown import Statement
-from tagframe.engines.sql_engine import ReadTable, SQLEngine
+from tagframe.engines.pushdown import ReadTable, SQLEngine, Statement
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
 
@@ -61,7 +60,8 @@ class _ReadByDuckDB(SQLEngine):
     def reading(self, table: str) -> Iterator[ReadTable]:
         """Its files, with its columns as they are now."""
         with self.pushdown([table]) as source:
-            yield ReadTable(source, source.names(table), source.number(table) if source.is_numbered(table) else None)
+            number = source.number(table) if source.is_numbered(table) else None
+            yield ReadTable(source.selected, source.names(table), number)
 
 
 @dataclass(frozen=True)

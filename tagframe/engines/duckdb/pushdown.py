@@ -17,8 +17,15 @@ from tagframe.engines.base import TableStatistics, quoted
 from tagframe.engines.cells import Kind, from_arrow
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.statement import decoded
-from tagframe.engines.pushdown import Cells, Statement, named_item
-from tagframe.engines.sql_engine import SAMPLED, SampledValues, column_gone, column_of_sample
+from tagframe.engines.pushdown import (
+    SAMPLED,
+    Cells,
+    SampledValues,
+    Statement,
+    column_gone,
+    column_of_sample,
+    named_item,
+)
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import UnreadableTable
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,8 +22,19 @@ import pandas as pd
 from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics
 from tagframe.engines.cells import typed_series
 from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
-from tagframe.engines.pushdown import NUMBER, Cells, Pushdown, Refused, Statement, named_column
-from tagframe.engines.sql_engine import ReadTable, SQLEngine, column_gone, column_of_sample, table_gone
+from tagframe.engines.pushdown import (
+    NUMBER,
+    Cells,
+    Pushdown,
+    ReadTable,
+    Refused,
+    SQLEngine,
+    Statement,
+    column_gone,
+    column_of_sample,
+    named_column,
+    table_gone,
+)
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -224,7 +235,24 @@ class OtherServerEngine(SQLEngine, RowsOnly):
     def reading(self, table: str) -> Iterator[ReadTable]:
         """The table as it is now; each statement has a connection of its own."""
         known = self._table(table)
-        yield ReadTable(_Rows(self, known), known.shape.columns, known.number)
+        yield ReadTable(partial(self._selected, known), known.shape.columns, known.number)
+
+    def _selected(
+        self,
+        known: ServerTable,
+        _table: str,
+        columns: Sequence[str],
+        *,
+        limit: int | None = None,
+        number: str = "",
+        among: RowNumbers | None = None,
+    ) -> pd.DataFrame:
+        """In the order of the primary key where there is one; not by sqlglot, which does not write all dialects."""
+        names = [number, *columns] if number else columns
+        query = known.select(names).order_by(*map(known.column, known.shape.primary_key)).limit(limit)
+        rows = self.fetched(query if among is None else query.where(known.column(number).in_(among.tolist())), known)
+        called = [NUMBER, *columns] if number else columns
+        return frame_of(rows, called) if called else pd.DataFrame(index=pd.RangeIndex(len(rows)))
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[OtherServerPushdown] | None:
         """Whole joins, if statements can be written in the dialect; else None."""
@@ -253,30 +281,6 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         if table is None:
             raise table_gone(name, self.identity)
         return ServerTable(table[1], table[0])
-
-
-class _Rows:
-    """A table, in the order of its primary key where it has one; see :func:`frame_of` for the dtypes of its rows."""
-
-    def __init__(self, engine: OtherServerEngine, table: ServerTable) -> None:
-        self._engine, self._table = engine, table
-
-    def selected(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        limit: int | None = None,
-        number: str = "",
-        among: RowNumbers | None = None,
-    ) -> pd.DataFrame:
-        names = [number, *columns] if number else columns
-        query = self._table.select(names).order_by(*map(self._table.column, self._table.shape.primary_key)).limit(limit)
-        if among is not None:
-            query = query.where(self._table.column(number).in_(among.tolist()))
-        rows = self._engine.fetched(query, self._table)
-        called = [NUMBER, *columns] if number else columns
-        return frame_of(rows, called) if called else pd.DataFrame(index=pd.RangeIndex(len(rows)))
 
 
 def other_server_engine(url: str, schemas: Sequence[str] | None) -> OtherServerEngine:

@@ -27,7 +27,7 @@ import pandas as pd
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.postgres.connection import TookTooLong
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
-from tagframe.engines.sql_engine import column_of_sample
+from tagframe.engines.pushdown import column_of_sample
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
-from tagframe.engines.pushdown import Cells, Pushdown, Statement, named_item
-from tagframe.engines.sql_engine import ReadTable, SQLEngine
+from tagframe.engines.pushdown import Cells, Pushdown, ReadTable, SQLEngine, Statement, named_item
 from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -153,7 +152,7 @@ class SQLiteEngine(SQLEngine):
         with self._connection(table) as connection:
             _limited(connection, table)
             names = [name for name, _, _ in table_columns(connection, table)]
-            yield ReadTable(SQLitePushdown(connection, self.path), names, rowid_name(connection, table))
+            yield ReadTable(SQLitePushdown(connection, self.path).selected, names, rowid_name(connection, table))
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns."""
