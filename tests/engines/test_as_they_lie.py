@@ -216,6 +216,15 @@ def test_what_is_read_as_missing_is_said(tmp_path, text, cells, word):
         (rows(5, lambda at: f"{at}|R {at}|"), ["column_1", "column_2"], "column 3 has no name and no cell"),
         ("a,b\n" + rows(5, lambda at: f"x{at % 2},x,z,w"), ["a", "b", "column_3", "column_4"], "called 'column_3'"),
         ("a,b\n" + rows(5, lambda at: f"Car {at},{at},4"), ["column_1", "a", "b"], "as R writes it"),
+        ("a;b\n1;2;;;;\n3;4;;;;\n", ["a", "b"], "columns 3, 4, 5, 6 have no name"),
+        ("a\tb\n1\t2\t\t\t\n3\t4\n", ["a", "b"], "columns 3, 4, 5 have no name"),
+        ("a,b\n1,2, , \n3,4\n", ["a", "b"], "columns 3, 4 have no name"),
+        ('a,b\n1,2,"",""\n3,4\n', ["a", "b"], "columns 3, 4 have no name"),
+        ("a,b,\n1,2,\n3,4,\n", ["a", "b"], "column 3 has no name and no cell"),
+        ("a,b\n1,2,\n3,4,\n", ["a", "b"], "column 3 has no name and no cell"),
+        ("a|b|\n1|2|\n3|4|\n", ["a", "b"], "column 3 has no name and no cell"),
+        ("a,b,,\n1,2,,\n3,4,,\n", ["a", "b"], "columns 3, 4 have no name"),
+        (",a,b\n,1,2\n,3,4\n", ["a", "b"], "column 1 has no name and no cell"),
         ('a,b\n1,"x, y"\n2,"u\nv, w"\n', ["a", "b"], ""),
         (",a,b\n0,1,2\n", ["Unnamed: 0", "a", "b"], ""),
     ],
@@ -227,6 +236,41 @@ def test_cells_beyond_the_names(tmp_path, text, names, word):
     assert len(corpus["t"]) == 2 if "\nv" in text else text.count("\n") - (names[0] != "column_1" or "a" in names)
     assert word in said
     assert bool(said) == bool(word)
+
+
+REGIONS = "".join(f"R{at};{at};{at * 2};{at * 3}\n" for at in range(8))
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("1;2;3;4\n", ""),
+        ("(1);(2);(3);(4)\n", ""),
+        ("Population\n;;;\n1;2;3;4\n", ""),
+        ("1.;2.;3.;4.\n", ""),
+        ("No.;1;2;3\n", ""),
+        ("0;1;2;3\n", ""),
+        ("5;6;7;8\n", ""),
+        ("A;B;C;D\n", ""),
+        ("I;II;III;IV\n", ""),
+        ("", "1;2;3;4\n"),
+        ("", "[1];[2];[3];[4]\n"),
+        ("Title\nSource: office\n\n", "1;2;3;4\n"),
+    ],
+)
+def test_rows_that_number_the_columns_are_no_names_and_no_data(tmp_path, above, below):
+    (tmp_path / "t.csv").write_text(f"{above}region;men;women;all\n{below}{REGIONS}")
+    corpus, said = opened(tmp_path)
+    assert list(corpus["t"].columns) == ["region", "men", "women", "all"]
+    assert corpus["t"]["all"].tolist() == [at * 3 for at in range(8)]
+    assert "names the columns" in said or "has the numbers of the columns" in said
+
+
+@pytest.mark.parametrize("above", ["2019;2020;2021;2022", "Q1;Q2;Q3;Q4", "5;7;9;11", "A;B;C;E"])
+def test_other_rows_above_names_are_kept(tmp_path, above):
+    (tmp_path / "t.csv").write_text(f"{above}\nregion;men;women;all\n{REGIONS}")
+    corpus, _ = opened(tmp_path)
+    assert above.split(";")[1] in " ".join(corpus["t"].columns)
 
 
 @pytest.mark.parametrize("text", ["<!DOCTYPE html>\n<table>", " <html><body>a,b</body>", '<?xml version="1.0"?><a/>'])
@@ -260,6 +304,8 @@ def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
         ("t.asc", "id\tv\tw\n1\t2\n", (1, 3)),
         ("t.tab", "feed\tversion\ttitle\na\tb\t\n", (1, 3)),
         ("t.txt", 'id,note\n1,"one, and two"\n', (1, 2)),
+        ("t.txt", "stop_id, stop_name\n1, Main\n", (1, 2)),
+        ("t.txt", "x;54.018.918,68 €\ny;12,00 €\n", (2, 2)),
         ("t.tbl", "1|A|5|\n2|B|6|\n3|C|7|\n", (3, 3)),
         ("t.txt", "To do: milk, bread\n", "may be a sentence"),
         ("t.txt", "", "do not split"),
@@ -292,6 +338,8 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
         (["54.018.918,68 €", " - ", "12,00 €"], "some of its cells are words"),
         (["54.018.918,68 €", "k. A.", "12,00 €", "3,00 €"], "some of its cells are words"),
         (["54,6 Mio. €", "1,2 Mio. €"], "a unit that is not read"),
+        (["¥54,018", "¥1,200"], 54018),
+        (["€ 54.018,68", "", "€ 12,00"], 54018.68),
     ],
 )
 def test_amounts_are_numbers_or_it_is_said_why_not(tmp_path, cells, number):

@@ -54,7 +54,7 @@ OTHER_CELLS = "some of its cells are words"
 OTHER_UNITS = "they have a unit that is not read"
 _MOST_WORDS = 3
 """Words among numbers that may stand for missing ones."""
-_POINT_UNITS = ("$", "£")
+_POINT_UNITS = ("$", "£", "¥", "₹", "₩")
 """Their numbers have decimal points."""
 _DATE = re.compile(
     r"\s*(?:(?P<year>[0-9]{4})(?P<mark>[./-])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})"

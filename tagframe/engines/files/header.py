@@ -141,7 +141,7 @@ def _titles(rows: Sequence[Row]) -> int:
         if not is_title and not (
             below
             and are_names(below)
-            and (is_numbering(row) or _letters_columns(row, rows[above + 1], rows[above + 2 :]))
+            and (is_numbering(row) or _marks_columns(row, rows[above + 1], rows[above + 2 :]))
         ):
             break
         above += 1
@@ -230,13 +230,20 @@ def is_numbering(row: Row) -> bool:
     return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
 
 
-def _letters_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
-    """Whether a row above names has the letters of the columns: A, B, C, …; words stand in it above numbers."""
+def _marks_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
+    """Whether a row above names marks the columns in order (A, B, …; I, II, …; 5, 6, …): some names are above numbers."""
     cells = [_text(cell).upper() for cell in row]
-    if len(cells) < 3 or cells != [chr(ord("A") + at) for at in range(len(cells))]:
+    steps = {int(cell) - at if _MARK.fullmatch(cell) else None for at, cell in enumerate(cells)}
+    is_counted = len(steps) == 1 and None not in steps
+    if len(cells) < 3 or not (is_counted or any(cells == [*marks[: len(cells)]] for marks in (_LETTERS, _ROMAN))):
         return False
     columns = [[line[at] for line in below if at < len(line)] for at in range(len(names))]
     return any(_is_word(_text(name)) and _holds_values(column) for name, column in zip(names, columns, strict=True))
+
+
+_MARK = re.compile("[0-9]{1,3}")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV".split()
 
 
 def _numbers_columns(row: Row, below: Sequence[Row]) -> bool:

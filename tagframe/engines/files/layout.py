@@ -564,7 +564,7 @@ def sniff_delimiter(text: str) -> str:
     >>> sniff_delimiter("name;price\nbread;1,50\nmilk;0,90\n")
     ';'
     """
-    best, best_score = ",", (0.0, False, 0)
+    best, best_score = ",", (0.0, False, False, 0)
     for delimiter in _DELIMITERS:
         rows = first_rows(text, delimiter)
         if max(map(len, rows), default=0) < 2:
@@ -574,7 +574,8 @@ def sniff_delimiter(text: str) -> str:
         widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
             continue
-        score = widths.count(widths[0]) / len(widths), not above, widths[0]
+        is_decimal = not re.search(rf"(?<![0-9]){re.escape(delimiter)}|{re.escape(delimiter)}(?![0-9])", text)
+        score = widths.count(widths[0]) / len(widths), not above, not is_decimal, widths[0]
         if score > best_score:
             best, best_score = delimiter, score
     return best
@@ -646,8 +647,10 @@ def _are_words(cells: Sequence[str]) -> bool:
 
 
 def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows are sentences with commas: cells begin with a blank, or a name is of several words."""
+    """Whether rows are sentences with commas: cells begin with a blank, and not all names are a word each."""
     cells = [cell for row in rows for cell in row[1:] if cell]
+    if {*map(len, rows)} == {len(rows[0])} and all(cell.strip().isidentifier() for cell in rows[0]):
+        return False
     return bool(cells) and sum(cell.startswith(" ") for cell in cells) > len(cells) / 2
 
 
