@@ -231,7 +231,7 @@ def is_numbering(row: Row) -> bool:
 
 
 def _marks_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
-    """Whether a row above names marks the columns in order (A, B, …; I, II, …; 5, 6, …): some names are above numbers."""
+    """Whether a row above names marks the columns (A, B, …; I, II, …; 5, 6, …); some names are above numbers."""
     cells = [_text(cell).upper() for cell in row]
     steps = {int(cell) - at if _MARK.fullmatch(cell) else None for at, cell in enumerate(cells)}
     is_counted = len(steps) == 1 and None not in steps
