@@ -487,6 +487,11 @@ def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding
         ([["a", "", "", "d"], ["p", "x", "y", "q"], ["p", "x", "z", "q"]],
          ["a", "Unnamed: 1", "Unnamed: 2", "d"], 2, ""),
         ([["name", "city"], ["Ann", "Rom"], ["Bo", "Ulm"]], ["name", "city"], 2, ""),
+        ([["id", "v"], [1, 5], [2, "n.a."], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
+        ([["id", "v"], [1, "5"], [2, 6], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
+        ([["id", "v"], [1, True], [2, "yes"]], ["id", "v"], 2, "column 'v' has booleans and texts"),
+        ([["id", "v"], [1, 2.5], [2, 3]], ["id", "v"], 2, ""),
+        ([["id", "x", "x"], [1, 2, 3], [2, 5, 6]], ["id", "x", "x.1"], 2, "several columns are called 'x'"),
     ],
 )  # fmt: skip
 def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, word):
