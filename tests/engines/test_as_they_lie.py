@@ -371,6 +371,24 @@ def test_times_of_frames_are_compared_as_times(moments, condition, number):
     assert run(f"SELECT count(*) AS n FROM t WHERE {condition}")["n"][0] == number
 
 
+@pytest.mark.parametrize(
+    ("cells", "number"),
+    [
+        (["2024-01-01T10:00:00", "2024-01-01T23:30:00", "2024-02-01T08:00:00"], 2),
+        (["2024-01-01T10:00", "", "2024-02-01T08:00"], 1),
+        (["2024-01-01T10:00:00.250", "2024-01-02T00:00:00.000", "2024-02-01T08:00:00.5"], 1),
+        (["2024-01-01 10:00:00", "2024-01-01 23:30:00", "2024-02-01 08:00:00"], 2),
+        (["2024-01-01T10:00:00", "later", "2024-02-01T08:00:00"], 0),
+    ],
+)
+def test_times_of_files_that_are_texts_are_compared_as_times(tmp_path, cells, number):
+    (tmp_path / "t.csv").write_text("id,at\n" + "".join(f"{at},{cell}\n" for at, cell in enumerate(cells)))
+    run = tf.exec_sql(tf.open_corpus(tmp_path, progress=False))
+    between = "at BETWEEN '2024-01-01 00:00:00' AND '2024-01-01 23:59:59'"
+    assert run(f"SELECT count(*) AS n FROM t WHERE {between}")["n"][0] == number
+    assert run("SELECT at FROM t WHERE id = 0")["at"].tolist() == cells[:1]
+
+
 def test_other_texts_are_compared_as_texts():
     assert [compare_moments(one, other) for one, other in (("a", "b"), ("b", "a"), ("a", "a"), ("", "2024-01-01"))] == [
         -1, 1, 0, -1]  # fmt: skip
