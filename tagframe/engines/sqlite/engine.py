@@ -417,9 +417,16 @@ class SQLitePushdown(Pushdown):
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """See :func:`~tagframe.engines.cells.typed_series` for their dtypes."""
+        names, values = [name for _, _, name in statement.columns], statement.values or {}
         with _named_errors(f"{statement.what} of {self._path}"):
-            found = self._connection.execute(statement.query, statement.values or {}).fetchall()
-        return statement.frame(lambda names: typed_frame(found, names), len(found))
+            cursor = self._connection.execute(statement.query, values)
+            if not names:
+                return pd.DataFrame(index=pd.RangeIndex(len(cursor.fetchall())))
+            # Packed a part at a time: Python's numbers take ten times the memory.
+            parts = [typed_frame(cells, names) for cells in iter(partial(cursor.fetchmany, CHUNK_ROWS), [])]
+            if any(len({*map(str, kinds)}) > 1 for kinds in zip(*(part.dtypes for part in parts), strict=True)):
+                parts = [typed_frame(self._connection.execute(statement.query, values).fetchall(), names)]
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else (parts or [typed_frame([], names)])[0]
 
     def _row_id_column(self, table: str) -> str | None:
         """The column that is the row id (INTEGER PRIMARY KEY), which can only hold integers."""
