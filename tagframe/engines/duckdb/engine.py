@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -37,9 +36,6 @@ from tagframe.engines.frames import FrameEngine
 from tagframe.engines.pushdown import ReadTable, SQLEngine, Statement
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
-
-if TYPE_CHECKING:
-    pass
 
 
 class _ReadByDuckDB(SQLEngine):

@@ -129,14 +129,12 @@ class CSVEngine(FileEngine):
     @property
     def layout(self) -> Layout:
         """How the text of the file is a table: found once for each state of the file."""
-        stat = self.path.stat()
-        return _layout_of(self, stat.st_size, stat.st_mtime_ns)
+        return _layout_of(self, *_state(self.path))
 
     @property
     def formats(self) -> Formats:
         """How numbers and dates of the columns are written: decided over all rows, once for each state of the file."""
-        stat = self.path.stat()
-        return _formats_of(self, stat.st_size, stat.st_mtime_ns)
+        return _formats_of(self, *_state(self.path))
 
     @property
     def date_orders(self) -> Mapping[str, Order]:
@@ -292,6 +290,11 @@ class CSVEngine(FileEngine):
             stay = "stays" if len(formats.not_dates) == 1 else "stay"
             say(f"{_listed(formats.not_dates)} {stay} text, because not all cells are dates")
         return notes
+
+
+def _state(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(maxsize=4096)

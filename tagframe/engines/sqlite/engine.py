@@ -132,7 +132,7 @@ class SQLiteEngine(SQLEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
-        with self._connection(shape.name, opened=_opened_by_this_thread().get(self.path)) as connection:
+        with self._connection(shape.name, opened=_opened.by_path.get(self.path)) as connection:
             rows = CHUNK_ROWS
             is_view = _limited(connection, shape.name)
             if not is_view and self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
@@ -172,13 +172,12 @@ class SQLiteEngine(SQLEngine):
     @contextmanager
     def kept_open(self) -> Iterator[None]:
         """Opening a file reads the definitions of all its tables: in a block they are read once."""
-        connections = _opened_by_this_thread()
         with self._connection() as connection:
-            connections[self.path] = connection
+            _opened.by_path[self.path] = connection
             try:
                 yield
             finally:
-                del connections[self.path]
+                del _opened.by_path[self.path]
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[SQLitePushdown]:
@@ -216,12 +215,14 @@ class SQLiteEngine(SQLEngine):
             yield connection
 
 
-_of_thread = threading.local()
+class _Opened(threading.local):
+    """The connections that this thread holds open, by their files."""
+
+    def __init__(self) -> None:
+        self.by_path: dict[Path, sqlite3.Connection] = {}
 
 
-def _opened_by_this_thread() -> dict[Path, sqlite3.Connection]:
-    found: dict[Path, sqlite3.Connection] = _of_thread.__dict__.setdefault("by_path", {})
-    return found
+_opened = _Opened()
 
 
 def _table_names(connection: sqlite3.Connection) -> list[str]:
