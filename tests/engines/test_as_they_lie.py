@@ -523,6 +523,8 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
     assert ([*corpus["s"].columns], len(corpus["s"])) == (names, rows)
     assert word in said
     assert bool(word) == bool(said), said
+    if f"column {names[-1]!r}" in word:
+        assert repr(names[-1]) not in opened(tmp_path, hide=[f"s.{names[-1]}"])[1], "what is hidden is not named"
 
 
 @pytest.mark.parametrize(

@@ -234,9 +234,10 @@ class WorkbookEngine(WholeFileEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         sheet = self._sheet(shape.name)
-        if sheet.notes:
+        others = [repr(name) for name in sheet.frame.columns if name not in shape.columns]
+        if notes := [note for note in sheet.notes if not any(name in note for name in others)]:
             way = "pandas.read_excel reads the first row as names and all others as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(sheet.notes)}; {way}", ColumnFormatWarning)
+            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(notes)}; {way}", ColumnFormatWarning)
         return frame_chunks(sheet.frame[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:
