@@ -42,6 +42,7 @@ def sheet(cells, *merged):
     """Writes a workbook of one sheet; merged cells are given as first row, column, last row, column, and text."""
 
     def write(path):
+        pytest.importorskip("python_calamine")
         with pytest.importorskip("xlsxwriter").Workbook(path) as book:
             written = book.add_worksheet("t")
             for at, row in enumerate(cells):

@@ -44,7 +44,8 @@ _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WORDS = frozenset(NULL_WORDS) - {""}
 _FEW = 2
 """The fewest codes that make a column one of codes."""
-_INT64 = -(2**63), 2**63 - 1
+_INT64 = 1 - 2**63, 2**63 - 1
+"""Integers that a column holds: pandas 2 takes the least of 64 bits for a missing one."""
 _WHOLE_DIGITS, _DIGITS, _FLOAT_DIGITS = 18, 15, 17
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
