@@ -105,7 +105,20 @@ class EmptyCorpus(CorpusError, ValueError):
 
 
 class UnreadableTable(CorpusError, ValueError):
-    """A table of the source could not be read."""
+    """A table of the source could not be read.
+
+    Attributes:
+        table: its name in a source that has others, such as that of a view that does not run; "" if it is not known.
+    """
+
+    table = ""
+
+    @classmethod
+    def named(cls, table: str, message: str) -> UnreadableTable:
+        """The error for one table of several."""
+        error = cls(message)
+        error.table = table
+        return error
 
 
 class ServerGone(CorpusError, ConnectionError):

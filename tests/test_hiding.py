@@ -370,3 +370,18 @@ def test_private_columns_are_read_and_joined_and_refused_to_statements(shop, liv
     assert again.private_columns == ["frames.users.email", "frames.users.city"], "a frame knows what it was read from"
     with pytest.raises(ColumnNotFound):
         tf.open_corpus(shop, private=["users.nothing"])
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.UnreadableTableWarning")
+@pytest.mark.parametrize(
+    "statement", ["CREATE VIEW broken AS SELECT x FROM gone", "CREATE VIRTUAL TABLE broken USING fts5(x)"]
+)
+def test_what_is_not_read_is_hidden_by_its_name(tmp_path, statement):
+    with closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
+        connection.executescript(f"CREATE TABLE t (id INT); INSERT INTO t VALUES (1); {statement};")
+    assert "broken" in str(tf.open_corpus(tmp_path).problems)
+    for name in ("broken", "s.broken"):
+        corpus = tf.open_corpus(tmp_path, hide=[name])
+        assert "broken" not in str(corpus.problems)
+    with pytest.raises(TableNotFound):
+        tf.open_corpus(tmp_path, hide=["brokn"])

@@ -287,10 +287,8 @@ class Tools:
             described["description"] = profile.description
         if profile.primary_key:
             described["primary_key"] = list(profile.primary_key)
-        if totals := [
-            str(one) for one in profile.totals if one.column in {column.name for column in profile.for_prompts}
-        ]:
-            described["totals"] = totals
+        if totals := profile.totals_for_prompts:
+            described["totals"] = [*map(str, totals)]
         metrics = [metric for metric in metrics_of(self.corpus) if profile.id in metric.sources.values()]
         if lines := metric_lines(metrics[:MAX_TABLES], self.reading.known.names, self.reading.dialect):
             described["metrics"] = lines

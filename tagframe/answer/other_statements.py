@@ -31,6 +31,7 @@ from tagframe.answer.sql_tree import (
 )
 from tagframe.corpus import TableProfile
 from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.totals import TotalRows
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn, TextTest
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 from tagframe.joins import keys_between
@@ -552,8 +553,17 @@ def totals(subject: Subject) -> Found:
     if len(tables) != 1 or not sources or sources[0] is None:
         return
     ((alias, table),) = tables
-    literals = cell_literals(subject.reader.corpus, subject.profile(table.id))
+    profile = subject.profile(table.id)
+    literals = cell_literals(subject.reader.corpus, profile)
     tested = {column.column for column, _ in subject.statement.compared_columns()}
+    group = tree.args.get("group")
+    tested |= {column.name for column in group.find_all(exp.Column)} if group is not None else set()
+    own = [one for one in profile.totals if not one.checked or sources[0].column in one.checked]
+    if own:
+        if tested.isdisjoint(one.column for one in profile.totals):
+            other = tree.copy().where(_is_no_total(own[0], profile, alias))
+            yield Alternative("total", f"it adds up {own[0]} too; without, ", subject.sql(other))
+        return
     for column, known in literals.items():
         if (
             not known.complete
@@ -570,6 +580,16 @@ def totals(subject: Subject) -> Found:
             words = f"{column} {total!r} is the total of the others, and is added to them; without it, "
             yield Alternative("total", words, subject.sql(other))
             return
+
+
+def _is_no_total(total: TotalRows, profile: TableProfile, alias: str) -> exp.Expr:
+    cell: exp.Expr = column_of(total.column, alias)
+    is_null = cell.is_(exp.null())
+    if total.value is None:
+        return is_null.not_()
+    is_text = profile.column(total.column).family == "text"
+    trimmed = exp.Anonymous(this="trim", expressions=[cell.copy()]) if is_text else cell.copy()
+    return exp.or_(is_null, exp.NEQ(this=trimmed, expression=exp.Literal.string(total.value)))
 
 
 def _sums(alias: str, tree: exp.Select, column: str, source: SourceColumn) -> exp.Select:

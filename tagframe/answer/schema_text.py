@@ -160,7 +160,8 @@ def _line(
         facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
         columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
     rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
-    head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]])]))
+    sums = [f"totals among them: {one}" for one in profile.totals_for_prompts]
+    head = "; ".join(filter(None, [rows, _joined([*sums, profile.description[: detail.described]])]))
     listed = ", ".join([*_in_runs(columns, brief=detail == _DETAILS[-1]), *([] if only is None else ["…"])])
     return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {listed}"
 

@@ -275,6 +275,8 @@ class Lists:
         with suppress(UnreadableTable, OSError, *BROKEN):  # profiling reports it
             shapes = file.engine.shapes()
         if known is None:
+            unread = [error.table for error in file.engine.closed() if error.table] if shapes else []
+            shapes = [*shapes, *(TableShape(name, (name,), ("",)) for name in unread)]  # may be hidden like others
             visible = self.hide.visible(shapes, filter(None, (file.database, file.key)))
         else:
             tables = known[file.key].tables if file.key in known else {}

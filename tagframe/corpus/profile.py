@@ -197,6 +197,11 @@ class TableProfile:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
+    def totals_for_prompts(self) -> tuple[TotalRows, ...]:
+        """Those that are told from other rows by a column that a model may see."""
+        return tuple(one for one in self.totals if one.column in {column.name for column in self.for_prompts})
+
+    @property
     def for_prompts(self) -> tuple[ColumnProfile, ...]:
         """The columns whose cells prompts may have, and models' statements may read: those that are not private."""
         return tuple(column for column in self.columns if not column.private)

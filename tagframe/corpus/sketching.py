@@ -19,7 +19,7 @@ from tagframe.corpus.corpus import Corpus
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.engines.base import Chunk, Engine, TableShape
-from tagframe.engines.sql_engine import SampledValues
+from tagframe.engines.pushdown import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 
 MOST_CELLS = 3_000_000

@@ -3,9 +3,9 @@
 A new kind of source is a file with an :class:`~tagframe.engines.base.Engine`, and a line in
 :mod:`tagframe.engines.registry`. Over :mod:`~tagframe.engines.base`, which says what every engine can do, are:
 
-- the SQL middle: :mod:`~tagframe.engines.sql_engine` (tables that are read by statements),
-  :mod:`~tagframe.engines.pushdown` (parts of a merge that run in the source), :mod:`~tagframe.engines.sql_text`,
-  :mod:`~tagframe.engines.sql_reader` (what a statement reads, joins and compares);
+- the SQL middle: :mod:`~tagframe.engines.pushdown` (tables that are read by statements, and parts of a merge that run
+  in the source), :mod:`~tagframe.engines.sql_text`, :mod:`~tagframe.engines.sql_reader` (what a statement reads, joins
+  and compares);
 - the sources: ``files``, :mod:`~tagframe.engines.frames`, ``sqlite``, ``duckdb``, ``postgres``, ``other_servers``;
 - the processes in which untrusted statements run: :mod:`~tagframe.engines.worker_pool` starts them,
   :mod:`~tagframe.engines.worker_program` is what they run, and a source's ``worker`` is its part.

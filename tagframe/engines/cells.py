@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,6 @@ from tagframe.errors import InvalidArgument
 NULL_WORDS = ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
               "NA", "NULL", "NaN", "None", "n/a", "nan", "null")  # fmt: skip
 """pandas' words for missing values, so that a CSV file has the same nulls whoever reads it."""
-
-if TYPE_CHECKING:
-    pass
-
 
 EXACT = 2**53
 """The largest integer up to which float64 holds every one."""

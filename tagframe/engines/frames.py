@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pandas as pd
 
@@ -17,10 +17,6 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    pass
-
 
 _CHUNK_ROWS = 20 * CHUNK_ROWS
 """These rows are in memory already, so chunks are larger: each chunk is counted and hashed separately."""

@@ -1,8 +1,9 @@
-"""What a source that speaks SQL gives, so that one builder writes the statements of merges for all of them.
+"""The SQL middle: what sources that speak SQL give, so that one builder writes the statements for all of them.
 
-A source says what its columns hold, how a table stands in FROM, and runs a statement. Merges write the statements
-(:mod:`tagframe.merging.in_engine`, :mod:`tagframe.merging.semi_join`). Tables have the names that the engine gives
-them.
+A source says what its columns hold, how a table stands in FROM, and runs a statement (:class:`Pushdown`). Here are
+written the statements that read its tables and some values of their columns, from which keys are inferred; merges write
+their own (:mod:`tagframe.merging.in_engine`, :mod:`tagframe.merging.semi_join`). Tables have the names that the engine
+gives them.
 """
 
 from __future__ import annotations
@@ -11,20 +12,25 @@ import datetime as dt
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
 import pandas as pd
 
+from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers, quoted
 from tagframe.engines.cells import EXACT, Bound, CellTest, Kind, cells_of, is_read
-from tagframe.errors import UnreadableTable
+from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-
+NUMBER = "tagframe row number"
+"""The column of the numbers of rows, where they are given."""
 MAX_VALUES = 1_000
 """At most this many values are written into a statement."""
 _INTEGER_END = 2**63
@@ -138,6 +144,40 @@ class Pushdown(ABC):
             numbered: whether its rows are sorted by :meth:`number`.
             first: only so many rows, from its beginning; see :attr:`starts_early`.
         """
+
+    def selected(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        limit: int | None = None,
+        number: str = "",
+        among: RowNumbers | None = None,
+    ) -> pd.DataFrame:
+        """The rows of a table in the source's order, or the first of them.
+
+        Args:
+            table: which.
+            columns: of it.
+            limit: of rows.
+            number: by which the rows are sorted; it is the first column.
+            among: only the rows with these numbers.
+        """
+        from sqlglot import exp
+
+        parts: list[exp.Expr] = [named_column(name, "t") for name in columns]
+        own = [(table, name, name) for name in columns]
+        values: dict[str, Any] = {}
+        query = exp.select(*parts).from_(self.item(table, "t", numbered=bool(number)))
+        if number:
+            key, called = named_column(number, "t"), exp.to_identifier(NUMBER, quoted=True)
+            query = query.select(exp.alias_(key, called), append=False).select(*parts).order_by(key)
+            own = [("", "integer", NUMBER), *own]
+            if among is not None:
+                query = query.where(self.among(key, Cells("integer", "integer"), pd.Index(among), values))
+        query = query if own else query.select(exp.null())
+        query = query if limit is None else query.limit(limit)
+        return self.rows(Statement(query.sql(dialect=self.dialect), own, f"table {table!r}", values, limit))
 
     @abstractmethod
     def rows(self, statement: Statement) -> pd.DataFrame:
@@ -313,3 +353,214 @@ def literal(value: Any) -> exp.Expr:
     if isinstance(value, dt.date):
         return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
     return exp.convert(value)
+
+
+# --- engines ----------------------------------------------------------------------------------------------------------
+
+
+class ReadTable(NamedTuple):
+    """A table that can be read now.
+
+    Attributes:
+        selected: as :meth:`Pushdown.selected`.
+        columns: in order.
+        number: what numbers its rows, if they can be found again by it, whatever else is written.
+    """
+
+    selected: Callable[..., pd.DataFrame]
+    columns: Sequence[str]
+    number: str | None
+
+
+class SQLEngine(Engine):
+    """A source whose tables are read by statements."""
+
+    picks_rows = True
+    numbers_are = "key of one integer"
+    """What a table needs for its rows to have numbers."""
+    numbers_at_once: ClassVar[int] = 2**31
+    """Rows are picked by this many numbers in a statement."""
+
+    @abstractmethod
+    def reading(self, table: str) -> AbstractContextManager[ReadTable]:
+        """A block in which a table is read.
+
+        Raises:
+            UnreadableTable: it cannot be, or is not there any more.
+        """
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
+        """The rows of a table; all columns where None.
+
+        Raises:
+            UnreadableTable: the rows cannot be read.
+            ColumnNotFound: it does not have one of the columns any more.
+        """
+        with self.reading(table) as source:
+            return source.selected(table, source.columns if columns is None else columns, limit=limit)
+
+    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
+        """Numbers and rows of a whole table; None where its rows have no numbers."""
+        with self.reading(table) as source:
+            if source.number is None:
+                return None
+            frame = source.selected(table, columns, number=source.number)
+        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
+
+    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
+        """The rows of these numbers."""
+        with self.reading(table) as source:
+            if source.number is None:
+                raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
+            step = self.numbers_at_once
+            starts = range(0, max(1, len(numbers)), step)
+            among = [numbers[start : start + step] for start in starts]
+            read = partial(source.selected, table, columns, number=source.number)
+            parts = [read(among=some).iloc[:, 1:] for some in among]
+        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+        if len(frame) != len(numbers):
+            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
+        return frame
+
+
+def table_gone(table: str, where: str) -> UnreadableTable:
+    """The error for a table that a server does not have any more."""
+    return UnreadableTable(f"table {table!r} is no longer in {where}, or was renamed; call tagframe.open_corpus again")
+
+
+def column_gone(table: str, column: str, there: Iterable[str], also: str = "") -> ColumnNotFound:
+    """The error for a column that a table does not have any more; ``also`` is another reason that there may be."""
+    return ColumnNotFound(
+        f"{table} has no column {column!r} any more{also}: {did_you_mean(column, list(there))}; call "
+        "tagframe.open_corpus again"
+    )
+
+
+def column_of_sample(
+    cells: pd.Series,
+    rows: int,
+    nulls: int | None = None,
+    *,
+    is_unique: bool = False,
+    low: object = None,
+    high: object = None,
+) -> ColumnStatistics:
+    """What some cells of a column tell about it.
+
+    Args:
+        cells: from all over the column.
+        rows: of the whole column.
+        nulls: of the whole column; None to estimate them.
+        is_unique: whether its values are.
+        low, high: the least and the greatest value of the whole column; None if they are unknown.
+    """
+    filled = cells.dropna()
+    seen = len(cells)
+    if nulls is None:
+        nulls = round((seen - len(filled)) * rows / seen) if seen else 0
+    nulls = min(nulls, rows)
+    most = rows - nulls
+    try:
+        counts = filled.value_counts()
+    except TypeError:  # lists and structs
+        counts = filled.astype(str).value_counts()
+    distinct = most if is_unique else distinct_of_sample(len(filled), len(counts), int((counts == 1).sum()), most)
+    whole = seen >= rows
+    if type(low) is int and type(high) is int:
+        distinct = min(distinct, high - low + 1)
+        # Rare values may not be in a sample, unless there is no room for others.
+        whole |= high - low + 1 == len(counts)
+    return ColumnStatistics(counts.index.tolist(), whole, nulls, max(min(distinct, most), len(counts)), low, high)
+
+
+def distinct_of_sample(seen: int, distinct: int, once: int, filled: int) -> int:
+    """How many distinct values a column has: Haas and Stokes' Duj1, with which PostgreSQL's ANALYZE estimates.
+
+    P. J. Haas, L. Stokes, "Estimating the number of classes in a finite population", JASA 93 (1998).
+
+    Args:
+        seen: cells of the sample that are not null.
+        distinct: their distinct values.
+        once: those among them that occur once.
+        filled: cells of the whole column that are not null.
+
+    >>> distinct_of_sample(100, 7, 0, 10_000), distinct_of_sample(100, 100, 100, 10_000)
+    (7, 10000)
+    """
+    return round(seen * distinct / (seen - once + once * seen / max(1, filled))) if seen else distinct
+
+
+SAMPLED = 50_000
+"""From this many rows on, distinct values are taken from a sample of about as many rows."""
+
+
+class SampledValues(Pushdown):
+    """A source that also gives some values of its columns."""
+
+    def distinct(self, table: str, column: str) -> pd.Series | None:
+        """The distinct values of a column as its rows have them; None where its type has no equality everywhere."""
+        from sqlglot import exp
+
+        cells = self.cells(table, column)
+        if not (cells.key or cells.kind):
+            return None
+        query = exp.select(named_column(column, "t")).distinct().from_(self.item(table, "t"))
+        sql = query.sql(dialect=self.dialect)
+        return self.rows(Statement(sql, [(table, column, column)], f"table {table!r}"))[column]
+
+    @abstractmethod
+    def from_item(self, table: str) -> str:
+        """The table in FROM."""
+
+    def compared(self, table: str, column: str) -> str:
+        """A key column of ``t`` as it is compared."""
+        return compared(self, table, column, "t").sql(dialect=self.dialect)
+
+    @abstractmethod
+    def stop_after(self, seconds: float) -> None:
+        """Later statements are stopped after this time, if the source can stop them."""
+
+    def some(self, table: str, column: str, most: int) -> str:
+        """A query for at most this many distinct values of a column that are not null, as ``k``.
+
+        They have the smallest hashes among :data:`SAMPLED` rows from all over the table, so they are not just the first
+        ones.
+        """
+        rows, ending = self.sample(table)
+        read = f"{self.from_item(table)} AS t{rows}"
+        some = f"SELECT {self.compared(table, column)} AS k FROM {read} WHERE t.{quoted(column)} IS NOT NULL{ending}"
+        once = f"SELECT DISTINCT s.k FROM ({some}) AS s"
+        return f"SELECT d.k FROM ({once}) AS d ORDER BY md5(CAST(d.k AS varchar)) LIMIT {most}"
+
+    @abstractmethod
+    def sample(self, table: str) -> tuple[str, str]:
+        """SQL that takes some of the rows of a large table, the same ones each time: a part before WHERE, and one after
+        it."""
+
+    def contained(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[int, int]:
+        """Some distinct values of a column, and how many of them another column of the source holds."""
+        theirs = f"SELECT DISTINCT {self.compared(other, other_column)} AS k FROM {self.from_item(other)} AS t"
+        query = (
+            f"WITH v AS MATERIALIZED ({self.some(table, column, most)}) "
+            f"SELECT count(*) AS seen, count(o.k) AS found FROM v LEFT JOIN "
+            f"({theirs} WHERE {self.compared(other, other_column)} IN (SELECT k FROM v)) AS o ON o.k = v.k"
+        )
+        numbers = [("", "integer", "seen"), ("", "integer", "found")]
+        found = self.rows(Statement(query, numbers, f"table {other!r}", counts=True))
+        return int(found["seen"].iloc[0]), int(found["found"].iloc[0])
+
+    def keys(self, table: str, column: str, most: int) -> pd.Index:
+        """Some distinct values of a column that are not null."""
+        query = Statement(self.some(table, column, most), [(table, column, "k")], f"table {table!r}")
+        found = self.rows(query)["k"].tolist()
+        return pd.Index(list(map(int, found)) if self.cells(table, column).key == "integer" else found)
+
+    def count_keys(self, table: str, column: str, keys: pd.Index) -> int:
+        """How many of these keys a column holds."""
+        values: dict[str, Any] = {}
+        key, cells = compared(self, table, column, "t"), self.cells(table, column)
+        condition = self.among(key, cells, keys, values).sql(dialect=self.dialect)
+        query = f"SELECT DISTINCT {key.sql(dialect=self.dialect)} AS k FROM {self.from_item(table)} AS t"
+        counted = f"SELECT count(*) AS n FROM ({query} WHERE {condition}) AS s"
+        found = self.rows(Statement(counted, [("", "integer", "n")], f"table {table!r}", values, counts=True))
+        return int(found["n"].iloc[0])

@@ -16,7 +16,7 @@ import numpy as np
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.sketching import session_of
-from tagframe.engines.sql_engine import SampledValues
+from tagframe.engines.pushdown import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 from tagframe.keys.candidates import SHARE
 from tagframe.keys.containment import Overlap, Overlaps, log_ratio

@@ -151,6 +151,23 @@ def test_a_source_or_a_schema():
          "alter table D.T add constraint p primary key (ID) using index", ["Id", "n"], ("Id",), ""),
         ("-- a dump\n\\set x on\n\nCREATE TABLE t (id int)  \n \nGO\nCREATE TABLE u (x int)\n/\n", ["id"], (), ""),
         ("CREATE TABLE t (SELECT 1 AS x); CREATE TABLE t (id int)", ["id"], (), "t is not read whole"),
+        ("CREATE TABLE `t` (`id` int(11) NOT NULL AUTO_INCREMENT, `n` enum('x','y'), KEY `k` (`n`), PRIMARY KEY (`id`))"
+         " ENGINE=InnoDB;\nLOCK TABLES `t` WRITE;\nINSERT INTO `t` VALUES (';');\n", ["id", "n"], ("id",), "1 INSERT"),
+        ("CREATE TABLE t (id integer, n text);\nCOPY t (id, n) FROM stdin;\n1\tx; y\n2\t'z\n\\.\n"
+         "ALTER TABLE ONLY t ADD CONSTRAINT k PRIMARY KEY (id);\n", ["id", "n"], ("id",), "1 COPY"),
+        ("CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO x VALUES (1); END; $$;"
+         "CREATE TABLE t (id int PRIMARY KEY);", ["id"], ("id",), "1 CREATE FUNCTION"),
+        ("CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id*2) STORED);", ["id", "twice"], ("id",),
+         ""),
+        ('CREATE TABLE t (id int PRIMARY KEY, exclude boolean, "order" int);', ["id", "exclude", "order"], ("id",), ""),
+        ("\\set ON_ERROR_STOP on\n\\connect x\nCREATE TABLE t (id int PRIMARY KEY);\n", ["id"], ("id",), ""),
+        ("CREATE TABLE t (id NUMBER(10) NOT NULL ENABLE, n VARCHAR2(4 CHAR), CONSTRAINT k PRIMARY KEY (id) USING INDEX "
+         "TABLESPACE u);\n/\n", ["id", "n"], ("id",), ""),
+        ("DELIMITER ;;\nCREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.x = 1; END;;\nDELIMITER ;\n"
+         "CREATE TABLE t (id int PRIMARY KEY);\n", ["id"], ("id",), "1 CREATE TRIGGER"),
+        ("CREATE TABLE t (id int PRIMARY KEY, at tsrange, EXCLUDE USING gist (at WITH &&))", ["id", "at"], ("id",), ""),
+        ("CREATE TYPE m AS ENUM ('a'); CREATE TABLE t (id int, n m); ALTER TABLE t ADD PRIMARY KEY (id);", ["id", "n"],
+         ("id",), "1 CREATE TYPE"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::tagframe.errors.UnreadableTableWarning")

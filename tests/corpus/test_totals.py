@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.answer.doubts import doubts_of
+from tagframe.answer.schema_text import describe_tables
 
 REGIONS = {"region": ["N", "S", "E", "W"], "people": [10, 20, 30, 40], "area": [1.5, 2.5, 3, 4]}
 SCHOOLS = pd.DataFrame(
@@ -62,3 +64,53 @@ def test_they_are_stored_and_agents_see_them(tmp_path):
     assert again.profile("t").totals == corpus.profile("t").totals != ()
     described = again.tools().call("describe_tables", {"tables": ["t"]})
     assert described["tables"][0]["totals"] == ["1 row whose region is 'Total': sums of the others in people, area"]
+
+
+MONTHS = pd.DataFrame({"month": ["Jan", "Feb", "Mar", "Apr"], "sold": [10, 20, 30, 45]})
+CITIES = pd.DataFrame(
+    {
+        "land": [*"NNNSSS"],
+        "city": ["Kiel", "Bremen", "Jever", "Ulm", "Hof", "Fulda"],
+        "people": [24, 56, 14, 12, 46, 68],
+    }
+)
+LANDS = CITIES.groupby("land", as_index=False)[["people"]].sum()
+
+
+def after(frame, **cells):
+    return pd.concat([frame, pd.DataFrame([cells])], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("frame", "statement", "right"),
+    [
+        (after(MONTHS, month="Total", sold=105), "SELECT sum(sold) FROM t", 105),
+        (after(MONTHS, month="  GRAND TOTAL ", sold=105), "SELECT sum(sold) FROM t", 105),
+        (after(MONTHS, month="Итого", sold=105), "SELECT sum(sold) FROM t", 105),
+        (after(MONTHS, month="合計", sold=105), "SELECT avg(sold) FROM t", 26.25),
+        (after(MONTHS, month=None, sold=105), "SELECT sum(sold) FROM t", 105),
+        (after(MONTHS, month="overall", sold=105), "SELECT sum(sold) FROM t", 105),
+        (after(after(MONTHS, month="Subtotal", sold=7), month="May", sold=5), "SELECT sum(sold) FROM t", 110),
+        (pd.concat([CITIES, LANDS]), "SELECT sum(people) FROM t", 220),
+        (pd.concat([CITIES, LANDS.assign(city="all")]), "SELECT sum(people) FROM t WHERE land = 'N'", 94),
+        (pd.concat([CITIES.assign(kind="city"), LANDS.assign(kind="land", city=["n", "s"])]),
+         "SELECT sum(people) FROM t", 220),
+        (after(CITIES.assign(code=range(1, 7)), land="-", city="Whole", people=220, code=0),
+         "SELECT sum(people) FROM t", 220),
+    ],
+)  # fmt: skip
+def test_rows_that_are_sums_are_shown_and_doubted(frame, statement, right):
+    corpus = tf.open_corpus({"t": frame.reset_index(drop=True)})
+    (total, *_) = corpus.profile("t").totals
+    assert f"totals among them: {total}" in describe_tables(corpus, {"t": "t"})
+    assert corpus.tools().call("describe_tables", {"tables": ["t"]})["tables"][0]["totals"][0] == str(total)
+    (doubt,) = [one for one in doubts_of(tf.exec_sql(corpus)(statement), None) if one.reason == "total"]
+    assert doubt.rows.iat[0, 0] == right
+    beside = statement + (" AND" if "WHERE" in statement else " WHERE") + f" {total.column} = 'x'"
+    for other in (f"SELECT count(*) FROM ({statement})", beside, f"{statement} GROUP BY {total.column}"):
+        assert not [one for one in doubts_of(tf.exec_sql(corpus)(other), None) if one.reason == "total"]
+
+
+def test_a_private_column_of_totals_is_not_shown():
+    corpus = tf.open_corpus({"t": after(MONTHS, month="Total", sold=105)}, private=["t.month"])
+    assert "Total" not in describe_tables(corpus, {"t": "t"})

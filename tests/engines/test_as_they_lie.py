@@ -72,6 +72,14 @@ def test_names_of_several_rows_are_joined(above, head):
         ("0,1,2\n" + rows(9, lambda at: f"{at + 5},{at},{at}"), False),
         ("q1,q2\n" + rows(9, lambda at: f"a{at},b{at}"), False),
         ("name,city\nBo,Ulm\nCy,Rome\n", False),
+        ("ann@x.org,Ann\nbo@y.com,Bo\ncy@z.de,Cy\n", True),
+        ("https://x.org/,Ann\nhttps://y.com/a,Bo\n", True),
+        ("Ann,Bo\nBo,Cy\nCy,Di\nDi,Ann\n", True),
+        ("Ulm,Ulm\nRom,Rom\nBari,Roma\nGenf,Genf\n", True),
+        ("name,type\nid,int\nname,text\nage,int\n", False),
+        ("name,type\ntype,text\nkind,int\nname,text\n", False),
+        ("source,target\nAnn,Bo\nBo,Cy\nCy,Ann\n", False),
+        ("mail,www\nann@x.org,x.org\nbo@y.com,y.com\n", False),
     ],
 )
 def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
@@ -85,6 +93,80 @@ def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
     if is_record:
         again, said = opened(tmp_path, csv={"t.csv": {"header": 0}})
         assert len(again["t"]) == text.count("\n") - 1, "as the message says"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unsure"),
+    [
+        ("Alice,London\nBob,Paris\nCarol,Berlin\nDave,Rome\nErin,Madrid\n", True),
+        ("ABC;New York\nDEF;San Diego\nGHI;Santa Fe\nFAB;Las Vegas\n", True),
+        ("Milk\nBread\nEggs\nButter\n", True),
+        ("name,city\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
+        ("Name,City of birth\nBob,Paris\nCarol,Berlin\nAda,Rome\n", False),
+        ("Name,City\nAda,Bonn\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
+        ("Product,Colour\nMilk,white\nBread,brown\nEggs,brown\n", False),
+        ("Team,Code\nMilk,AB\nBread,CD\nEggs,EF\n", False),
+        ("Name,City\nBob,Paris\nAda,Rome\n", False),
+        ("country,capital\nfrance,paris\nspain,madrid\nitaly,rome\n", False),
+    ],
+)
+def test_a_first_row_that_may_be_a_record_is_said(tmp_path, text, is_unsure):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    assert len(corpus["t"]) == text.count("\n") - 1
+    assert ("nothing tells its words from theirs" in said) == is_unsure == bool(said)
+    if is_unsure:
+        again, said = opened(tmp_path, csv={"t.csv": {"header": None}})
+        assert len(again["t"]) == text.count("\n"), "as the message says"
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype", "words"),
+    [
+        ([2**63, 5], "UInt64", ""),
+        ([2**63, ""], "text", "integers beyond 64 bits"),
+        ([2**63, -1], "text", "integers beyond 64 bits"),
+        ([2**64, 5], "text", "integers beyond 64 bits"),
+        ([-(2**63) - 1, 5], "text", "integers beyond 64 bits"),
+        ([10**30, ""], "text", "integers beyond 64 bits"),
+        ([-(2**63), 5], "text", "integers beyond 64 bits"),
+        ([1 - 2**63, 2**63 - 1], "int64", ""),
+        (["1e3", 2**60 + 1], "float64", "are rounded"),
+        (["1.5", 2**60 + 1], "float64", "are rounded"),
+        (["1.5", 2**60], "float64", ""),
+    ],
+)
+def test_integers_that_a_column_cannot_hold_are_said(tmp_path, cells, dtype, words):
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{cell},x\n" for cell in cells))
+    corpus, said = opened(tmp_path)
+    column = corpus["t"]["a"]
+    assert str(column.dtype).lower() == ("str" if dtype == "text" else dtype.lower()) or column.dtype == object
+    if "float" not in dtype:
+        assert ["" if pd.isna(cell) else str(cell) for cell in column] == [*map(str, cells)]
+    assert words in said
+    assert bool(words) == bool(said), said
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ('a,b\n1,"x" y\n2,z\n', True),
+        ('a,b\n"p"q,1\nr,2\n', True),
+        ('a,b\n1,"x ""y"" z"\n2,"u, v"\n', False),
+        ('a,b\n"",1\n"x",2\n', False),
+        ('a,b\n1,5" pipe\n2,3" pipe\n', False),
+        ('a,b\n1,"x\ny"\n2,"z"', False),
+        ('a,b\r\n1,"x"\r\n2,"z"\r\n', False),
+        ('a,b\n1,"""x"""\n2,"z"\n', False),
+        ('a,b\n"1","2,3"\n"4","5"\n', False),
+        ('"a","b"\n"x","y"\n', False),
+    ],
+)
+def test_quotes_that_are_left_out_are_said(tmp_path, text, is_said):
+    (tmp_path / "t.csv").write_text(text)
+    assert ("go on behind closing quotes" in opened(tmp_path)[1]) == is_said
+    if is_said:
+        assert '"' in str(opened(tmp_path, csv={"t.csv": {"quoting": 3}})[0]["t"].to_dict()), "as the message says"
 
 
 def test_the_names_are_what_the_user_says(tmp_path):
@@ -107,6 +189,11 @@ def test_the_names_are_what_the_user_says(tmp_path):
         ("c,n\nA,1\nNA,2\nB+,3\n", ["A", None, "B+"], "read as missing: 'NA' in 'c'"),
         ("c,n\nNone,1\nMilk,2\nPeanut,3\n", [None, "Milk", "Peanut"], "read as missing: 'None' in 'c'"),
         ("c,n\n1.5,1\nNA,2\n2,3\n", [1.5, None, 2], "read as missing: 'NA' in 'c'"),
+        ("c,n\nNAP,1\nNA,2\nROM,3\n", ["NAP", None, "ROM"], "read as missing: 'NA' in 'c'"),
+        ("c,n\nnan,1\nbaz,2\nfoo,3\n", ["nan", "baz", "foo"], "read as a code"),
+        ("c,n\nNULL,1\nzero,2\nfour,3\n", [None, "zero", "four"], "read as missing: 'NULL' in 'c'"),
+        ("c,n\nN/A,1\nABC,2\nDEF,3\n", [None, "ABC", "DEF"], "read as missing: 'N/A' in 'c'"),
+        ("c,n\n2024-01-05,1\nNA,2\n2024-02-06,3\n", ["2024-01-05", None, "2024-02-06"], "missing: 'NA' in 'c'"),
     ],
 )
 def test_what_is_read_as_missing_is_said(tmp_path, text, cells, word):
@@ -130,6 +217,15 @@ def test_what_is_read_as_missing_is_said(tmp_path, text, cells, word):
         (rows(5, lambda at: f"{at}|R {at}|"), ["column_1", "column_2"], "column 3 has no name and no cell"),
         ("a,b\n" + rows(5, lambda at: f"x{at % 2},x,z,w"), ["a", "b", "column_3", "column_4"], "called 'column_3'"),
         ("a,b\n" + rows(5, lambda at: f"Car {at},{at},4"), ["column_1", "a", "b"], "as R writes it"),
+        ("a;b\n1;2;;;;\n3;4;;;;\n", ["a", "b"], "columns 3, 4, 5, 6 have no name"),
+        ("a\tb\n1\t2\t\t\t\n3\t4\n", ["a", "b"], "columns 3, 4, 5 have no name"),
+        ("a,b\n1,2, , \n3,4\n", ["a", "b"], "columns 3, 4 have no name"),
+        ('a,b\n1,2,"",""\n3,4\n', ["a", "b"], "columns 3, 4 have no name"),
+        ("a,b,\n1,2,\n3,4,\n", ["a", "b"], "column 3 has no name and no cell"),
+        ("a,b\n1,2,\n3,4,\n", ["a", "b"], "column 3 has no name and no cell"),
+        ("a|b|\n1|2|\n3|4|\n", ["a", "b"], "column 3 has no name and no cell"),
+        ("a,b,,\n1,2,,\n3,4,,\n", ["a", "b"], "columns 3, 4 have no name"),
+        (",a,b\n,1,2\n,3,4\n", ["a", "b"], "column 1 has no name and no cell"),
         ('a,b\n1,"x, y"\n2,"u\nv, w"\n', ["a", "b"], ""),
         (",a,b\n0,1,2\n", ["Unnamed: 0", "a", "b"], ""),
     ],
@@ -141,6 +237,48 @@ def test_cells_beyond_the_names(tmp_path, text, names, word):
     assert len(corpus["t"]) == 2 if "\nv" in text else text.count("\n") - (names[0] != "column_1" or "a" in names)
     assert word in said
     assert bool(said) == bool(word)
+
+
+REGIONS = "".join(f"R{at};{at};{at * 2};{at * 3}\n" for at in range(8))
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("1;2;3;4\n", ""),
+        ("(1);(2);(3);(4)\n", ""),
+        ("Population\n;;;\n1;2;3;4\n", ""),
+        ("1.;2.;3.;4.\n", ""),
+        ("No.;1;2;3\n", ""),
+        ("0;1;2;3\n", ""),
+        ("5;6;7;8\n", ""),
+        ("A;B;C;D\n", ""),
+        ("I;II;III;IV\n", ""),
+        ("", "1;2;3;4\n"),
+        ("", "[1];[2];[3];[4]\n"),
+        ("Title\nSource: office\n\n", "1;2;3;4\n"),
+    ],
+)
+def test_rows_that_number_the_columns_are_no_names_and_no_data(tmp_path, above, below):
+    (tmp_path / "t.csv").write_text(f"{above}region;men;women;all\n{below}{REGIONS}")
+    corpus, said = opened(tmp_path)
+    assert list(corpus["t"].columns) == ["region", "men", "women", "all"]
+    assert corpus["t"]["all"].tolist() == [at * 3 for at in range(8)]
+    assert "names the columns" in said or "has the numbers of the columns" in said
+
+
+@pytest.mark.parametrize("above", ["2019;2020;2021;2022", "Q1;Q2;Q3;Q4", "5;7;9;11", "A;B;C;E"])
+def test_other_rows_above_names_are_kept(tmp_path, above):
+    (tmp_path / "t.csv").write_text(f"{above}\nregion;men;women;all\n{REGIONS}")
+    corpus, _ = opened(tmp_path)
+    assert above.split(";")[1] in " ".join(corpus["t"].columns)
+
+
+@pytest.mark.parametrize("text", ["<!DOCTYPE html>\n<table>", " <html><body>a,b</body>", '<?xml version="1.0"?><a/>'])
+def test_a_page_is_no_table(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(UnreadableTable, match=r"is a page, not CSV.*pandas\.read_html"):
+        tf.open_corpus(tmp_path, progress=False)
 
 
 def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
@@ -163,6 +301,15 @@ def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
         ("t.txt", "word\nhello\n", "do not split"),
         ("t.txt", "Dear Sir,\nI came, I saw.\nYours\n", "most of its rows"),
         ("t.out", "id,v\n1,2\n3,4\n", "is written like a table"),
+        ("t.txt", "agency_id;name\n7;Ferry\n", (1, 2)),
+        ("t.asc", "id\tv\tw\n1\t2\n", (1, 3)),
+        ("t.tab", "feed\tversion\ttitle\na\tb\t\n", (1, 3)),
+        ("t.txt", 'id,note\n1,"one, and two"\n', (1, 2)),
+        ("t.txt", "stop_id, stop_name\n1, Main\n", (1, 2)),
+        ("t.txt", "x;54.018.918,68 €\ny;12,00 €\n", (2, 2)),
+        ("t.tbl", "1|A|5|\n2|B|6|\n3|C|7|\n", (3, 3)),
+        ("t.txt", "To do: milk, bread\n", "may be a sentence"),
+        ("t.txt", "", "do not split"),
     ],
 )
 def test_a_text_is_read_or_named(tmp_path, name, text, shape):
@@ -172,7 +319,7 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
     if isinstance(shape, str):
         assert shape in said
         assert shape in str(corpus.problems)
-        assert len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
+        assert not text or len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
     else:
         assert corpus["t"].shape == shape
 
@@ -192,6 +339,8 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
         (["54.018.918,68 €", " - ", "12,00 €"], "some of its cells are words"),
         (["54.018.918,68 €", "k. A.", "12,00 €", "3,00 €"], "some of its cells are words"),
         (["54,6 Mio. €", "1,2 Mio. €"], "a unit that is not read"),
+        (["¥54,018", "¥1,200"], 54018),
+        (["€ 54.018,68", "", "€ 12,00"], 54018.68),
     ],
 )
 def test_amounts_are_numbers_or_it_is_said_why_not(tmp_path, cells, number):
@@ -221,6 +370,24 @@ MOMENTS = pd.to_datetime(["2024-01-01 12:30:00", "2024-01-02 00:00:00", "2024-02
 def test_times_of_frames_are_compared_as_times(moments, condition, number):
     run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"d": moments})}))
     assert run(f"SELECT count(*) AS n FROM t WHERE {condition}")["n"][0] == number
+
+
+@pytest.mark.parametrize(
+    ("cells", "number"),
+    [
+        (["2024-01-01T10:00:00", "2024-01-01T23:30:00", "2024-02-01T08:00:00"], 2),
+        (["2024-01-01T10:00", "", "2024-02-01T08:00"], 1),
+        (["2024-01-01T10:00:00.250", "2024-01-02T00:00:00.000", "2024-02-01T08:00:00.5"], 1),
+        (["2024-01-01 10:00:00", "2024-01-01 23:30:00", "2024-02-01 08:00:00"], 2),
+        (["2024-01-01T10:00:00", "later", "2024-02-01T08:00:00"], 0),
+    ],
+)
+def test_times_of_files_that_are_texts_are_compared_as_times(tmp_path, cells, number):
+    (tmp_path / "t.csv").write_text("id,at\n" + "".join(f"{at},{cell}\n" for at, cell in enumerate(cells)))
+    run = tf.exec_sql(tf.open_corpus(tmp_path, progress=False))
+    between = "at BETWEEN '2024-01-01 00:00:00' AND '2024-01-01 23:59:59'"
+    assert run(f"SELECT count(*) AS n FROM t WHERE {between}")["n"][0] == number
+    assert run("SELECT at FROM t WHERE id = 0")["at"].tolist() == cells[:1]
 
 
 def test_other_texts_are_compared_as_texts():
@@ -281,6 +448,10 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("a,b\n" + "1,2\n" * 300 + "2.5,3\n", [[1.0, 2]] * 300 + [[2.5, 3]], ""),
         ("A;B;C\n1,1,10\n2,0,16\n", [["1,1,10", None, None], ["2,0,16", None, None]], "splits the names and not"),
         ("2019,2020\n5,7\n", [[5, 7]], ""),
+        ("code,n\n1E5,1\n2E7,2\n", [[1e5, 1], [2e7, 2]], "cells such as 1E5 in column 'code', which may be codes"),
+        ("h,n\n123456,1\n12e456,2\n", [["123456", 1], ["12e456", 2]], "some are beyond the largest float"),
+        ("v,n\n1e+05,1\n2.5E-3,2\n", [[1e5, 1], [0.0025, 2]], ""),
+        ("id,x,x\n1,2,3\n2,5,6\n", [[1, 2, 3], [2, 5, 6]], "several columns are called 'x'; the later ones"),
         ("\n\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
         ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),
@@ -335,6 +506,11 @@ def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding
         ([["a", "", "", "d"], ["p", "x", "y", "q"], ["p", "x", "z", "q"]],
          ["a", "Unnamed: 1", "Unnamed: 2", "d"], 2, ""),
         ([["name", "city"], ["Ann", "Rom"], ["Bo", "Ulm"]], ["name", "city"], 2, ""),
+        ([["id", "v"], [1, 5], [2, "n.a."], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
+        ([["id", "v"], [1, "5"], [2, 6], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
+        ([["id", "v"], [1, True], [2, "yes"]], ["id", "v"], 2, "column 'v' has booleans and texts"),
+        ([["id", "v"], [1, 2.5], [2, 3]], ["id", "v"], 2, ""),
+        ([["id", "x", "x"], [1, 2, 3], [2, 5, 6]], ["id", "x", "x.1"], 2, "several columns are called 'x'"),
     ],
 )  # fmt: skip
 def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, word):
@@ -348,6 +524,8 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
     assert ([*corpus["s"].columns], len(corpus["s"])) == (names, rows)
     assert word in said
     assert bool(word) == bool(said), said
+    if f"column {names[-1]!r}" in word:
+        assert repr(names[-1]) not in opened(tmp_path, hide=[f"s.{names[-1]}"])[1], "what is hidden is not named"
 
 
 @pytest.mark.parametrize(

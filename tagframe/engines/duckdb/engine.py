@@ -12,9 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import (
@@ -22,7 +20,6 @@ from tagframe.engines.base import (
     Chunk,
     Dialect,
     ForeignKey,
-    RowNumbers,
     Stamp,
     TableShape,
     TableStatistics,
@@ -30,33 +27,37 @@ from tagframe.engines.base import (
     frame_chunk,
     quoted,
 )
-from tagframe.engines.cells import from_arrow
-from tagframe.engines.duckdb.connection import Lake, Opened, lake_of, named_errors
+from tagframe.engines.duckdb.connection import Lake, lake_of, named_errors
 from tagframe.engines.duckdb.pushdown import LakePushdown, pushdown_in, statistics_of
 from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.sql_engine import SQLEngine
+from tagframe.engines.pushdown import ReadTable, SQLEngine, Statement
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class _ReadByDuckDB(SQLEngine):
     """A source whose tables DuckDB reads in place."""
 
-    @abstractmethod
-    def reading(self, table: str) -> AbstractContextManager[LakeRows]:
-        """The rows of a table, as they are now."""
-
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces."""
-        with self.reading(shape.name) as source:
-            for batch in source.batches(shape.columns, CHUNK_ROWS):
-                yield frame_chunk(from_arrow(batch))
+        with self.pushdown([shape.name]) as source:
+            columns = [(shape.name, name, name) for name in shape.columns]
+            query = f"SELECT {', '.join(map(quoted, shape.columns))} FROM {source.from_item(shape.name)}"
+            yield from map(frame_chunk, source.batches(Statement(query, columns, f"table {shape.name!r}"), CHUNK_ROWS))
+
+    @abstractmethod
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:
+        """Notices files that are replaced meanwhile."""
+
+    @contextmanager
+    def reading(self, table: str) -> Iterator[ReadTable]:
+        """Its files, with its columns as they are now."""
+        with self.pushdown([table]) as source:
+            number = source.number(table) if source.is_numbered(table) else None
+            yield ReadTable(source.selected, source.names(table), number)
 
 
 @dataclass(frozen=True)
@@ -144,13 +145,6 @@ class LakeEngine(_ReadByDuckDB):
             except UnreadableTable as error:
                 yield error
 
-    @contextmanager
-    def reading(self, table: str) -> Iterator[LakeRows]:
-        """Its files, with its columns as they are now."""
-        opened = self.lake.opened(table)
-        with named_errors(opened.table):
-            yield LakeRows(self.lake, opened)
-
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """Paths, sizes and times of all files; what is in them is not read."""
         return stamp_of(self.tables)
@@ -163,38 +157,6 @@ class LakeEngine(_ReadByDuckDB):
         """In a process that can read the named tables' files and nothing else."""
         tables = statement.tables.items()
         return run_statement(statement, {name: (self.lake.opened(one.table), one.columns) for name, one in tables})
-
-
-class LakeRows:
-    """A table of a lake, in the order of its files."""
-
-    def __init__(self, lake: Lake, opened: Opened) -> None:
-        self._lake, self._opened = lake, opened
-        self.columns = [column.name for column in opened.columns]
-        self.is_numbered = bool(opened.number)
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """All rows in batches."""
-        selected = ", ".join(map(quoted, columns))
-        return self._lake.reading(f"SELECT {selected} FROM {self._opened.source}", rows)
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        tail = "" if limit is None else f" LIMIT {int(limit)}"
-        selected = ", ".join(map(quoted, columns)) or "NULL"
-        frame = from_arrow(self._lake.fetch(f"SELECT {selected} FROM {self._opened.source}{tail}"))
-        return frame if columns else frame.iloc[:, :0]
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        import pyarrow as pa
-
-        number, source = self._opened.number, self._opened.source
-        sent = {} if among is None else {"wanted rows": pa.table({"number": among})}
-        chosen = "" if among is None else f' SEMI JOIN "wanted rows" AS w ON {number} = w.number'
-        selected = ", ".join([f"{number} AS number", *(f"{quoted(name)} AS c{i}" for i, name in enumerate(columns))])
-        rows = self._lake.fetch(f"SELECT {selected} FROM {source}{chosen} ORDER BY {number}", sent=sent)
-        frame = from_arrow(rows)
-        numbers = frame.pop("number").to_numpy(dtype=np.int64)
-        return numbers, frame.set_axis(list(columns), axis="columns")
 
 
 def folder_engine(folder: Path, *, is_wanted: bool, follow_links: bool, csv: str = "") -> LakeEngine | None:
@@ -289,9 +251,10 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
         with self._lake() as lake:
             views = lake.fetch("SELECT view_name AS name FROM duckdb_views() WHERE NOT internal ORDER BY 1").to_pylist()
         return [
-            UnreadableTable(
+            UnreadableTable.named(
+                view["name"],
                 f"the view {view['name']!r} of {self.path} is not read: make it a table (CREATE TABLE … AS), or open "
-                "its rows as a frame"
+                "its rows as a frame",
             )
             for view in views
         ]
@@ -324,14 +287,6 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
                 )
             )
         return shapes
-
-    @contextmanager
-    def reading(self, table: str) -> Iterator[LakeRows]:
-        """The file, opened for one table."""
-        with self._lake() as lake:
-            opened = lake.opened(table)
-            with named_errors(opened.table):
-                yield LakeRows(lake, opened)
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[LakePushdown]:

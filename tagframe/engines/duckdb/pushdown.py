@@ -17,8 +17,15 @@ from tagframe.engines.base import TableStatistics, quoted
 from tagframe.engines.cells import Kind, from_arrow
 from tagframe.engines.duckdb.connection import Lake, Opened, named_errors
 from tagframe.engines.duckdb.statement import decoded
-from tagframe.engines.pushdown import Cells, Statement, named_item
-from tagframe.engines.sql_engine import SAMPLED, SampledValues, column_gone, column_of_sample
+from tagframe.engines.pushdown import (
+    SAMPLED,
+    Cells,
+    SampledValues,
+    Statement,
+    column_gone,
+    column_of_sample,
+    named_item,
+)
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import UnreadableTable
 
@@ -99,6 +106,13 @@ class LakePushdown(SampledValues):
         taken = {column.name for column in self._opened[table].columns}
         return next(name for n in count() if (name := f"{_NUMBER}{f' {n}' * (n > 0)}") not in taken)
 
+    def names(self, table: str) -> list[str]:
+        return [column.name for column in self._opened[table].columns]
+
+    def is_numbered(self, table: str) -> bool:
+        """Whether rows have numbers of their own, as those of Parquet files and of DuckDB's own."""
+        return bool(self._opened[table].number)
+
     def facts(self, table: str) -> dict[Any, Any]:
         """As long as the files do not change."""
         return self._opened[table].facts
@@ -134,9 +148,6 @@ class LakePushdown(SampledValues):
             return self._lake.fetch(sql, bound, sent)
 
     # --- values of columns --------------------------------------------------------------------------------------------
-
-    def values(self, sql: str, table: str) -> list[Any]:
-        return list(decoded(self._fetch(sql).column(0)).to_pylist())
 
     def stop_after(self, seconds: float) -> None:
         """DuckDB is not stopped; at most it reads a column or two of the compared tables."""

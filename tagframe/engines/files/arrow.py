@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +164,6 @@ def _bytes_of_texts(column: Any) -> int:
     return int(size or 0)
 
 
-_MAGIC = b"ARROW1\0\0"
-_DICTIONARIES, _ROWS = 2, 3
-"""Kinds of messages that hold columns."""
-
-
 @dataclass(frozen=True)
 class FeatherEngine(FileEngine):
     """A Feather file of version 2. Columns are read as those of a Parquet file."""
@@ -179,35 +172,30 @@ class FeatherEngine(FileEngine):
     kind: str = "feather"
 
     def shapes(self) -> list[TableShape]:
-        """The table's names and types, from the head of the file; its size in memory is checked before any column."""
+        """The table's names and types, from the head of the file."""
         with self._file() as file:
-            self._check()
-            fields = list(file.schema)
-            limits.check_columns(self.path, len(fields))
-            return [arrow_shape(self.path, fields)]
+            limits.check_columns(self.path, len(file.schema))
+            return [arrow_shape(self.path, list(file.schema))]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         with self._file() as file:
-            self._check()
-            for number in range(file.num_record_batches):
-                yield frame_chunk(from_arrow(file.get_batch(number).select(list(shape.columns))))
+            for batch in self._batches(file):
+                yield frame_chunk(from_arrow(batch.select(list(shape.columns))))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
         import pyarrow as pa  # type: ignore[import-untyped]
 
         with self._file() as file:
-            self._check()
-            names = list(file.schema.names if columns is None else columns)
             batches, rows = [], 0
-            for number in range(file.num_record_batches):
+            for batch in self._batches(file):
+                batches.append(batch)
+                rows += batch.num_rows
                 if limit is not None and rows >= limit:
                     break
-                batches.append(file.get_batch(number).select(names))
-                rows += batches[-1].num_rows
-            schema = pa.schema([file.schema.field(name) for name in names])
-            part = pa.Table.from_batches(batches, schema)
+            part = pa.Table.from_batches(batches, file.schema)
+            part = part if columns is None else part.select(list(columns))
             return from_arrow(part if limit is None else part.slice(0, limit))
 
     @contextmanager
@@ -219,64 +207,13 @@ class FeatherEngine(FileEngine):
             with pa.memory_map(str(self.path)) as mapped, ipc.open_file(mapped) as file:
                 yield file
 
-    def _check(self) -> None:
-        """Refuse a file whose columns take far more memory than its size lets expect: they may be compressed."""
-        for taken in accumulate(self._sizes()):
+    def _batches(self, file: Any) -> Iterator[Any]:
+        """Its parts, refused where they take far more memory than the size of the file lets expect."""
+        taken = 0
+        for number in range(file.num_record_batches):
+            batch = file.get_batch(number)
+            taken += max(batch.nbytes, batch.num_rows * batch.num_columns)
             limits.check_bytes(
                 self.path, taken, limits.FREE_FEATHER_BYTES, limits.FEATHER_BYTES_A_BYTE, "Write it as Parquet"
             )
-
-    def _sizes(self) -> Iterator[int]:
-        """The bytes that each batch takes in memory, and at least one for each cell."""
-        import pyarrow as pa
-        from pyarrow import ipc
-
-        with pa.memory_map(str(self.path)) as mapped:
-            mapped.seek(len(_MAGIC))
-            width = 0
-            for message in ipc.MessageReader.open_stream(mapped):
-                head = memoryview(message.metadata)
-                root = _at(head, "<I", 0)
-                kind_at, table_at = _field(head, root, 1), _field(head, root, 2)
-                kind = _at(head, "<B", kind_at) if kind_at else 0
-                if kind not in (_DICTIONARIES, _ROWS):
-                    continue
-                batch = table_at + _at(head, "<I", table_at)
-                if kind == _DICTIONARIES:
-                    data = _field(head, batch, 1)
-                    batch = data + _at(head, "<I", data)
-                yield _size_of(head, batch, memoryview(message.body))
-                rows_at = _field(head, batch, 0)
-                width = width or len(_vector(head, batch, 1))
-                yield (_at(head, "<q", rows_at) if rows_at else 0) * width
-
-
-def _at(data: memoryview, form: str, offset: int) -> int:
-    return int(struct.unpack_from(form, data, offset)[0])
-
-
-def _field(head: memoryview, table: int, number: int) -> int:
-    """Where a field of a FlatBuffers table is; 0 if it is not there (https://flatbuffers.dev/internals)."""
-    offsets = table - _at(head, "<i", table)
-    if 4 + 2 * number >= _at(head, "<H", offsets):
-        return 0
-    offset = _at(head, "<H", offsets + 4 + 2 * number)
-    return table + offset if offset else 0
-
-
-def _vector(head: memoryview, table: int, number: int) -> range:
-    """Where the items of a vector of two 64-bit numbers each are."""
-    field = _field(head, table, number)
-    if not field:
-        return range(0)
-    start = field + _at(head, "<I", field)
-    return range(start + 4, start + 4 + 16 * _at(head, "<I", start), 16)
-
-
-def _size_of(head: memoryview, batch: int, body: memoryview) -> int:
-    """The bytes of a batch's buffers; a compressed one begins with its size (Arrow's format, "Compression")."""
-    buffers = [(_at(head, "<q", one), _at(head, "<q", one + 8)) for one in _vector(head, batch, 2)]
-    if not _field(head, batch, 3):
-        return sum(length for _, length in buffers)
-    sizes = [(_at(body, "<q", offset), length) for offset, length in buffers if length >= 8]
-    return sum(length if size < 0 else size for size, length in sizes)
+            yield batch

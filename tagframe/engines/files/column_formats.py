@@ -8,6 +8,7 @@ that may be read in two ways ("1,234") decides nothing. Numbers with leading zer
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,6 +23,8 @@ from tagframe.engines.cells import NULL_WORDS
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
 _PADDED = re.compile("[+-]?0[0-9]")
+_CODE_LIKE = re.compile("[0-9]+[eE][0-9]+")
+"""A number that may be a code: programs write a point or a sign in it."""
 _PHONE = re.compile(r"\+[0-9]{8,15}")
 _MONEY = "US$ A$ C$ R$ NZ$ HK$ S$ Euro Kč zł kr kr. SFr. Fr. Rs Rs. Ft лв. руб. lei".split()
 """Words for currencies that are neither codes nor signs."""
@@ -41,6 +44,8 @@ _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WORDS = frozenset(NULL_WORDS) - {""}
 _FEW = 2
 """The fewest codes that make a column one of codes."""
+_INT64 = 1 - 2**63, 2**63 - 1
+"""Integers that a column holds: pandas 2 takes the least of 64 bits for a missing one."""
 _WHOLE_DIGITS, _DIGITS, _FLOAT_DIGITS = 18, 15, 17
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
@@ -50,7 +55,7 @@ OTHER_CELLS = "some of its cells are words"
 OTHER_UNITS = "they have a unit that is not read"
 _MOST_WORDS = 3
 """Words among numbers that may stand for missing ones."""
-_POINT_UNITS = ("$", "£")
+_POINT_UNITS = ("$", "£", "¥", "₹", "₩")
 """Their numbers have decimal points."""
 _DATE = re.compile(
     r"\s*(?:(?P<year>[0-9]{4})(?P<mark>[./-])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})"
@@ -129,6 +134,7 @@ class Formats:
             None if cells disagree.
         not_dates: columns that the user named as dates and that have other cells, with one of these cells.
         rounded: columns of numbers, some of which have digits that floats do not hold.
+        exponents: columns of numbers such as 1E5, which may be codes.
         padded: columns of which a number is written with zeros before it; they stay text, as the zeros would be lost.
         missing: words of columns that are read as missing values.
         codes: words for missing values that are codes, as all cells of their columns are codes of one length.
@@ -144,6 +150,7 @@ class Formats:
     not_dates: tuple[str, ...] = ()
     padded: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
+    exponents: tuple[str, ...] = ()
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -167,7 +174,7 @@ class Formats:
     @property
     def as_text(self) -> set[str]:
         """The columns that are read as text first."""
-        return {*self.numbers, *self.dates, *self.padded}
+        return {*self.numbers, *self.dates, *self.padded, *self.mixed}
 
     def typed(self, frame: pd.DataFrame, as_text: Collection[str] = ()) -> pd.DataFrame:
         """The frame, in which these columns are text, with them as numbers and dates, unless they stay text."""
@@ -212,6 +219,8 @@ class Column:
         self.dots_group = True
         self.digits = 0
         self.rounded = False
+        self.is_huge = self.exponents = False
+        self.is_beyond = self.is_signed = self.has_null = False
         self.is_date = True
         self.orders: set[Order] = {"day first", "month first"}
         self.year_last = False
@@ -269,8 +278,12 @@ class Column:
             return
         self.numbers += 1
         self.plain &= is_plain
-        if is_plain and not self.rounded and len(text) > _DIGITS:
-            self.rounded = _loses_digits(text)
+        if is_plain and len(text) > _DIGITS:
+            self.rounded = self.rounded or _loses_digits(text)
+        if is_plain and len(text) > _WHOLE_DIGITS and text.lstrip("+-").isdecimal():
+            self.is_beyond |= not _INT64[0] <= int(text) <= _INT64[1]
+            self.is_signed |= not 0 <= int(text) < 2**64
+        self.is_signed |= text[:1] == "-"
         self.padded |= is_plain and (_PADDED.match(text) is not None or _PHONE.fullmatch(text) is not None)
         if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):  # by far the most frequent
             self.units.add("")
@@ -279,6 +292,8 @@ class Column:
             return
         cell = _CELL.fullmatch(text)
         if cell is None and is_plain:  # an exponent
+            self.is_huge |= math.isinf(float(text))
+            self.exponents |= _CODE_LIKE.fullmatch(text) is not None
             self.formats = [one for one in self.formats if one[0] == "."]
             self.dots_group = False
             self.fractions.update(self.formats)
@@ -350,6 +365,10 @@ class Column:
             return self._exact(NumberFormat(given[0], given[1], unit, whole=not fits))
         if self.plain:  # pandas reads a blank as a text
             whole = (".", "") not in self.fractions
+            if self.is_huge:
+                return "some are beyond the largest float"
+            if whole and self.is_beyond and (self.is_signed or self.has_null or self.blank):
+                return "some are integers beyond 64 bits"
             return self._exact(NumberFormat(whole=whole)) if self.blank and not self.padded else None
         formats = [one for one in self.formats if self._is_clear_by_groups(one)]
         if not formats:
@@ -443,14 +462,14 @@ def _is_number(cell: re.Match[str]) -> bool:
 
 
 def _loses_digits(text: str) -> bool:
-    """Whether the nearest float is written otherwise, both in the fewest digits that name it and in all 17.
+    """Whether the nearest float is another number, and written otherwise, in the fewest digits that name it and in 17.
 
     Numbers with an exponent are not checked.
     """
     if "e" in text or "E" in text:
         return False
     number = float(text)
-    return Decimal(text) not in (Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
+    return Decimal(text) not in (Decimal(number), Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
 
 
 def _is_with_other_unit(text: str) -> bool:
@@ -503,11 +522,12 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
             numbers[name] = one
         elif one is not None:
             mixed[name] = one
-    points = [
+    floats = [
         name
         for name, column in columns.items()
-        if column.seen and column.is_all_numbers and column.plain and "." in column.marked and name not in numbers
+        if column.seen and column.is_all_numbers and column.plain and (".", "") in column.fractions
     ]
+    points = [name for name in floats if "." in columns[name].marked and name not in numbers]
     unfit = tuple(name for name in points if given is not None and given[0] != ".")
     between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
     dates, orders, wrong = _dates(columns, options)
@@ -519,8 +539,11 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
     beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
-    rounded = tuple(name for name in points if columns[name].rounded)
-    return Formats(numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, missing, codes)
+    rounded = tuple(name for name in floats if columns[name].rounded and name not in mixed)
+    exponents = tuple(name for name in floats if columns[name].exponents and name not in mixed)
+    return Formats(
+        numbers, dates, mixed, beside, unfit, between, orders, wrong, padded, rounded, exponents, missing, codes
+    )
 
 
 def _dates(

@@ -40,6 +40,8 @@ _DATES = ("parse_dates", "dayfirst", "date_format")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
 _SEPARATORS = ("decimal", "thousands")
 _HEAD_ROWS = 1_000
+_EXACT: dict[str, Any] = {} if int(pd.__version__.split(".")[0]) > 2 else {"float_precision": "round_trip"}
+"""Before version 3 pandas may read a number as the float next to it."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,12 @@ class CSVEngine(FileEngine):
     @property
     def layout(self) -> Layout:
         """How the text of the file is a table: found once for each state of the file."""
-        stat = self.path.stat()
-        return _layout_of(self, stat.st_size, stat.st_mtime_ns)
+        return _layout_of(self, *_state(self.path))
 
     @property
     def formats(self) -> Formats:
         """How numbers and dates of the columns are written: decided over all rows, once for each state of the file."""
-        stat = self.path.stat()
-        return _formats_of(self, stat.st_size, stat.st_mtime_ns)
+        return _formats_of(self, *_state(self.path))
 
     @property
     def date_orders(self) -> Mapping[str, Order]:
@@ -218,8 +218,9 @@ class CSVEngine(FileEngine):
         """:meth:`_options` for nullable dtypes, with columns of a format of their own, and these, as text."""
         formats = self.formats
         text = dict.fromkeys({*formats.as_text, *as_text}, "string")
-        missing = formats.missing_options(self.layout.columns)
-        return {"dtype": text, "dtype_backend": "numpy_nullable", **self._options(), **missing}
+        missing, options = formats.missing_options(self.layout.columns), self._options()
+        exact = _EXACT if options["sep"] == r"\s+" or len(options["sep"]) == 1 else {}  # others are read by Python
+        return {"dtype": text, "dtype_backend": "numpy_nullable", **exact, **options, **missing}
 
     def notes(self, names: Sequence[str]) -> list[tuple[str, type[UserWarning]]]:
         """What is not read as it looks: rows of names, words for missing values, and formats of these columns."""
@@ -269,6 +270,8 @@ class CSVEngine(FileEngine):
             )
         if formats.rounded:
             say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")
+        if formats.exponents:
+            say(f"cells such as 1E5 in {_listed(formats.exponents)}, which may be codes, are read as numbers (100000)")
         for name, order in formats.orders.items():
             if name in formats.dates:
                 found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"
@@ -287,6 +290,11 @@ class CSVEngine(FileEngine):
             stay = "stays" if len(formats.not_dates) == 1 else "stay"
             say(f"{_listed(formats.not_dates)} {stay} text, because not all cells are dates")
         return notes
+
+
+def _state(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(maxsize=4096)
@@ -312,6 +320,7 @@ def either(words: Sequence[str]) -> str:
 def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
     for position, name in enumerate(map(str, frame.columns)):
         if columns[name].is_open:
+            columns[name].has_null |= frame.iloc[:, position].hasnans
             columns[name].see(frame.iloc[:, position].dropna().unique())
 
 

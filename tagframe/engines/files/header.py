@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -32,6 +32,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MOST_ROWS = 3
 """The most rows of names."""
 _MISSING = {*NULL_WORDS, "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
+_UNIT_SIGNS = {*"#%‰€$£¥°№"}
 _SEPARATOR = " / "
 _MOST_NOTES = 20
 
@@ -47,12 +48,14 @@ class Head:
         depth: rows of names; 0 where the first row is data.
         below: 1 where a row of the columns' numbers stands below the names, else 0.
         names: of the columns, as far as rows name them; "" for none.
+        is_unsure: whether nothing tells the names from the cells below.
     """
 
     above: int = 0
     depth: int = 1
     below: int = 0
     names: tuple[str, ...] = ()
+    is_unsure: bool = False
 
     @property
     def rows(self) -> int:
@@ -87,7 +90,8 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
     depth = _depth(rows)
     if rows and depth == 1 and is_record(rows[0], rows[1:]):
         return Head(depth=0)
-    return _head(rows, 0, depth)
+    is_unsure = bool(rows) and depth == 1 and may_be_record(rows[0], rows[1:])
+    return replace(_head(rows, 0, depth), is_unsure=is_unsure)
 
 
 def head_below_titles(rows: Sequence[Row]) -> Head | None:
@@ -137,7 +141,7 @@ def _titles(rows: Sequence[Row]) -> int:
         if not is_title and not (
             below
             and are_names(below)
-            and (is_numbering(row) or _letters_columns(row, rows[above + 1], rows[above + 2 :]))
+            and (is_numbering(row) or _marks_columns(row, rows[above + 1], rows[above + 2 :]))
         ):
             break
         above += 1
@@ -226,13 +230,20 @@ def is_numbering(row: Row) -> bool:
     return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
 
 
-def _letters_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
-    """Whether a row above names has the letters of the columns: A, B, C, …; words stand in it above numbers."""
+def _marks_columns(row: Row, names: Row, below: Sequence[Row]) -> bool:
+    """Whether a row above names marks the columns (A, B, …; I, II, …; 5, 6, …); some names are above numbers."""
     cells = [_text(cell).upper() for cell in row]
-    if len(cells) < 3 or cells != [chr(ord("A") + at) for at in range(len(cells))]:
+    steps = {int(cell) - at if _MARK.fullmatch(cell) else None for at, cell in enumerate(cells)}
+    is_counted = len(steps) == 1 and None not in steps
+    if len(cells) < 3 or not (is_counted or any(cells == [*marks[: len(cells)]] for marks in (_LETTERS, _ROMAN))):
         return False
     columns = [[line[at] for line in below if at < len(line)] for at in range(len(names))]
     return any(_is_word(_text(name)) and _holds_values(column) for name, column in zip(names, columns, strict=True))
+
+
+_MARK = re.compile("[0-9]{1,3}")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV".split()
 
 
 def _numbers_columns(row: Row, below: Sequence[Row]) -> bool:
@@ -254,9 +265,9 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
         return any(is_value(cell) and not _YEAR.fullmatch(cell) for cell in cells if cell) and not is_numbering(first)
     if is_numbering(first) or _are_steps(cells):
         return False
-    is_like = False
-    for at, cell in enumerate(cells):
-        others = [text for row in below if at < len(row) and (text := _text(row[at])) not in _MISSING]
+    columns = _columns_below(below, len(cells))
+    is_like = _repeats_below(cells, columns, below)
+    for cell, others in zip(cells, columns, strict=True):
         if cell in NULL_WORDS or not others:
             continue
         form, forms = _form(cell), set(map(_form, others[:_SAMPLE]))
@@ -269,15 +280,69 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
             if _skeleton(cell) != only and only not in (_skeleton(cell.upper()), _skeleton(cell.lower())):
                 return False
             is_like |= _skeleton(cell) == only
+        elif _ADDRESS.fullmatch(cell):
+            is_like |= all(map(_ADDRESS.fullmatch, others[:_SAMPLE]))
         elif re.search("[0-9]", cell) and form not in _VALUES:
             is_like |= forms == {form} and len(form) > _FEW and len(cell) < _LONGEST_CODE
-        elif form not in _VALUES:
-            is_like |= cell in others and len(others) > _FEW
     counts = Counter(tuple(map(_text, row)) for row in below)
     own = counts.pop(tuple(cells), 0)  # names may be repeated where files were put together
     return is_like and (not own or max(counts.values(), default=0) > 1)
 
 
+def _columns_below(below: Sequence[Row], width: int) -> list[list[str]]:
+    """The cells of each column, without missing ones."""
+    return [
+        [text for row in below if at < len(row) and (text := _text(row[at])) not in _MISSING] for at in range(width)
+    ]
+
+
+def _repeats_below(cells: Sequence[str], columns: Sequence[Sequence[str]], below: Sequence[Row]) -> bool:
+    """Whether words of the first row are values below: of a column whose values repeat, or of another one that has the
+    same values, as both ends of a connection do; or two of its cells are equal, as they are below.
+
+    A list of columns may have the names of its own columns once.
+    """
+    if len(below) <= _FEW:
+        return False
+    at_all = [(cell, {*others}, len(others)) for cell, others in zip(cells, columns, strict=True)]
+    words = [(cell, own, size) for cell, own, size in at_all if size > _FEW and _form(cell) not in _VALUES and cell]
+    if any(cell in own and len(own) < size for cell, own, size in words):
+        return True
+    pairs = [(cell, own, other) for cell, own, _ in words for _, other, _ in words if other is not own]
+    if any(cell in other and not own.isdisjoint(other) for cell, own, other in pairs):
+        return True
+    twice = [at for at, cell in enumerate(cells) if cell and cells.count(cell) > 1]
+    both = [(_text(row[twice[0]]), _text(row[twice[1]])) for row in below if twice and len(row) > twice[1]]
+    return sum(one == other for one, other in both) > len(both) / 2
+
+
+def may_be_record(first: Row, below: Sequence[Row]) -> bool:
+    """Whether nothing tells names in the first row from words below: the same capitals in all columns, in no order.
+
+    >>> may_be_record(["Ann", "Rom"], [["Bo", "Ulm"], ["Cy", "Bern"], ["Abe", "Genf"]])
+    True
+    """
+    cells = [_text(cell) for cell in first]
+    shapes = [*map(_shape, cells)]
+    if len(below) <= _FEW or not all(cells) or all(shape == shape.lower() for shape in shapes):
+        return False
+    return all(
+        others
+        and min(map(len, others)) <= len(cell) <= max(map(len, others))
+        and sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
+        and (others != sorted(others) or cell <= others[0])
+        for cell, shape, others in zip(cells, shapes, _columns_below(below, len(cells)), strict=True)
+    )
+
+
+def _shape(cell: str) -> str:
+    """The letters of a cell by their case, runs of one kind as one: ``Aa Aa`` for "New York"."""
+    letters = "".join(("A" if sign.isupper() else "a") if sign.isalpha() else sign for sign in cell)
+    return re.sub(r"(.)\1+", r"\1", letters)
+
+
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|[a-z]+://\S+|www\.\S+")
+"""Of mail or of a page: no column is called so."""
 _SAMPLE, _FEW, _LONGEST_CODE = 50, 2, 40
 _VALUES = {"number", "date", "amount"}
 
@@ -323,7 +388,7 @@ def is_value(cell: Any) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    is_unit = text.startswith("(") and text.endswith(")")
+    is_unit = (text.startswith("(") and text.endswith(")")) or text in _UNIT_SIGNS
     return is_unit or (not is_value(text) and text not in _MISSING and any(map(str.isalpha, text)))
 
 
@@ -363,13 +428,19 @@ def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     return count if is_apart or is_sentence or (is_unlike and all(" " in note for note in notes)) else 0
 
 
-def numbered_names(names: Sequence[str], width: int) -> list[str]:
-    """Names for so many columns: one without a name is called by its number, and one whose name is taken ``x.1``.
+def numbered_names(names: Sequence[str], width: int, nameless: str = "column_{}", first: int = 1) -> list[str]:
+    """Names for so many columns: one whose name is taken is called ``x.1``.
+
+    Args:
+        names: of the first of them, "" for none.
+        width: how many there are.
+        nameless: what one without a name is called, with a place for its number.
+        first: the number of the first one.
 
     >>> numbered_names(["id", "", "id"], 4)
     ['id', 'column_2', 'id.1', 'column_4']
     """
-    given = [name or f"column_{number}" for number, name in enumerate([*names, *[""] * (width - len(names))], start=1)]
+    given = [name or nameless.format(at) for at, name in enumerate([*names, *[""] * (width - len(names))], first)]
     counts: Counter[str] = Counter()
     taken: dict[str, None] = {}
     for name in given:
@@ -394,7 +465,8 @@ def title_text(rows: Iterable[Row]) -> str:
 def sentences(head: Head) -> list[str]:
     """What is not plain about the rows before the data."""
     first, last = head.above + 1, head.above + head.depth
-    notes = []
+    several = [name for name, count in Counter(filter(None, head.names)).items() if count > 1]
+    notes = [f"several columns are called {name!r}; the later ones are called '{name}.1', …" for name in several]
     if not head.depth:
         notes.append("the first row is like the others, and is read as data")
     elif head.depth > 1:
@@ -402,6 +474,10 @@ def sentences(head: Head) -> list[str]:
     if head.above:
         left = "the row above it is the title" if head.above == 1 else f"the {head.above} rows above it are the title"
         notes.append(f"row {first} names the columns, and {left} of the table")
+    if head.is_unsure:
+        notes.append(
+            "the first row may be one of the others, as nothing tells its words from theirs; it names the columns"
+        )
     if head.below:
         notes.append(f"row {head.rows} has the numbers of the columns, and is left out")
     return notes

@@ -103,6 +103,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     start = _start(path)
     encoding = given.get("encoding")
     text = _decoded(start, encoding)
+    if markup := re.match(r"\s*<(!doctype html|html|table|\?xml)\b", text, re.IGNORECASE):
+        raise UnreadableTable(
+            f"{path} is a page, not CSV, as it begins with {markup[0].strip()!r}: open the frames of pandas.read_html, "
+            "or of pandas.read_xml"
+        )
     delimiter = given.pop("delimiter", None) or given.get("sep")
     is_sniffed = not delimiter
     delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
@@ -121,7 +126,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         head = replace(head, above=blank)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
     width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
-    scan = _Scan(path, delimiter, encoding, width)
+    scan = _Scan(path, start, delimiter, encoding, width)
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     options = {"sep": delimiter, "encoding": scan.encoding, "index_col": False, **given}
     above = (skipped if is_free else 0) + head.above
@@ -131,7 +136,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         options.pop("header", None)
     if head.is_plain:
         options = {**options, **({"skiprows": above} if is_free and above else {})}
-        columns = [*map(str, pd.read_csv(path, nrows=0, **_untyped(options)).columns)]
+        names = rows[head.above] if width and scan.encoding == "utf-8-sig" else ()
+        if names and not any(name.startswith("Unnamed: ") for name in names):  # pandas takes ten times as long
+            columns = numbered_names(names, width, "Unnamed: {}", first=0)
+        else:
+            columns = [*map(str, pd.read_csv(path, nrows=0, **_untyped(options)).columns)]
     else:
         columns = numbered_names(head.names, max(map(len, rows), default=0) if not head.depth else len(head.names))
         options = {**options, "header": None, "skiprows": above - head.above + head.rows, "names": columns}
@@ -168,6 +177,10 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes.append(
             f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
             f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
+        )
+    if scan.drops_quotes and not {"quoting", "escapechar"} & {*written}:
+        notes.append(
+            f"cells go on behind closing quotes, which are left out; {option(path, quoting=3)} reads quotes as letters"
         )
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
@@ -254,10 +267,12 @@ def _notes(
 ) -> list[str]:
     """Sentences on the rows before the data, with the options that read them otherwise."""
     others: dict[str, Any] = {"skiprows": 0} if head.above else {"header": 0} if head.depth != 1 else {}
-    how = {"skiprows": "reads all as rows", "header": "takes the names from the first row"}
+    how = "reads all as rows" if head.above else "takes the names from the first row"
+    if head.is_unsure:
+        others, how = {"header": None}, "reads it as one of them"
     notes = sentences(head)
     if notes and others:
-        notes[-1] += f"; {option(path, **others)} {how[next(iter(others))]}"
+        notes[-1] += f"; {option(path, **others)} {how}"
     if not head.depth:
         notes[-1] += f", {option(path, names=columns[:3])} gives other names"
     unnamed = sum(name.startswith("Unnamed: ") for name in columns)
@@ -305,10 +320,9 @@ def _beyond(path: Path, cells: _Cells, columns: list[str], notes: list[str]) -> 
 class _Scan:
     """What one pass over the bytes of a file tells; all may be there in a text of two bytes a letter."""
 
-    def __init__(self, path: Path, delimiter: str, encoding: str | None, width: int) -> None:
-        start = _start(path)
+    def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
         self.is_written = self.has_words = self.is_long = self.is_wide = True
-        self.foreign = ""
+        self.foreign, self.drops_quotes = "", False
         if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             encoding = "utf-16"
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
@@ -351,7 +365,9 @@ class _Scan:
         letters = np.frombuffer(text, dtype=np.uint8)
         is_end, is_mark = letters == ord("\n"), letters == self._delimiter
         if b'"' in text:
-            is_out = np.cumsum(letters == ord('"')) % 2 == 0
+            is_quote = letters == ord('"')
+            is_out = np.cumsum(is_quote) % 2 == 0
+            self.drops_quotes = self.drops_quotes or self._goes_on(letters, np.flatnonzero(is_quote))
             is_end, is_mark = is_end & is_out, is_mark & is_out
         ends = np.flatnonzero(is_end)
         marks = np.searchsorted(np.flatnonzero(is_mark), ends)
@@ -359,6 +375,14 @@ class _Scan:
         if not len(ends) and b"\r" in text:  # which ends the lines of old files
             self.is_long = True
         return text[ends[-1] + 1 :] if len(ends) else text
+
+    def _goes_on(self, letters: npt.NDArray[np.uint8], quotes: npt.NDArray[np.intp]) -> bool:
+        """Whether a cell that begins with a quote goes on behind the closing one: both would be left out."""
+        first, last = quotes[: len(quotes) // 2 * 2 : 2], quotes[1::2]
+        outside = [ord(sign) for sign in "\r\n"] + [self._delimiter]
+        begins = (first == 0) | np.isin(letters[first - 1], outside)
+        ends = np.isin(np.append(letters, ord("\n"))[last + 1], [*outside, ord('"')])
+        return bool((begins & ~ends).any())
 
     def _may_be_written(self, text: bytes) -> bool:
         """Whether a number of a column may have a format of its own or begin with a zero, or a date its year last.
@@ -386,7 +410,7 @@ _CLASSES: dict[str, bytes] = {
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
     *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d", "s+d", "d-c", "dkc", "dKc", "dMc", 16 * "d"),
-    *("c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
+    *("ded", "dEd", "c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
 """Letters that follow each other where a number or a date has a format of its own, or a sign or a blank stands for a
@@ -400,13 +424,14 @@ class _Letters:
 
     def __init__(self, text: bytes) -> None:
         self._letters = np.frombuffer(b"\n" + text + b"\n", dtype=np.uint8)
-        self._present = np.bincount(self._letters, minlength=256) > 0
+        present = {*np.flatnonzero(np.bincount(self._letters)).tolist()}
+        self._present = {name for name, letters in _LETTERS.items() if not letters.isdisjoint(present)}
         self._masks: dict[str, npt.NDArray[np.bool_]] = {}
 
     def follow(self, pattern: str) -> bool:
         """Whether letters of these classes follow each other."""
         size = len(self._letters) + 1 - len(pattern)
-        if size <= 0 or not all((_MASKS[one] & self._present).any() for one in {*pattern}):
+        if size <= 0 or not self._present.issuperset(pattern):
             return False
         fits = self._mask(pattern[0])[:size]
         for at, one in enumerate(pattern[1:], start=1):
@@ -419,9 +444,8 @@ class _Letters:
         return self._masks[one]
 
 
-_MASKS = {
-    name: np.isin(np.arange(256), list(_CLASSES.get(name, name.encode()))) for name in {*"".join([*_WRITTEN, *_COMMAS])}
-}
+_LETTERS = {name: frozenset(_CLASSES.get(name, name.encode())) for name in {*"".join([*_WRITTEN, *_COMMAS])}}
+_MASKS = {name: np.isin(np.arange(256), [*letters]) for name, letters in _LETTERS.items()}
 
 
 class _Cells:
@@ -540,7 +564,7 @@ def sniff_delimiter(text: str) -> str:
     >>> sniff_delimiter("name;price\nbread;1,50\nmilk;0,90\n")
     ';'
     """
-    best, best_score = ",", (0.0, False, 0)
+    best, best_score = ",", (0.0, False, False, 0)
     for delimiter in _DELIMITERS:
         rows = first_rows(text, delimiter)
         if max(map(len, rows), default=0) < 2:
@@ -550,7 +574,8 @@ def sniff_delimiter(text: str) -> str:
         widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
             continue
-        score = widths.count(widths[0]) / len(widths), not above, widths[0]
+        is_decimal = not re.search(rf"(?<![0-9]){re.escape(delimiter)}|{re.escape(delimiter)}(?![0-9])", text)
+        score = widths.count(widths[0]) / len(widths), not above, not is_decimal, widths[0]
         if score > best_score:
             best, best_score = delimiter, score
     return best
@@ -622,8 +647,10 @@ def _are_words(cells: Sequence[str]) -> bool:
 
 
 def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows are sentences with commas: cells begin with a blank, or a name is of several words."""
+    """Whether rows are sentences with commas: cells begin with a blank, and not all names are a word each."""
     cells = [cell for row in rows for cell in row[1:] if cell]
+    if {*map(len, rows)} == {len(rows[0])} and all(cell.strip().isidentifier() for cell in rows[0]):
+        return False
     return bool(cells) and sum(cell.startswith(" ") for cell in cells) > len(cells) / 2
 
 

@@ -186,11 +186,18 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
     notes += [f"{either(words)} in column {name!r} is read as missing" for name, words in formats.missing.items()]
     notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
     notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
+    kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
+    notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
     return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
 
 
 def _is_filled(cell: Any) -> bool:
     return cell is not None and cell != ""
+
+
+def _kind(cell: Any) -> str:
+    known: list[tuple[Any, str]] = [(str, "texts"), (bool, "booleans"), ((int, float), "numbers")]
+    return next((word for kind, word in known if isinstance(cell, kind)), "times")
 
 
 def _seen(cells: pd.Series) -> Column:
@@ -227,9 +234,10 @@ class WorkbookEngine(WholeFileEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         sheet = self._sheet(shape.name)
-        if sheet.notes:
+        others = [repr(name) for name in sheet.frame.columns if name not in shape.columns]
+        if notes := [note for note in sheet.notes if not any(name in note for name in others)]:
             way = "pandas.read_excel reads the first row as names and all others as rows"
-            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(sheet.notes)}; {way}", ColumnFormatWarning)
+            warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(notes)}; {way}", ColumnFormatWarning)
         return frame_chunks(sheet.frame[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:

@@ -13,18 +13,28 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, RowNumbers, Stamp, TableShape, TableStatistics
 from tagframe.engines.cells import typed_series
 from tagframe.engines.other_servers.connection import SPOKEN, Address, definitions_of, digest, shape_of, shapes_of
-from tagframe.engines.pushdown import Cells, Pushdown, Refused, Statement, named_column
-from tagframe.engines.sql_engine import SQLEngine, column_gone, column_of_sample, table_gone
+from tagframe.engines.pushdown import (
+    NUMBER,
+    Cells,
+    Pushdown,
+    ReadTable,
+    Refused,
+    SQLEngine,
+    Statement,
+    column_gone,
+    column_of_sample,
+    named_column,
+    table_gone,
+)
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import UnreadableTable
 
@@ -222,9 +232,27 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         return frame_of(list(rows.values()), columns)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[ReadTable]:
         """The table as it is now; each statement has a connection of its own."""
-        yield _Rows(self, self._table(table))
+        known = self._table(table)
+        yield ReadTable(partial(self._selected, known), known.shape.columns, known.number)
+
+    def _selected(
+        self,
+        known: ServerTable,
+        _table: str,
+        columns: Sequence[str],
+        *,
+        limit: int | None = None,
+        number: str = "",
+        among: RowNumbers | None = None,
+    ) -> pd.DataFrame:
+        """In the order of the primary key where there is one; not by sqlglot, which does not write all dialects."""
+        names = [number, *columns] if number else columns
+        query = known.select(names).order_by(*map(known.column, known.shape.primary_key)).limit(limit)
+        rows = self.fetched(query if among is None else query.where(known.column(number).in_(among.tolist())), known)
+        called = [NUMBER, *columns] if number else columns
+        return frame_of(rows, called) if called else pd.DataFrame(index=pd.RangeIndex(len(rows)))
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[OtherServerPushdown] | None:
         """Whole joins, if statements can be written in the dialect; else None."""
@@ -253,28 +281,6 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         if table is None:
             raise table_gone(name, self.identity)
         return ServerTable(table[1], table[0])
-
-
-class _Rows:
-    """A table, in the order of its primary key where it has one; see :func:`frame_of` for the dtypes of its rows."""
-
-    def __init__(self, engine: OtherServerEngine, table: ServerTable) -> None:
-        self._engine, self._table = engine, table
-        self.columns = table.shape.columns
-        self.is_numbered = table.number is not None
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        keys = map(self._table.column, self._table.shape.primary_key)
-        rows = self._engine.fetched(self._table.select(columns).order_by(*keys).limit(limit), self._table)
-        return frame_of(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        assert self._table.number is not None
-        key = self._table.column(self._table.number)
-        query = self._table.select((self._table.number, *columns)).order_by(key)
-        rows = self._engine.fetched(query if among is None else query.where(key.in_(among.tolist())), self._table)
-        frame = frame_of([row[1:] for row in rows], columns) if columns else pd.DataFrame(index=range(len(rows)))
-        return np.array([row[0] for row in rows], dtype=np.int64), frame
 
 
 def other_server_engine(url: str, schemas: Sequence[str] | None) -> OtherServerEngine:

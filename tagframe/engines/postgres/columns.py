@@ -20,14 +20,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.base import ColumnStatistics, TableStatistics, quoted
 from tagframe.engines.postgres.connection import TookTooLong
 from tagframe.engines.postgres.pg_catalog import INTEGERS, ServerColumn, ServerTable, literal
-from tagframe.engines.sql_engine import column_of_sample
+from tagframe.engines.pushdown import column_of_sample
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -211,36 +209,26 @@ def _stored(
         f"(schemaname = {literal(schema)} AND tablename IN ({', '.join(map(literal, names))}))"
         for schema, names in by_schema.items()
     )
+    thinned = [
+        f"CASE WHEN cardinality({name}) > {values} THEN ARRAY(SELECT {name}[1 + round(i * (cardinality({name}) - 1) / "
+        f"{values - 1}.0)::int] FROM generate_series(0, {values - 1}) AS i) ELSE {name} END AS {name}"
+        for name in ("common", "bounds")
+    ]
+    stored = f"""
+SELECT schemaname::text AS s, tablename::text AS t, attname::text AS a, null_frac::float8 AS nulls,
+    n_distinct::float8 AS n, coalesce(most_common_vals::text::text[], '{{}}') AS common,
+    coalesce(histogram_bounds::text::text[], '{{}}') AS bounds, inherited
+FROM pg_stats WHERE {sought}"""
     rows = reads.fetch(
-        "SELECT schemaname::text, tablename::text, attname::text, null_frac::float8, n_distinct::float8, "
-        "most_common_vals::text::text[] AS common, histogram_bounds::text::text[] AS bounds "
-        f"FROM pg_stats WHERE {sought} ORDER BY inherited",  # those of all parts of a partitioned table win
+        f"SELECT s, t, a, nulls, n, {', '.join(thinned)}, greatest(cardinality(common), cardinality(bounds)) "
+        f"<= {values} AS whole FROM ({stored}) AS q ORDER BY inherited",  # of a partitioned table all parts win
         "the statistics",
     )
     keys = {(table.schema, table.name): table.key for table in tables}
-    common, all_common = _thinned(rows["common"], values)
-    bounds, all_bounds = _thinned(rows["bounds"], values)
     known: dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]] = {}
-    for at, (schema, name, column, nulls, distinct) in enumerate(
-        zip(*(rows.column(part).to_pylist() for part in range(5)), strict=True)
-    ):
-        row = (nulls, distinct, common[at], bounds[at], bool(all_common[at] and all_bounds[at]))
-        known.setdefault(keys[schema, name], {})[column] = row
+    for schema, name, column, *facts in zip(*(part.to_pylist() for part in rows.columns), strict=True):
+        known.setdefault(keys[schema, name], {})[column] = (*facts,)
     return known
-
-
-def _thinned(lists: pa.ChunkedArray, most: int) -> tuple[list[list[str]], npt.NDArray[np.bool_]]:
-    """Lists of texts with so many items at most, evenly spread over each; and which were so short already."""
-    import pyarrow.compute as pc
-
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    sizes = np.minimum(lengths, most)
-    ends = np.cumsum(sizes)
-    within = np.arange(int(sizes.sum())) - np.repeat(ends - sizes, sizes)
-    step = np.repeat((lengths - 1) / np.maximum(sizes - 1, 1), sizes)
-    starts = np.repeat(np.cumsum(lengths) - lengths, sizes)
-    items = pc.list_flatten(lists).take(starts + np.round(within * step).astype(np.int64)).to_pylist()
-    return [items[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)], lengths <= most
 
 
 def _of_stored(

@@ -4,29 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from tagframe.engines.base import RowNumbers, Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
-from tagframe.engines.postgres.columns import MOMENTS, SECONDS, frame_of, out_of_calendar, statistics_of, travels_as
+from tagframe.engines.base import Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
+from tagframe.engines.cells import Kind
+from tagframe.engines.postgres.columns import (
+    MOMENTS,
+    SECONDS,
+    TEXTS,
+    frame_of,
+    is_whole,
+    out_of_calendar,
+    statistics_of,
+    travels_as,
+)
 from tagframe.engines.postgres.connection import Reading, Server, Session
 from tagframe.engines.postgres.pg_catalog import (
+    INTEGERS,
     Contents,
     ServerColumn,
     ServerTable,
     closed_to,
     contents_of,
+    literal,
     state_of,
     tables_now,
 )
 from tagframe.engines.postgres.pool import looking, reading
-from tagframe.engines.postgres.pushdown import PostgresPushdown
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
-from tagframe.engines.sql_engine import SQLEngine, column_gone, table_gone
+from tagframe.engines.pushdown import (
+    SAMPLED,
+    Cells,
+    ReadTable,
+    SampledValues,
+    SQLEngine,
+    Statement,
+    column_gone,
+    named_item,
+    table_gone,
+)
 from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _LOG = """
 SELECT quote_ident(n.nspname) || '.pg_stat_statements' AS name FROM pg_extension AS e
@@ -127,73 +152,14 @@ class PostgresEngine(SQLEngine):
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[ReadTable]:
         """A connection, and the table as it is now."""
         with reading(self.server) as reads:
-            known = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])[table]
-            yield _Rows(self, reads, known)
-
-    def fetched(
-        self,
-        reads: Reading,
-        columns: Sequence[ServerColumn],
-        rest: str,
-        what: str,
-        *,
-        few: bool = False,
-    ) -> pd.DataFrame:
-        """The rows of a query, with the dtypes of its columns.
-
-        Args:
-            reads: a connection.
-            columns: of the server, that are selected.
-            rest: the query from FROM on.
-            what: what is read, for messages.
-            few: whether few rows come.
-        """
-        as_text: set[int] = set()
-        while True:
-            rows = reads.fetch(f"SELECT {self.selected(columns, as_text)} {rest}", what, few=few)
-            if not columns:
-                return pd.DataFrame(index=pd.RangeIndex(rows.num_rows))
-            odd = set(out_of_calendar(rows)) - as_text
-            if not odd:
-                return frame_of(rows, columns)
-            as_text |= odd
-
-    def stepped(
-        self, reads: Reading, columns: Sequence[ServerColumn], rest: str, what: str, rows: int
-    ) -> Iterator[pd.DataFrame]:
-        """As :meth:`fetched`, in frames of so many rows, in a transaction that is begun."""
-        as_text: set[int] = set()
-        done, moved = 0, True
-        while True:
-            if moved:
-                query = f"SELECT {self.selected(columns, as_text)} {rest}"
-                with reads.errors(what):
-                    reads.run(f"DECLARE tagframe NO SCROLL CURSOR FOR {query}; MOVE FORWARD {done} FROM tagframe")
-            batch = reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
-            odd = set(out_of_calendar(batch)) - as_text if columns else set()
-            if moved := bool(odd):  # the same rows again, of the same state
-                as_text |= odd
-                reads.run("CLOSE tagframe")
-                continue
-            size = batch.num_rows
-            if size:
-                yield frame_of(batch, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
-            done += size
-            if size < rows:
-                return
-
-    @staticmethod
-    def selected(columns: Sequence[ServerColumn], as_text: Collection[int] = ()) -> str:
-        """The SELECT list for :meth:`fetched`."""
-        parts = []
-        for number, column in enumerate(columns):
-            travels = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
-            name = quoted(column.name)
-            parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
-        return ", ".join(parts) or "NULL"
+            tables = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])
+            known = tables[table]
+            names, number = [column.name for column in known.columns], known.number
+            source = PostgresPushdown(self.identity, reads, tables)
+            yield ReadTable(source.selected, names, None if number is None else number.name)
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views, materialised ones too, and of generated columns."""
@@ -211,7 +177,7 @@ class PostgresEngine(SQLEngine):
         """All statements see one state of the tables."""
         names = [schema_and_name(table) for table in tables]
         with reading(self.server, snapshot=True) as reads:
-            yield PostgresPushdown(self, reads, self._all_there(tables_now(reads, names), tables))
+            yield PostgresPushdown(self.identity, reads, self._all_there(tables_now(reads, names), tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
@@ -232,48 +198,6 @@ class PostgresEngine(SQLEngine):
                 raise table_gone(table, self.identity)
         return known
 
-    def columns_of(self, table: ServerTable, names: Sequence[str]) -> list[ServerColumn]:
-        """Columns of a table as it is now.
-
-        Raises:
-            ColumnNotFound: it no longer has one of them.
-        """
-        known = {column.name: column for column in table.columns}
-        for name in names:
-            if not known:
-                raise UnreadableTable(
-                    f"{table.key!r} of {self.identity} has no column that its user may read any more: grant SELECT on "
-                    "it again, or call tagframe.open_corpus again, which leaves it out"
-                )
-            if name not in known:
-                raise column_gone(f"{table.key!r} of {self.identity}", name, known, ", or its user may not read it")
-        return [known[name] for name in names]
-
-
-class _Rows:
-    """A table; see :mod:`tagframe.engines.postgres.columns` for the dtypes of its rows."""
-
-    def __init__(self, engine: PostgresEngine, reads: Reading, known: ServerTable) -> None:
-        self._engine, self._reads, self._known = engine, reads, known
-        self.columns = [column.name for column in known.columns]
-        self.is_numbered = known.number is not None
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        return self._fetched(self._engine.columns_of(self._known, columns), "" if limit is None else f" LIMIT {limit}")
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        key = self._known.number
-        assert key is not None
-        chosen = [key, *self._engine.columns_of(self._known, columns)]
-        name = f"t.{quoted(key.name)}"
-        those = "" if among is None else f" WHERE {name} = ANY('{{{','.join(map(str, among.tolist()))}}}'::int8[])"
-        frame = self._fetched(chosen, f"{those} ORDER BY {name}")
-        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
-
-    def _fetched(self, columns: Sequence[ServerColumn], rest: str) -> pd.DataFrame:
-        what = f"table {self._known.key!r}"
-        return self._engine.fetched(self._reads, columns, f"FROM {self._known.in_sql} AS t{rest}", what)
-
 
 _last: dict[PostgresEngine, tuple[str, Contents]] = {}
 
@@ -292,3 +216,207 @@ def _contents(engine: PostgresEngine, session: Session) -> Contents:
 def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:
     """The engine of a URL; raises as :meth:`~tagframe.engines.postgres.connection.Server.of`."""
     return PostgresEngine(Server.of(url), None if schemas is None else tuple(schemas))
+
+
+# --- merges -----------------------------------------------------------------------------------------------------------
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(INTEGERS, "integer"), **dict.fromkeys(TEXTS, "text"), "numeric": "decimal", "float8": "real",
+    "float4": "real32", "bool": "boolean", "date": "date", "timestamp": "moment", "timestamptz": "instant",
+}  # fmt: skip
+_COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
+_MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
+_MAX_FEW_ROWS = 1_000
+_PADDED = ("bpchar", "name")
+"""Texts of types that compare differently from text."""
+
+
+class PostgresPushdown(SampledValues):
+    """In one read-only transaction. Keys are sent as an array, because nothing may be written there.
+
+    Args:
+        identity: of the server.
+        reads: a connection.
+        tables: by what the engine calls them, as they are now.
+    """
+
+    kind = dialect = "postgres"
+    as_in_memory = False
+    sorts_texts = False
+    nan_kinds = ("real", "real32", "decimal")
+    stored = "ctid"
+    as_bytes = '({} COLLATE "C")'
+    is_odd = "{} ~ '[^ -~]'"
+
+    def __init__(self, identity: str, reads: Reading, tables: dict[str, ServerTable]) -> None:
+        self._identity, self._reads, self._tables = identity, reads, tables
+
+    def _column(self, table: str, column: str) -> ServerColumn:
+        known = self._tables[table]
+        return known.column(column) or self._columns_of(known, [column])[0]  # raises as a scan does
+
+    def cells(self, table: str, column: str) -> Cells:
+        """By the column's type.
+
+        Floats are no keys: NaN is equal to itself in PostgreSQL. Neither are texts of a collation that takes unlike
+        ones for equal. Of a padded text what travels is compared.
+        """
+        known = self._column(table, column)
+        if known.base in INTEGERS or is_whole(known):
+            return Cells("integer", "integer")
+        if known.base in TEXTS:
+            return Cells("text", "text", "TEXT" * (known.base in _PADDED)) if known.exact else Cells("", "")
+        return Cells(_COMPARED.get(known.base, ""), _KINDS.get(known.base, ""))
+
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        return named_item(self.from_item(table), alias)
+
+    def number(self, table: str) -> str | None:
+        """Its key of one integer, or where its rows are stored, the usual reading order."""
+        known = self._tables[table]
+        if known.number is not None:
+            return known.number.name
+        return self.stored if known.kind in ("r", "m") else None
+
+    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+        """By a constraint or an index."""
+        return any(set(unique) <= set(columns) for unique in self._tables[table].unique)
+
+    def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
+        """An array as a text, which the server hashes."""
+        from sqlglot import exp
+
+        if cells.key == "integer":
+            type, sent = "BIGINT[]", ",".join(map(str, keys.to_numpy(dtype=np.int64).tolist()))
+        else:
+            type, sent = "TEXT[]", ",".join(f'"{_escaped(key)}"' for key in keys if _may_be_there(key))
+        array = exp.cast(exp.Literal.string(f"{{{sent}}}"), type, dialect="postgres")
+        return exp.EQ(this=column, expression=exp.Any(this=exp.paren(array)))
+
+    def rows(self, statement: Statement) -> pd.DataFrame:
+        """Inside a query that gives its columns the types that are sent."""
+        columns = self._server_columns(statement)
+        start = f"FROM ({statement.query}) AS t"
+        if statement.counts:  # in whatever order
+            with self._workers():
+                return self._fetched(columns, start, statement.what, few=True)
+        few = statement.limit is not None and statement.limit <= _MAX_FEW_ROWS
+        return self._fetched(columns, start, statement.what, few=few)
+
+    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
+        """By a cursor of the server; each step of it is a statement, which has its own time limit."""
+        # All rows are read, so the plan that gives the first of them soonest is not the best one.
+        self._reads.run("SET LOCAL cursor_tuple_fraction = 1")
+        columns, rest = self._server_columns(statement), f"FROM ({statement.query}) AS t"
+        yield from self._stepped(columns, rest, statement.what, rows)
+
+    def _server_columns(self, statement: Statement) -> list[ServerColumn]:
+        return [
+            replace(self._column(table, column), name=name)
+            if table
+            else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
+            for table, column, name in statement.columns
+        ]
+
+    def _fetched(self, columns: Sequence[ServerColumn], rest: str, what: str, *, few: bool = False) -> pd.DataFrame:
+        """The rows of a query, with the dtypes of its columns.
+
+        Args:
+            columns: of the server, that are selected.
+            rest: the query from FROM on.
+            what: what is read, for messages.
+            few: whether few rows come.
+        """
+        as_text: set[int] = set()
+        while True:
+            rows = self._reads.fetch(f"SELECT {_selected(columns, as_text)} {rest}", what, few=few)
+            if not columns:
+                return pd.DataFrame(index=pd.RangeIndex(rows.num_rows))
+            odd = set(out_of_calendar(rows)) - as_text
+            if not odd:
+                return frame_of(rows, columns)
+            as_text |= odd
+
+    def _stepped(self, columns: Sequence[ServerColumn], rest: str, what: str, rows: int) -> Iterator[pd.DataFrame]:
+        """As :meth:`_fetched`, in frames of so many rows, in a transaction that is begun."""
+        as_text: set[int] = set()
+        done, moved = 0, True
+        while True:
+            if moved:
+                query = f"SELECT {_selected(columns, as_text)} {rest}"
+                with self._reads.errors(what):
+                    self._reads.run(f"DECLARE tagframe NO SCROLL CURSOR FOR {query}; MOVE FORWARD {done} FROM tagframe")
+            batch = self._reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
+            odd = set(out_of_calendar(batch)) - as_text if columns else set()
+            if moved := bool(odd):  # the same rows again, of the same state
+                as_text |= odd
+                self._reads.run("CLOSE tagframe")
+                continue
+            size = batch.num_rows
+            if size:
+                yield frame_of(batch, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
+            done += size
+            if size < rows:
+                return
+
+    def _columns_of(self, table: ServerTable, names: Sequence[str]) -> list[ServerColumn]:
+        """Columns of a table as it is now.
+
+        Raises:
+            ColumnNotFound: it no longer has one of them.
+        """
+        known = {column.name: column for column in table.columns}
+        for name in names:
+            if not known:
+                raise UnreadableTable(
+                    f"{table.key!r} of {self._identity} has no column that its user may read any more: grant SELECT on "
+                    "it again, or call tagframe.open_corpus again, which leaves it out"
+                )
+            if name not in known:
+                raise column_gone(f"{table.key!r} of {self._identity}", name, known, ", or its user may not read it")
+        return [known[name] for name in names]
+
+    @contextmanager
+    def _workers(self) -> Iterator[None]:
+        """The server's workers may share the rows of a statement."""
+        self._reads.run("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
+        yield
+        self._reads.run("SET LOCAL max_parallel_workers_per_gather = 0")
+
+    # --- values of columns --------------------------------------------------------------------------------------------
+
+    def stop_after(self, seconds: float) -> None:
+        self._reads.limit(seconds)
+
+    def sample(self, table: str) -> tuple[str, str]:
+        """Some of its pages; of a view, which has none, the first rows."""
+        known = self._tables[table]
+        if known.kind not in ("r", "m"):
+            return "", f" LIMIT {SAMPLED}"
+        oid = f"{literal(self.from_item(table))}::regclass"
+        # Of a table that was never analysed the size is known; rows of a hundred bytes are a guess.
+        rows = "CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / 100.0 END::float8"
+        (known_rows,) = self._reads.rows(f"SELECT {rows} AS n FROM pg_class AS c WHERE c.oid = {oid}")
+        share = SAMPLED / max(1.0, known_rows["n"])
+        return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
+
+    def from_item(self, table: str) -> str:
+        return self._tables[table].in_sql
+
+
+def _selected(columns: Sequence[ServerColumn], as_text: Collection[int] = ()) -> str:
+    """The SELECT list for :meth:`PostgresPushdown._fetched`."""
+    parts = []
+    for number, column in enumerate(columns):
+        travels = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
+        name = quoted(column.name)
+        parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
+    return ", ".join(parts) or "NULL"
+
+
+def _may_be_there(key: str) -> bool:
+    return "\x00" not in key and not any("\ud800" <= sign <= "\udfff" for sign in key)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("\\", "\\\\").replace('"', '\\"')

@@ -284,13 +284,6 @@ def closed_to(session: Session, schemas: Sequence[str] | None) -> list[str]:
     ]
 
 
-def some_tables(session: Session, tables: Sequence[Row]) -> list[ServerTable]:
-    """The tables of these rows of pg_class, with their columns and keys, without foreign ones."""
-    where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
-    columns, unique = (session.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
-    return [table for table, _ in _tables(tables, columns, unique)]
-
-
 def _tables(
     tables: Sequence[Row], columns: Sequence[Row], unique: Sequence[Row], foreign: Sequence[Row] = ()
 ) -> list[tuple[ServerTable, bool]]:
@@ -382,10 +375,8 @@ def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, 
 
     Their counts and foreign keys are not looked up.
     """
-    rows = session.rows(_of(_SOME_TABLES, names))
-    return {table.key: table for table in some_tables(session, rows)}
-
-
-def _of(query: str, names: Collection[QualifiedName]) -> str:
     pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in sorted(names))
-    return query.strip().replace("{names}", pairs)
+    tables = session.rows(_SOME_TABLES.replace("{names}", pairs))
+    where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
+    columns, unique = (session.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
+    return {table.key: table for table, _ in _tables(tables, columns, unique)}

@@ -6,30 +6,27 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from tagframe.engines.base import (
     CHUNK_ROWS,
     Chunk,
     ForeignKey,
-    RowNumbers,
     Stamp,
     TableShape,
     UntrustedStatement,
     quoted,
 )
-from tagframe.engines.cells import typed_frame, typed_series
+from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
-from tagframe.engines.pushdown import Cells, Pushdown, Statement, named_item
-from tagframe.engines.sql_engine import SQLEngine
+from tagframe.engines.pushdown import Cells, Pushdown, ReadTable, SQLEngine, Statement, named_item
 from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -115,14 +112,16 @@ class SQLiteEngine(SQLEngine):
         """Views that do not run, and the virtual tables, whose modules may not be here."""
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%' ORDER BY 1"
         with self._connection() as connection:
-            problems = [f"the view {name!r} of {self.path} is not read: {why}" for name, why in
-                        _views(connection).items() if why]  # fmt: skip
-            problems += [
-                f"the virtual table {name!r} of {self.path} is not read: make it a table (CREATE TABLE … AS SELECT * "
-                f"FROM {quoted(name)}), or open its rows as a frame"
+            views = {name: why for name, why in _views(connection).items() if why}
+            virtual = {
+                name: f"make it a table (CREATE TABLE … AS SELECT * FROM {quoted(name)}), or open its rows as a frame"
                 for (name,) in connection.execute(query)
-            ]
-        return [*map(UnreadableTable, problems)]
+            }
+        return [
+            UnreadableTable.named(name, f"the {kind} {name!r} of {self.path} is not read: {why}")
+            for kind, tables in (("view", views), ("virtual table", virtual))
+            for name, why in tables.items()
+        ]
 
     def views(self) -> list[tuple[str, int]]:
         """The definitions of views, each with 1."""
@@ -133,7 +132,7 @@ class SQLiteEngine(SQLEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
-        with self._connection(shape.name, opened=_opened_by_this_thread().get(self.path)) as connection:
+        with self._connection(shape.name, opened=_opened.by_path.get(self.path)) as connection:
             rows = CHUNK_ROWS
             is_view = _limited(connection, shape.name)
             if not is_view and self.path.stat().st_size > CHUNK_BYTES:  # cells may be of many megabytes
@@ -148,11 +147,12 @@ class SQLiteEngine(SQLEngine):
                 connection.set_progress_handler(None, 0)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[_Rows]:
+    def reading(self, table: str) -> Iterator[ReadTable]:
         """The file, opened for one table."""
         with self._connection(table) as connection:
             _limited(connection, table)
-            yield _Rows(connection, table)
+            names = [name for name, _, _ in table_columns(connection, table)]
+            yield ReadTable(SQLitePushdown(connection, self.path).selected, names, rowid_name(connection, table))
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns."""
@@ -172,20 +172,19 @@ class SQLiteEngine(SQLEngine):
     @contextmanager
     def kept_open(self) -> Iterator[None]:
         """Opening a file reads the definitions of all its tables: in a block they are read once."""
-        connections = _opened_by_this_thread()
         with self._connection() as connection:
-            connections[self.path] = connection
+            _opened.by_path[self.path] = connection
             try:
                 yield
             finally:
-                del connections[self.path]
+                del _opened.by_path[self.path]
 
     @contextmanager
     def pushdown(self, tables: Sequence[str]) -> Iterator[SQLitePushdown]:
         """All statements see one state of the file."""
         with self._connection() as connection:
             connection.execute("BEGIN")
-            yield SQLitePushdown(connection)
+            yield SQLitePushdown(connection, self.path)
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """The file is read where it is; views and ``relations`` are copied, as the worker's checks go by tables."""
@@ -209,78 +208,21 @@ class SQLiteEngine(SQLEngine):
         self, table: str | None = None, opened: sqlite3.Connection | None = None
     ) -> Iterator[sqlite3.Connection]:
         what = f"table {table!r} of {self.path}" if table else str(self.path)
-        try:
-            with nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection:
-                yield connection
-        except (sqlite3.Error, OSError) as error:
-            why = f"it takes more than {VIEW_SECONDS:g} seconds" if str(error) == "interrupted" else error
-            raise UnreadableTable(f"{what} cannot be read: {why}") from error
+        with (
+            _named_errors(what),
+            nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection,
+        ):
+            yield connection
 
 
-_of_thread = threading.local()
+class _Opened(threading.local):
+    """The connections that this thread holds open, by their files."""
+
+    def __init__(self) -> None:
+        self.by_path: dict[Path, sqlite3.Connection] = {}
 
 
-def _opened_by_this_thread() -> dict[Path, sqlite3.Connection]:
-    found: dict[Path, sqlite3.Connection] = _of_thread.__dict__.setdefault("by_path", {})
-    return found
-
-
-class _Rows:
-    """A table of an open file; see :func:`~tagframe.engines.cells.typed_series` for the dtypes of its rows."""
-
-    def __init__(self, connection: sqlite3.Connection, table: str) -> None:
-        self._connection, self._table = connection, table
-
-    @property
-    def columns(self) -> list[str]:
-        return [name for name, _, _ in table_columns(self._connection, self._table)]
-
-    @property
-    def is_numbered(self) -> bool:
-        return self._rowid is not None
-
-    @cached_property
-    def _rowid(self) -> str | None:
-        return rowid_name(self._connection, self._table)
-
-    def rows(self, columns: Sequence[str], limit: int | None) -> pd.DataFrame:
-        selected = ", ".join(map(_qualified, columns)) or "NULL"
-        query = f"SELECT {selected} FROM {quoted(self._table)} AS t LIMIT ?"
-        rows = self._connection.execute(query, [-1 if limit is None else limit]).fetchall()
-        return typed_frame(rows, columns) if columns else pd.DataFrame(index=pd.RangeIndex(len(rows)))
-
-    def numbered(self, columns: Sequence[str], among: RowNumbers | None = None) -> tuple[RowNumbers, pd.DataFrame]:
-        """Numbers are packed a chunk at a time: Python's numbers take ten times the memory."""
-        selected = ", ".join([f"t.{self._rowid}", *map(_qualified, columns)])
-        chosen = "" if among is None else f" WHERE t.{self._rowid} IN (SELECT value FROM json_each(?))"
-        query = f"SELECT {selected} FROM {quoted(self._table)} AS t{chosen} ORDER BY t.{self._rowid}"
-        values = [] if among is None else [json.dumps(among.tolist())]
-        cursor = self._connection.execute(query, values)
-        ids: list[RowNumbers] = []
-        chunks: list[list[pd.Series]] = [[] for _ in columns]
-        while cells := cursor.fetchmany(CHUNK_ROWS):
-            numbers, *cells_of = zip(*cells, strict=True)
-            ids.append(np.array(numbers, dtype=np.int64))
-            for series, column in zip(chunks, cells_of, strict=True):
-                series.append(typed_series(column))
-        joined = [_joined(series) for series in chunks]
-        if any(series is None for series in joined):
-            whole = self._connection.execute(query, values).fetchall()
-            return np.array([row[0] for row in whole], dtype=np.int64), typed_frame([row[1:] for row in whole], columns)
-        data = dict(zip(columns, joined, strict=True))
-        rowids = np.concatenate(ids) if ids else np.empty(0, dtype=np.int64)
-        return rowids, pd.DataFrame(data, index=pd.RangeIndex(len(rowids)), copy=False)
-
-
-def _joined(chunks: Sequence[pd.Series]) -> pd.Series | None:
-    """The chunks as the column that :func:`typed_series` would have made of all their cells; None if it may be another
-    one."""
-    dtypes = {str(chunk.dtype) for chunk in chunks}
-    if dtypes == {"int64", "Int64"}:
-        return pd.concat([chunk.astype("Int64") for chunk in chunks], ignore_index=True)
-    if not chunks:
-        return typed_series(())
-    return pd.concat(chunks, ignore_index=True) if len(dtypes) == 1 else None
+_opened = _Opened()
 
 
 def _table_names(connection: sqlite3.Connection) -> list[str]:
@@ -318,35 +260,35 @@ def _generated(connection: sqlite3.Connection, table: str) -> dict[str, str]:
     """The generated columns of a table, and the text that computes each; the whole table's, if that is not clear."""
     rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
     names = [name for _, name, *_, kind in rows if kind in (2, 3)]
-    if not names:
-        return {}
-    import sqlglot
-    from sqlglot import exp
-
-    (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
-    try:
-        made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
-        parts = {column.name.casefold(): column.sql(dialect="sqlite") for column in made}
-    except sqlglot.errors.SqlglotError:
-        parts = {}
+    definition = _definition(connection, table)
+    parts = {column.name.casefold(): column.sql(dialect="sqlite") for column in _written(definition)} if names else {}
     return {name: parts.get(name.casefold(), definition) for name in names}
 
 
 def _noted(connection: sqlite3.Connection, table: str, columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
     """The comment behind each column in its CREATE TABLE: SQLite has no other comments."""
-    query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
-    (definition,) = connection.execute(query, [table]).fetchone() or ("",)
+    definition = _definition(connection, table)
     if "--" not in definition and "/*" not in definition:
         return ()
+    noted = {column.name.casefold(): " ".join(column.comments or ()) for column in _written(definition)}
+    return tuple(noted.get(name.casefold(), "") for name, _, _ in columns)
+
+
+def _definition(connection: sqlite3.Connection, table: str) -> str:
+    query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
+    (definition,) = connection.execute(query, [table]).fetchone() or ("",)
+    return str(definition)
+
+
+def _written(definition: str) -> list[exp.ColumnDef]:
+    """The columns in a CREATE TABLE; none if it does not parse."""
     import sqlglot
     from sqlglot import exp
 
     try:
-        columns_made = sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef)
-        noted = {column.name.casefold(): " ".join(column.comments or ()) for column in columns_made}
+        return list(sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef))
     except sqlglot.errors.SqlglotError:
-        return ()
-    return tuple(noted.get(name.casefold(), "") for name, _, _ in columns)
+        return []
 
 
 def _primary_key(columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
@@ -430,8 +372,8 @@ class SQLitePushdown(Pushdown):
     collation = "BINARY"
     is_odd = "{} GLOB '*[^ -~]*'"
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
         self._cells: dict[tuple[str, str], Cells] = {}
 
     def cells(self, table: str, column: str) -> Cells:
@@ -452,7 +394,7 @@ class SQLitePushdown(Pushdown):
 
     def number(self, table: str) -> str | None:
         """What SQLite calls its row ids."""
-        with _named_errors():
+        with _named_errors(str(self._path)):
             return rowid_name(self._connection, table)
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
@@ -476,12 +418,20 @@ class SQLitePushdown(Pushdown):
 
     def rows(self, statement: Statement) -> pd.DataFrame:
         """See :func:`~tagframe.engines.cells.typed_series` for their dtypes."""
-        found = self._fetch(statement.query, statement.values)
-        return statement.frame(lambda names: typed_frame(found, names), len(found))
+        names, values = [name for _, _, name in statement.columns], statement.values or {}
+        with _named_errors(f"{statement.what} of {self._path}"):
+            cursor = self._connection.execute(statement.query, values)
+            if not names:
+                return pd.DataFrame(index=pd.RangeIndex(len(cursor.fetchall())))
+            # Packed a part at a time: Python's numbers take ten times the memory.
+            parts = [typed_frame(cells, names) for cells in iter(partial(cursor.fetchmany, CHUNK_ROWS), [])]
+            if any(len({*map(str, kinds)}) > 1 for kinds in zip(*(part.dtypes for part in parts), strict=True)):
+                parts = [typed_frame(self._connection.execute(statement.query, values).fetchall(), names)]
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else (parts or [typed_frame([], names)])[0]
 
     def _row_id_column(self, table: str) -> str | None:
         """The column that is the row id (INTEGER PRIMARY KEY), which can only hold integers."""
-        with _named_errors():
+        with _named_errors(str(self._path)):
             keys = [(name, declared) for name, declared, key in table_columns(self._connection, table) if key]
         is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"
         return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in self._indexes(table)) else None
@@ -489,14 +439,15 @@ class SQLitePushdown(Pushdown):
     def _indexes(self, table: str) -> list[tuple[Any, ...]]:
         return self._fetch(f"PRAGMA index_list({quoted(table)})")
 
-    def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        with _named_errors():
-            return self._connection.execute(sql, values or {}).fetchall()
+    def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        with _named_errors(str(self._path)):
+            return self._connection.execute(sql).fetchall()
 
 
 @contextmanager
-def _named_errors() -> Iterator[None]:
+def _named_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
-        raise UnreadableTable(f"SQLite cannot answer: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        why = f"it takes more than {VIEW_SECONDS:g} seconds" if str(error) == "interrupted" else error
+        raise UnreadableTable(f"{what} cannot be read: {why}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ def relation(frame: pd.DataFrame) -> pa.Table:
                 f"column {str(name)!r} holds {error if isinstance(error, _Inexact) else 'an integer beyond 64 bits'}: "
                 f"SQLite has no such number. tf.open_corpus({{'name': frame}}, engine='duckdb') has"
             ) from error
-        marks = {COLLATED: MOMENT} if _are_moments(cells) else None
+        marks = {COLLATED: MOMENT} if _are_moments(cells) or _are_written_with_t(cells) else None
         fields.append(pa.field(str(name), arrays[-1].type, metadata=marks))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -69,6 +70,18 @@ def _are_moments(values: pd.Series) -> bool:
         return True
     is_object = values.dtype == object and pd.api.types.infer_dtype(values, skipna=True) in ("date", "datetime")
     return is_object and not values.isna().all()
+
+
+def _are_written_with_t(values: pd.Series) -> bool:
+    """Whether all cells are texts of moments with a T before the time, as ISO 8601 has them; SQLite has a blank."""
+    if not pd.api.types.is_string_dtype(values.dtype):
+        return False
+    filled = values.dropna()
+    is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _WITH_T.fullmatch(filled.iloc[0])
+    return bool(is_first) and all(isinstance(cell, str) and _WITH_T.fullmatch(cell) for cell in filled.unique())
+
+
+_WITH_T = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?")
 
 
 def looked_up_by(table: pa.Table, column: str) -> pa.Table:
