@@ -116,7 +116,9 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
 
 
 def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
-    """The pieces that a question names by a word that not all of them have; all of them if it names none.
+    """The pieces that a question names by words that not all of them have; all of them if it names none.
+
+    A piece is left out if another has all words by which it is named, and more.
 
     The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
     the 10 of "the top 10" is no October.
@@ -134,12 +136,11 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
     shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
     named = [
-        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR_DIGITS} & stems)
-        + _is_written(piece.database, question)
+        {word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR_DIGITS} & stems
+        | {name for name in (piece.database,) if _is_written(name, question)}
         for own, piece in zip(words, pieces, strict=True)
     ]
-    most = max(named, default=0)
-    return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
+    return [piece for piece, own in zip(pieces, named, strict=True) if not any(own < other for other in named)]
 
 
 def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
