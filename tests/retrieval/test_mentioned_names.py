@@ -89,6 +89,38 @@ def test_all_tables_whose_names_are_said_are_in_the_set(data, question, needed):
     assert all(hit.probability >= 0.01 for hit in found.tables)
 
 
+STATIONS = tables(
+    stations={"uri": [f"s/{n}" for n in IDS], "label": NAMES, "lifts": column([0, 1, 2], 40)},
+    tracks={"track_id": range(90), "station": column([f"s/{n}" for n in IDS], 90), "width": column([1.5, 2.5], 90)},
+    staff={"badge": range(300, 330), "station": column([f"s/{n}" for n in IDS], 30)},
+    colours={"colour": ["red", "green"]},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "counted"),
+    [
+        ("Hoeveel perrons zijn er op het station van Ann Abel?", True),
+        ("Wie viele Gleise hat der Bahnhof von Ann Abel?", True),
+        ("Combien de quais sont dans la station de Ann Abel?", True),
+        ("Колико perona има station Ann Abel?", False),
+        ("Welches station hat die meisten Aufzüge?", False),
+    ],
+)
+def test_of_a_question_in_another_language_linked_tables_are_found_and_the_finest_is_counted(question, counted):
+    found = tf.open_corpus(STATIONS).retrieve_tables(question)
+    assert {*found.ids} == {"a.stations", "a.tracks", "a.staff"}
+    assert "nothing" not in found.note
+    assert "language" in found.note
+    assert not (counted and found["tracks"].doubtful)
+
+
+def test_an_english_question_that_nothing_fits_gets_no_linked_tables():
+    found = tf.open_corpus(STATIONS).retrieve_tables("What is the boiling point of helium?")
+    assert "nothing" in found.note
+    assert len(found) < 3
+
+
 def test_who_stands_behind_an_id_without_a_key_is_not_sure():
     data = tables(
         asignaturas={"asignatura": [f"A{n}" for n in IDS], "tutor_id": range(7001, 7041)}, aulas={"aula": IDS}

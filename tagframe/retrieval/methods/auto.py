@@ -206,11 +206,12 @@ def fitted(
 def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int]) -> float:
     """The probability that the corpus has what the question asks for; a second look at the likeliest table counts.
 
-    It is 1 if it cannot be known: in a lake, or without an embedder. If a name from the question occurs in cells of the
+    It is 1 if it cannot be known: in a lake, without an embedder, or of a question in another language than the
+    encoder's, whose words are near to no name. If a name from the question occurs in cells of the
     likeliest tables, "nothing fits" is not reported: in one database, half of such questions did fit.
     """
     facts = problem.facts
-    if not is_knowable(facts) and not problem.opinion.any():
+    if (not is_knowable(facts) or facts.get("foreign")) and not problem.opinion.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
     opinion = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
@@ -289,9 +290,27 @@ def _complete(
     chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
-    return sorted(
-        with_mentioned(problem, sets[chosen]), key=lambda position: (-chances[position], -problem.r[position], position)
-    )
+    tables = with_mentioned(problem, sets[chosen])
+    if problem.facts.get("foreign") and not problem.opinion.any():
+        tables = _with_linked(problem, tables, chances)
+    return sorted(tables, key=lambda position: (-chances[position], -problem.r[position], position))
+
+
+def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
+    """A set with the tables that keys link to it, likely ones first, up to :data:`MOST_CHOSEN`.
+
+    Of a question in another language, words that no name has say nothing to the encoder, so its chances do not show
+    that a table is not needed. The merge leaves out those that would repeat or lose rows.
+    """
+    tables, inside = [*chosen], problem.anchor.copy()
+    inside[tables] = True
+    while len(tables) < MOST_CHOSEN:
+        near = np.flatnonzero((problem.link[inside] >= LINKED).any(axis=0) & ~inside)
+        if not len(near):
+            break
+        tables.append(int(near[chance[near].argmax()]))
+        inside[tables[-1]] = True
+    return tables
 
 
 def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
@@ -377,7 +396,8 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
     outside[list(order)] = 0.0
     following = f" (next candidate: {outside.max():.0%})" if outside.any() else ""
     tables = "1 table" if len(order) == 1 else f"{len(order)} tables"
-    return f"{tables}, {confidence:.0%} likely enough{following}"
+    foreign = "; the question is not in the encoder's language, so tables that keys link to these are added"
+    return f"{tables}, {confidence:.0%} likely enough{following}" + foreign * bool(problem.facts.get("foreign"))
 
 
 def among_promising(
@@ -426,7 +446,7 @@ def among_promising(
         opinion=opinion[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
-        facts={**evidence.facts, "denies": float(is_denied)},
+        facts={**evidence.facts, "denies": float(is_denied), "foreign": float(question.is_foreign)},
         confidence=confidence,
     )
     return Prepared(tables, problem, question.added_subqueries, evidence)
