@@ -137,7 +137,8 @@ def _words_of(question: Question, known: frozenset[str]) -> list[str]:
 def _rows(
     named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question_words: Sequence[str]
 ) -> Iterator[list[float]]:
-    for name in sorted({name for names in named for name in names if name and _has(question_words, name)}):
+    whole = {name for names in named for name in names if name and _has(question_words, name)}
+    for name in sorted(name for name in whole if not all(map(str.isdecimal, name))):
         yield [1.0 if name in names else 0.5 * own.issuperset(name) for names, own in zip(named, words, strict=True)]
 
 

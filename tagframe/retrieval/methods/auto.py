@@ -66,7 +66,9 @@ NOTHING_FITS = "nothing here seems to fit the question"
 
 MIN_NEEDED = 0.5
 """The least probability of a needed table; one with less is left out of a merge if it would lose or repeat rows."""
-_COVERED = (RowKind.SPOKEN, RowKind.MENTIONED)
+MIN_REFERENCE = 0.05
+"""The least link score of a table to which another may refer, if it alone has a word of the question in its cells."""
+_COVERED = (RowKind.SPOKEN, RowKind.MENTIONED, RowKind.TERM)
 """Words of the question that names have: needed tables cover them (:func:`_covering`)."""
 
 MAX_IF_WHO_IS_UNKNOWN = 0.8
@@ -320,16 +322,19 @@ def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int
     inside[tables] = True
     if problem.opinion.any():
         return tables
-    # In a large corpus a word is too often a value by chance.
+    # In a large corpus a word is too often a value by chance, except of a table to which one of the set may refer:
+    # joining it neither repeats nor loses rows.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
-    rows = [*problem.fine[problem.kind == RowKind.MENTIONED]]
-    rows += [*(problem.fine[problem.kind == RowKind.TERM] > 0)] if is_small else []
-    for row in rows:
-        linked = (problem.link[inside] >= LINKED).any(axis=0) | np.isin(problem.source, problem.source[inside])
-        lacking = np.flatnonzero((row == 1) & (linked | is_small))
-        if not row[inside].any() and len(lacking) == 1 and len(tables) < MOST_CHOSEN:
-            tables += lacking.tolist()
-            inside[lacking] = True
+    linked, referred = problem.link >= LINKED, (problem.link >= MIN_REFERENCE) & problem.refers
+    for kind in (RowKind.MENTIONED, RowKind.TERM):
+        is_name = kind == RowKind.MENTIONED
+        for row in problem.fine[problem.kind == kind]:
+            near = (linked if is_name else referred)[inside].any(axis=0)
+            near |= is_small | (is_name & np.isin(problem.source, problem.source[inside]))
+            lacking = np.flatnonzero((row == 1 if is_name else row > 0) & near)
+            if not row[inside].any() and len(lacking) == 1 and len(tables) < MOST_CHOSEN:
+                tables += lacking.tolist()
+                inside[lacking] = True
     return tables
 
 
