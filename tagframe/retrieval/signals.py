@@ -261,11 +261,15 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         kind == RowKind.NAME and label not in CALENDAR and not label.isdecimal()
         for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
     ]
+    # A number is more often a bound than a cell: "a cost of less than 0.5".
+    words = [hit for hit in evidence.values if not any(map(str.isdecimal, hit.text))]
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,
         RowKind.MENTIONED: mentioned_names(index, question, tables),
-        RowKind.SPOKEN: _with_cells(evidence, spoken)[:, list(tables)],
+        RowKind.SPOKEN: np.concatenate(
+            [_with_cells(evidence, spoken)[:, list(tables)], cell_term_rows(index, words, tables)]
+        ),
     }
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
