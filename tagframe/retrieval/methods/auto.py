@@ -214,8 +214,8 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     """The probability that the corpus has what the question asks for; a second look at the likeliest table counts.
 
     It is 1 if it cannot be known: in a lake, without an embedder, or of a question in another language than the
-    encoder's, whose words are near to no name. If a name from the question occurs in cells of the
-    likeliest tables, "nothing fits" is not reported: in one database, half of such questions did fit.
+    encoder's, whose words are near to no name. If a name from the question occurs in cells of the likeliest tables,
+    "nothing fits" is not reported: in one database, half of such questions did fit.
     """
     facts = problem.facts
     if (not is_knowable(facts) or facts.get("foreign")) and not problem.opinion.any():
@@ -297,42 +297,29 @@ def _complete(
     chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
-    tables = with_mentioned(problem, sets[chosen])
-    if not problem.opinion.any():
-        tables = (_with_linked if problem.facts.get("foreign") else _with_nearer)(problem, tables, chances)
+    tables = _with_linked(problem, with_mentioned(problem, sets[chosen]), chances)
     return sorted(tables, key=lambda position: (-chances[position], -problem.r[position], position))
 
 
-def _with_nearer(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
-    """A set with the tables to which it refers and that are clearly nearer to a word of the question, likely ones
-    first: to join such a table repeats no row, and to lack it costs the answer."""
-    tables, words = [*chosen], problem.fine[problem.kind == RowKind.WORD]
-    is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(MAX_FOLDER_TABLES)
-    while is_small and len(words) and 0 < len(tables) < MOST_CHOSEN:
-        inside = np.isin(np.arange(len(chance)), tables) | problem.anchor
-        referred = ((problem.link >= LINKED) & problem.refers)[inside].any(axis=0) & ~inside
-        lead = (words - words[:, inside].max(axis=1)[:, None]).max(axis=0)
-        lacking = np.flatnonzero(referred & (lead > MIN_NEARER))
-        if not len(lacking):
-            break
-        tables.append(int(lacking[chance[lacking].argmax()]))
-    return tables
-
-
 def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
-    """A set with the tables that keys link to it, likely ones first, up to :data:`MOST_CHOSEN`.
+    """A set with linked tables that it may lack, likely ones first, up to :data:`MOST_CHOSEN`.
 
-    Of a question in another language, words that no name has say nothing to the encoder, so its chances do not show
-    that a table is not needed. The merge leaves out those that would repeat or lose rows.
+    In a small corpus these are tables to which the set refers and that are clearly nearer to a word of the question: to
+    join such a table repeats no row, and to lack it costs the answer. Of a question in another language than the
+    encoder's, words that no name has say nothing, so chances do not show that a table is not needed: all linked tables
+    are added. The merge leaves out those that would repeat or lose rows.
     """
-    tables, inside = [*chosen], problem.anchor.copy()
-    inside[tables] = True
-    while len(tables) < MOST_CHOSEN:
-        near = np.flatnonzero((problem.link[inside] >= LINKED).any(axis=0) & ~inside)
-        if not len(near):
+    tables, words = [*chosen], problem.fine[problem.kind == RowKind.WORD]
+    linked, is_foreign = problem.link >= LINKED, bool(problem.facts.get("foreign"))
+    is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(MAX_FOLDER_TABLES)
+    while (is_foreign or (is_small and len(words))) and not problem.opinion.any() and 0 < len(tables) < MOST_CHOSEN:
+        inside = np.isin(np.arange(len(chance)), tables) | problem.anchor
+        near = (linked & (problem.refers | is_foreign))[inside].any(axis=0) & ~inside
+        if not is_foreign:
+            near &= (words - words[:, inside].max(axis=1)[:, None]).max(axis=0) > MIN_NEARER
+        if not near.any():
             break
-        tables.append(int(near[chance[near].argmax()]))
-        inside[tables[-1]] = True
+        tables.append(int(np.where(near, chance, -1.0).argmax()))
     return tables
 
 
@@ -422,7 +409,7 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
     outside[list(order)] = 0.0
     following = f" (next candidate: {outside.max():.0%})" if outside.any() else ""
     tables = "1 table" if len(order) == 1 else f"{len(order)} tables"
-    foreign = "; the question is not in the encoder's language, so tables that keys link to these are added"
+    foreign = "; the question is not in English, so tables that keys link to these are added"
     return f"{tables}, {confidence:.0%} likely enough{following}" + foreign * bool(problem.facts.get("foreign"))
 
 
