@@ -115,6 +115,13 @@ def test_of_a_question_in_another_language_linked_tables_are_found_and_the_fines
     assert not (counted and found["tracks"].doubtful)
 
 
+def test_of_another_script_of_which_no_word_is_known_nothing_is_sure():
+    found = tf.open_corpus(STATIONS).retrieve_tables("كم عدد الكتب في كل مكتبة؟")
+    assert {*found.ids} == {"a.stations", "a.tracks", "a.staff"}
+    assert found.confidence < 0.5
+    assert all(hit.doubtful for hit in found)
+
+
 def test_an_english_question_that_nothing_fits_gets_no_linked_tables():
     found = tf.open_corpus(STATIONS).retrieve_tables("What is the boiling point of helium?")
     assert "nothing" in found.note

@@ -9,6 +9,7 @@ probability for every table, the number of tables to return, and the best set of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -73,6 +74,7 @@ MIN_NEARER = 0.1
 spider_train in their own databases, as many sets are exact as without, and one more is complete."""
 MIN_REFERENCE = 0.05
 """The least link score of a table to which another may refer, if it alone has a word of the question in its cells."""
+_LATIN = re.compile("[a-z]", re.IGNORECASE)
 _COVERED = (RowKind.SPOKEN, RowKind.MENTIONED)
 """Words of the question that names have: needed tables cover them (:func:`_covering`)."""
 
@@ -177,6 +179,8 @@ def fitted(
     fits = _fits(problem, weights, likeliest)
     if k is None and fits < MIN_FIT:  # more tables would not help
         order, reported = [position for position in likeliest if not problem.anchor[position]], joined
+        if problem.facts.get("foreign"):
+            order = _with_linked(problem, order, problem.r)
     elif k is None:
         least = 2 if problem.facts.get("denies") else 1
         plain, joined = plain.given_at_least(least), joined.given_at_least(least)
@@ -214,11 +218,13 @@ def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int])
     """The probability that the corpus has what the question asks for; a second look at the likeliest table counts.
 
     It is 1 if it cannot be known: in a lake, without an embedder, or of a question in another language than the
-    encoder's, whose words are near to no name. If a name from the question occurs in cells of the likeliest tables,
+    encoder's, whose words are near to no name; not so if it is in another script, and no name and no cell has one of
+    its words. If a name from the question occurs in cells of the likeliest tables,
     "nothing fits" is not reported: in one database, half of such questions did fit.
     """
     facts = problem.facts
-    if (not is_knowable(facts) or facts.get("foreign")) and not problem.opinion.any():
+    is_read = facts.get("foreign") and not facts.get("unread")
+    if (not is_knowable(facts) or is_read) and not problem.opinion.any():
         return 1.0
     chance = min(max(weights.fit(facts), 1e-9), 1 - 1e-9)
     opinion = float(problem.opinion.max(initial=-np.inf)) if problem.opinion.any() else 0.0
@@ -319,7 +325,7 @@ def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Float
             near &= (words - words[:, inside].max(axis=1)[:, None]).max(axis=0) > MIN_NEARER
         if not near.any():
             break
-        tables.append(int(np.where(near, chance, -1.0).argmax()))
+        tables.append(int(np.where(near, chance, -np.inf).argmax()))
     return tables
 
 
@@ -459,7 +465,12 @@ def among_promising(
         opinion=opinion[positions],
         learned=learned[positions],
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
-        facts={**evidence.facts, "denies": float(is_denied), "foreign": float(question.is_foreign)},
+        facts={
+            **evidence.facts,
+            "denies": float(is_denied),
+            "foreign": float(question.is_foreign),
+            "unread": float(not evidence.facts.get("known") and not _LATIN.search(question.text)),
+        },
         confidence=confidence,
     )
     return Prepared(tables, problem, question.added_subqueries, evidence)
