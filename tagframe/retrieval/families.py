@@ -20,6 +20,7 @@ from tagframe.corpus.catalogue_file import ComputedStore
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys import infer_unions
+from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
 from tagframe.retrieval.years import year_of, years_in, years_in_range, years_meant
@@ -251,7 +252,9 @@ def _groups(
 ) -> list[tuple[str, ...]]:
     place = tables[0].place
     # Whether tables of one name are pieces depends on the other tables of their databases.
-    state = facts.state(tables, *(f"{table.id} {table.shape}" for table in around if place and table.place == place))
+    state = facts.state(
+        tables, code_of_keys(), *(f"{table.id} {table.shape}" for table in around if place and table.place == place)
+    )
     stored = facts.get("families", database, state, lambda text: [*map(tuple, json.loads(text))])
     if stored is not None:
         return stored
