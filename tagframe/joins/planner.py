@@ -478,11 +478,8 @@ def plan_joins(
     hints = role_hints or {}
     _check_circles(given, joined_tables([*by_id], given))
     keys = [*given, *(key for key in keys if key.tables not in {pair.tables for pair in given})]
-    stacks = (
-        {stack.profile.id: stack for stack in stacks_of(profiles, [key for key in keys if key.score >= ACCEPTED])}
-        if stack_unions
-        else {}
-    )
+    accepted = [key for key in keys if key.score >= ACCEPTED]
+    stacks = {stack.profile.id: stack for stack in stacks_of(profiles, accepted, bridges)} if stack_unions else {}
     if stacks:
         renamed = renamed_keys(keys, [*stacks.values()])
         keys, hints = best_of(renamed.values()), renamed_hints(hints, renamed)

@@ -54,14 +54,19 @@ class Stack:
         return self.origin.startswith(FOLDER) and sorted(mine) == sorted(theirs)
 
 
-def stacks_of(profiles: Sequence[TableProfile], keys: Sequence[KeyPair]) -> list[Stack]:
-    """The stacks of tables with the same columns whose names differ in a number or a date, unless a key joins them."""
+def stacks_of(
+    profiles: Sequence[TableProfile], keys: Sequence[KeyPair], around: Sequence[TableProfile] = ()
+) -> list[Stack]:
+    """The stacks of tables with the same columns whose names differ in a number or a date, unless a key joins them.
+
+    Of ``around``, the other tables, those of the same name show whether it says what a table is about.
+    """
     by_id = {profile.id: profile for profile in profiles}
     taken, found = set(by_id), []
     joined = {key.tables for key in keys}
     # Tables that are joined count as one schema, wherever each of them is.
     one_schema = [profile if profile.place else replace(profile, database="") for profile in profiles]
-    for group in infer_unions(one_schema, by_date=True):
+    for group in infer_unions(one_schema, by_date=True, named=[*profiles, *around]):
         if any(ends <= set(group.tables) for ends in joined):
             continue
         parts = tuple(sorted((by_id[table] for table in group.tables), key=lambda part: (part.name, part.id)))

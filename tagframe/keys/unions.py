@@ -54,7 +54,11 @@ class UnionGroup:
 
 
 def infer_unions(
-    profiles: Sequence[TableProfile], *, by_date: bool = False, around: Sequence[TableProfile] | None = None
+    profiles: Sequence[TableProfile],
+    *,
+    by_date: bool = False,
+    around: Sequence[TableProfile] | None = None,
+    named: Sequence[TableProfile] = (),
 ) -> list[UnionGroup]:
     """Find tables of one database, or of one folder, that have the same columns and similar names.
 
@@ -68,6 +72,7 @@ def infer_unions(
             kind, ``budget_2024`` and ``actual_2024`` may not be. Tables of one name are, too.
         around: all tables. Then tables of one name are of one kind only if their databases have half of their tables in
             common: of unrelated databases, several have the same ``products``.
+        named: tables whose names show what a name says (:func:`_has_sheet_name`), if not ``around``.
 
     Returns:
         Groups of at least two tables, sorted by their first table; no table is in two groups.
@@ -90,7 +95,7 @@ def infer_unions(
                 if not by_date or _DATE_PART.fullmatch(part):
                     by_form[form].append((table, part))
             if table.place and not (by_date and _is_above(table)):
-                for form, part in _forms_of_place(table):
+                for form, part in _forms_of_place(table, is_sheet=_has_sheet_name(table, around or named or profiles)):
                     by_form[_ONE_NAME, *form].append((table, part))
         taken: set[str] = set()
         for form, members in sorted(by_form.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -124,9 +129,19 @@ def _forms(name: str) -> list[tuple[tuple[str, ...], str]]:
     return forms
 
 
-def _forms_of_place(table: TableProfile) -> list[tuple[tuple[str, ...], str]]:
+def _has_sheet_name(table: TableProfile, around: Sequence[TableProfile]) -> bool:
+    """Whether a table's name says nothing of its rows, only its file's name does.
+
+    Programs give such names. Others stand for different tables in a folder: most of those of that name have other
+    columns (``Details`` in each workbook).
+    """
+    named = [one.shape for one in around if (one.place, one.name.casefold()) == (table.place, table.name.casefold())]
+    return bool(_SHEET.fullmatch(table.name)) or 2 * named.count(table.shape) <= len(named)
+
+
+def _forms_of_place(table: TableProfile, *, is_sheet: bool) -> list[tuple[tuple[str, ...], str]]:
     """The name without the database, with that; if only the file has a real name, that without its date."""
-    if not _SHEET.fullmatch(table.name):
+    if not is_sheet:
         return [((table.name.casefold(),), table.database)]
     return [(form, part) for form, part in _forms(table.database) if _DATE_PART.fullmatch(part)]
 

@@ -20,6 +20,7 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.keys import infer_unions
+from tagframe.keys.database_keys import code_of_keys
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import terms
 from tagframe.retrieval.years import year_of, years_in, years_in_range, years_meant
@@ -116,7 +117,9 @@ def twins_of(table: TableProfile, tables: Sequence[TableProfile], question: str)
 
 
 def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
-    """The pieces that a question names by a word that not all of them have; all of them if it names none.
+    """The pieces that a question names by words that not all of them have; all of them if it names none.
+
+    A piece is left out if another has all words by which it is named, and more.
 
     The words of a piece are those of its own name, and of its folder, file or schema. Numbers are years and dates only:
     the 10 of "the top 10" is no October.
@@ -134,12 +137,11 @@ def named_pieces(pieces: Sequence[TableProfile], question: str) -> list[TablePro
     words = [{*terms(f"{piece.database} {piece.name}")} for piece in pieces]
     shared = frozenset.intersection(*map(frozenset, words)) if words else frozenset()
     named = [
-        len({word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR_DIGITS} & stems)
-        + _is_written(piece.database, question)
+        {word for word in own - shared if not word.isdecimal() or len(word) >= _YEAR_DIGITS} & stems
+        | {name for name in (piece.database,) if _is_written(name, question)}
         for own, piece in zip(words, pieces, strict=True)
     ]
-    most = max(named, default=0)
-    return [piece for piece, count in zip(pieces, named, strict=True) if count == most]
+    return [piece for piece, own in zip(pieces, named, strict=True) if not any(own < other for other in named)]
 
 
 def _in_range(pieces: Sequence[TableProfile], question: str) -> list[TableProfile]:
@@ -250,7 +252,9 @@ def _groups(
 ) -> list[tuple[str, ...]]:
     place = tables[0].place
     # Whether tables of one name are pieces depends on the other tables of their databases.
-    state = facts.state(tables, *(f"{table.id} {table.shape}" for table in around if place and table.place == place))
+    state = facts.state(
+        tables, code_of_keys(), *(f"{table.id} {table.shape}" for table in around if place and table.place == place)
+    )
     stored = facts.get("families", database, state, lambda text: [*map(tuple, json.loads(text))])
     if stored is not None:
         return stored

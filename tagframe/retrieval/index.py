@@ -161,7 +161,7 @@ class RetrievalIndex:
         # Of many tables of one name in a folder, a question means one by the name of its subfolder, file or schema.
         often = Counter((table.place, table.name.casefold()) for table in self.tables if table.place)
         named = tuple(
-            one.called(f"{table.database}_{one.name}")
+            one.called(table.database)
             if not family.parts and often[table.place, table.name.casefold()] >= LEAST
             else one
             for one, table, family in zip(named, self.tables, self.families, strict=True)

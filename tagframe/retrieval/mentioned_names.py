@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,10 +19,10 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.keys import evidence_share
 from tagframe.keys.column_names import GENERIC, STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import says_role
-from tagframe.retrieval.words import STOP_WORDS, forms, stem
+from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -91,7 +92,24 @@ def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[
     ]
     rows += _of_compounds(of_tables, attributes, question)
     rows += _of_roles(index, question, tables)
+    rows += _of_counted(index, question, tables)
     return np.array(rows).reshape(-1, len(tables))
+
+
+def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
+    """The tables of the thing that is counted, if no name has its word, because they are in another language: those
+    that no word of the question names, and that have several rows for one of another table."""
+    names = [index.names_of(table) for table in tables]
+    known = frozenset[str]().union(*(one.words for one in names))
+    if not question.is_foreign or not question.counted or known_form(stem(question.counted), known):
+        return
+    spoken = {form for word in question.stems if (form := known_form(word, known))}
+    is_named = np.array([not spoken.isdisjoint(chain(*one.of_table)) for one in names], dtype=bool)
+    rows = np.array([index.tables[table].rows or 0 for table in tables])
+    refers = (index.links.matrix(tables) >= LINKED) & index.links.refers(tables)
+    finer = (refers & (rows[:, None] > rows)).any(axis=1) & ~is_named
+    if finer.any():
+        yield finer.astype(float).tolist()
 
 
 @lru_cache(maxsize=65536)
@@ -119,7 +137,8 @@ def _words_of(question: Question, known: frozenset[str]) -> list[str]:
 def _rows(
     named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question_words: Sequence[str]
 ) -> Iterator[list[float]]:
-    for name in sorted({name for names in named for name in names if name and _has(question_words, name)}):
+    whole = {name for names in named for name in names if name and _has(question_words, name)}
+    for name in sorted(name for name in whole if not all(map(str.isdecimal, name))):
         yield [1.0 if name in names else 0.5 * own.issuperset(name) for names, own in zip(named, words, strict=True)]
 
 

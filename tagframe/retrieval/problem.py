@@ -52,8 +52,8 @@ class RowKind(IntEnum):
     """A name that the question mentions in whole, against the tables that have it
     (:mod:`tagframe.retrieval.mentioned_names`); no feature of sets, but k="auto" adds tables by it."""
     SPOKEN = 9
-    """As :attr:`NAME`, without numbers and words for times, which mean values more often; no feature of sets, but each
-    has a table that is needed."""
+    """As :attr:`NAME` and :attr:`TERM`, without numbers and words for times, which mean values more often; no feature
+    of sets, but each has a table that is needed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,11 @@ _MEASURES = frozenset(_AMOUNTS) | frozenset(
 """Words that always mean a number."""
 _ON = _BETWEEN | _LINKS | {"and"}
 _PER = frozenset({"per", "by"})
+_HOW_MANY = frozenset(
+    """many viele wieviele anzahl combien nombre hoeveel aantal cuántos cuántas cuantos cuantas quanti quante numero
+    quantos quantas número ile ilu liczba många mange antal""".split()
+)
+"""The thing that follows them is counted, in the languages of :data:`tagframe.retrieval.words.FUNCTION_WORDS`."""
 _COUNTS = frozenset({"number", "count"})
 """A thing that is counted is not a column."""
 
@@ -116,6 +121,19 @@ class Question:
         return function_words(word.text for word in self.words)
 
     @cached_property
+    def is_foreign(self) -> bool:
+        """Whether it is in another language than English, the language of the default encoder.
+
+        The language is that of most function words. Words in lower case with letters that English lacks count, too.
+
+        >>> Question.of("Hoeveel merken heeft elk land?").is_foreign, Question.of("Brands per country?").is_foreign
+        (True, False)
+        """
+        spoken = {word.text for word in self.words}
+        others = {word for word in spoken if not word.isascii() and not word[0].isupper()}
+        return len(self.stop_words) > len(STOP_WORDS) or len(others) > len(STOP_WORDS & spoken)
+
+    @cached_property
     def stems(self) -> tuple[str, ...]:
         """The distinct :attr:`terms`."""
         return tuple(dict.fromkeys(self.terms))
@@ -131,6 +149,17 @@ class Question:
                     content.append(Word(part, start, start + len(part)))
                 start, is_tail = start + len(part) + 1, True
         return tuple(content)
+
+    @cached_property
+    def counted(self) -> str:
+        """The first word of the thing that is counted; "" if none is.
+
+        >>> Question.of("Hoeveel perrons zijn er?").counted, Question.of("Wie heißen die Orte?").counted
+        ('perrons', '')
+        """
+        ends = [word.end for word in self.words if word.text.casefold() in _HOW_MANY]
+        after = (word.text for word in self.content if ends and word.start > ends[0])
+        return next((word for word in after if not word.isdecimal()), "")
 
     @cached_property
     def measures(self) -> tuple[str, ...]:

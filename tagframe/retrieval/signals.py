@@ -19,7 +19,7 @@ from tagframe.retrieval.learned import Known
 from tagframe.retrieval.mentioned_names import mentioned_names
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import USUAL_NAMES, Question
-from tagframe.retrieval.words import known_form
+from tagframe.retrieval.words import known_form, terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -261,17 +261,32 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         kind == RowKind.NAME and label not in CALENDAR and not label.isdecimal()
         for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
     ]
+    # A number is more often a bound than a cell: "a cost of less than 0.5".
+    words = [hit for hit in evidence.values if not any(map(str.isdecimal, hit.text))]
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,
         RowKind.MENTIONED: mentioned_names(index, question, tables),
-        RowKind.SPOKEN: evidence.rows[spoken][:, list(tables)],
+        RowKind.SPOKEN: np.concatenate(
+            [_with_cells(evidence, spoken)[:, list(tables)], cell_term_rows(index, words, tables)]
+        ),
     }
     return {
         "fine": np.concatenate([evidence.rows[:, list(tables)], *more.values()]),
         "kind": np.concatenate([evidence.kind, *(np.full(len(rows), int(kind)) for kind, rows in more.items())]),
         "row_weight": np.concatenate([evidence.weight, *(np.ones(len(rows)) for rows in more.values())]),
     }
+
+
+def _with_cells(evidence: Evidence, rows: Sequence[bool]) -> Floats:
+    """Some rows of words in names, also for the tables whose cells are such a word."""
+    labels = [label for label, is_one in zip(evidence.label, rows, strict=True) if is_one]
+    having = evidence.rows[list(rows)]
+    for row, label in zip(having, labels, strict=True):
+        for hit in evidence.values:
+            if terms(hit.text) == [label]:
+                row[list(hit.tables)] = np.maximum(row[list(hit.tables)], hit.rarity)
+    return having
 
 
 def _of_values(index: RetrievalIndex, hits: Sequence[ValueHit]) -> dict[str, Floats]:

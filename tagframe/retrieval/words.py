@@ -11,7 +11,9 @@ from typing import NamedTuple
 from tagframe.corpus.documents import identifier_words, singular
 
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370)))
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD = re.compile(r"[^\W_ぁ-ヿ一-鿿々]+(?:['’][^\W_]+)?|[ぁ-ゟ]+|[゠-ヿ]+|[一-鿿々]+")
+"""Japanese has no spaces: its words begin where another script does."""
+_PARTICLE = re.compile("[ぁ-ゟ]{1,4}")
 
 STOP_WORDS = frozenset(
     """a about above after again all also am among amongst an and any are as at be because been before being below
@@ -38,7 +40,7 @@ FUNCTION_WORDS = tuple(
         """au aux avec ce ces cette chaque combien comment dans de des du elle elles en entre est et il ils je
         la le les leur leurs mais même ne nous on ont ou où par pas plus pour quand que quel quelle
         quelles quels qui quoi sa sans se selon ses son sont sous sur toutes tous tout toute un une
-        vers vous à été était""",
+        vers vous à été était n d l qu""",
         """a al cada como con cual cuales cuando cuanta cuantas cuanto cuantos cuál cuáles cuándo cuánta
         cuántas cuánto cuántos cómo de del desde donde dónde el ella ellos en entre es esta este fue
         fueron ha han hay la las le lo los más muy no o para pero por que quien qué quién según se
@@ -46,13 +48,25 @@ FUNCTION_WORDS = tuple(
         """a al alla alle anche che chi ci come con cui da dal dalla dei del della delle di dove e ed gli ha
         hanno i il in la le lo ma nei nel nella non o ogni per più quale quali quando quante quanti
         quanto sono su sul sulla tra un una uno è""",
+        """aan als bij dan dat de deze die dit door een elk elke en er geen had hebben heeft hebt het hoe hoeveel
+        hun in is kan maar meer meeste met minder naar niet nog of om onder ook op over per te tot uit van
+        veel voor waar waarin waren was wat welk welke werd werden wie worden wordt ze zich zijn zonder""",
+        """a ao aos as até cada com como da das de do dos e ela ele em entre esta este foi foram há mais mas
+        menos na nas não no nos o onde os ou para pela pelo por qual quais quando quantas quantos que quem
+        se sem ser seu seus são sua suas também tem teve todas todos um uma à é""",
+        """a albo co czy dla do gdzie i ich ile ilu jak jaka jaki jakie jest każda każde każdego każdej każdy
+        kto które którego której który których którym ma mają mniej na nie nad niż od oraz po pod przez
+        przy się są ten to tych w we więcej wszystkich z za ze został""",
+        """alla alle at att av blev de den det ei eller en er et ett flest fra från för for ha hade har hur hvem
+        hver hvilke hvilken hvilket hvor i ikke ingen inte med mellom mellan mer mere mest mindre och og
+        om på som till til uden utan under ut var varje vem vid vilka vilken vilket är över""",
     )
 )
-"""Function words of German, French, Spanish and Italian."""
+"""Function words of German, French, Spanish, Italian, Dutch, Portuguese, Polish, and the Nordic languages."""
 BETWEEN = STOP_WORDS.union(*FUNCTION_WORDS) - frozenset("and or und oder et ou y o e".split())
 """Words that may stand between a thing and its owner ("the street of each depot"), or a number and its bound."""
-_MIN_FUNCTION_WORDS = 3
-"""From so many different ones on, a sentence is in that language: "Who did die in Los Angeles?" is in English."""
+_MIN_FUNCTION_WORDS = 2
+"""From so many different ones on, a sentence is in that language, if it has fewer English ones."""
 
 
 class Word(NamedTuple):
@@ -80,11 +94,12 @@ def function_words(words: Iterable[str]) -> frozenset[str]:
     >>> "die" in function_words("How many players die in the war".split())
     False
     """
-    spoken = {word.casefold() for word in words}
+    spoken = {part for word in words for part in re.split("['’]", word.casefold())}
     most = max(FUNCTION_WORDS, key=lambda known: len(known & spoken))
     count = len(most & spoken)
     is_foreign = count >= _MIN_FUNCTION_WORDS and count > len(STOP_WORDS & spoken)
-    return STOP_WORDS | most if is_foreign else STOP_WORDS
+    particles = {word for word in spoken if _PARTICLE.fullmatch(word)}
+    return STOP_WORDS | most | particles if is_foreign or particles else STOP_WORDS
 
 
 def terms(text: str) -> list[str]:
@@ -130,7 +145,7 @@ SHORTEST = 4
 """The fewest letters of what is left without the ending."""
 
 _VERBS = "ed d ing iert ierte ierten iere ieren ado ada ados adas aron amos aba aban ando".split()
-_NOUNS = "s es e n en er ern nen ion ions ation ations ión aciones ungen ung a o os as".split()
+_NOUNS = "s es zes e n en er ern nen ion ions ation ations ión aciones ungen ung a o os as".split()
 _ENDINGS = tuple(sorted({*map(without_accents, (*_VERBS, *_NOUNS))}, key=lambda ending: (len(ending), ending)))
 _PARTICIPLE = ("t", "te", "ten", "ter", "tes", "tem")
 _OTHERS = ("", "e", "s", "n", "en", "es", "o", "a", "os", "as", "ado", "ung", "ungen")

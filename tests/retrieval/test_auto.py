@@ -352,6 +352,23 @@ def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, n
     assert np.flatnonzero(fitted(judged, 4, WEIGHTS).probability >= 0.5).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("near", "refers", "facts", "chosen"),
+    [
+        ([0.2, 0.5, 0.9], (0, 1), {"log_tables": 2.0}, (0, 1)),
+        ([0.2, 0.25, 0.9], (0, 1), {"log_tables": 2.0}, (0,)),  # not clearly nearer
+        ([0.2, 0.5, 0.9], (1, 0), {"log_tables": 2.0}, (0,)),  # it would repeat rows
+        ([0.2, 0.5, 0.9], (0, 1), {"log_tables": 5.0}, (0,)),  # one of many tables is near to any word
+        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 5.0, "foreign": 1.0}, (0, 1)),
+    ],
+)
+def test_a_table_to_which_the_set_refers_is_added_if_it_is_nearer_to_a_word(near, refers, facts, chosen):
+    directed = np.zeros((3, 3), dtype=bool)
+    directed[refers] = True
+    problem = problem_of([9.0, -9.0, -9.0], [(0, 1)], fine=[near], kind=[RowKind.WORD], refers=directed, facts=facts)
+    assert fitted(problem, weights=WEIGHTS).indices == chosen
+
+
 def test_rows_without_a_partner_are_of_two_tables():
     problem = problem_of([9.0, -5.0, -9.0])
     assert fitted(problem, weights=WEIGHTS).indices == (0,)

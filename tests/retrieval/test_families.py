@@ -204,3 +204,34 @@ def test_sheets_of_one_name_are_alternatives_only_with_the_same_columns(tmp_path
         "How many athletes from Kenya are in a sport with 11 women in total?"
     )
     assert {*found.ids} == {"Athletes.Details", "Entries.Details"}
+
+
+PEOPLE = pd.DataFrame({"Name": ["Ann", "Bo", "Cy"], "Country": ["Kenya", "Peru", "Peru"], "Sport": ["a", "b", "a"]})
+
+
+@pytest.mark.parametrize("file", ["Details.csv", "{}.xlsx"])
+def test_a_name_of_different_tables_makes_none_a_piece(tmp_path, file):
+    medals = pd.DataFrame({"Country": ["Kenya", "Peru"], "Gold": [3, 1]})
+    kinds = {"Athletes": PEOPLE.assign(Age=[20, 30, 40]), "Coaches": PEOPLE, "Teams": PEOPLE[::-1], "Medals": medals}
+    for name, frame in kinds.items():
+        if file.endswith(".xlsx"):
+            frame.to_excel(tmp_path / file.format(name), sheet_name="Details", index=False)
+        else:
+            (tmp_path / name).mkdir()
+            frame.to_csv(tmp_path / name / file, index=False)
+    corpus = tf.open_corpus(tmp_path)
+    found = corpus.retrieve_tables("How many athletes have a coach from their own country?")
+    assert {"Athletes.Details", "Coaches.Details"} <= {*found.ids}
+    assert not any(hit.parts for hit in found)
+    assert corpus.retrieve_tables("How many teams does Peru have?").ids[0] == "Teams.Details"
+    plan = found.add("Coaches.Details", "Teams.Details").only("Coaches.Details", "Teams.Details").join_plan
+    assert len(plan.tables) == 2  # joined, not stacked
+
+
+def test_years_of_one_name_are_pieces_though_some_have_other_columns(tmp_path):
+    for year in range(2019, 2025):
+        (tmp_path / str(year)).mkdir()
+        frame = PEOPLE.assign(Score=range(year, year + 3))
+        (frame.assign(Extra=1) if year < 2022 else frame).to_csv(tmp_path / str(year) / "results.csv", index=False)
+    found = tf.open_corpus(tmp_path).retrieve_tables("What are the scores of the results since 2022?")
+    assert found[0].parts == ("2022.results", "2023.results", "2024.results")

@@ -89,6 +89,70 @@ def test_all_tables_whose_names_are_said_are_in_the_set(data, question, needed):
     assert all(hit.probability >= 0.01 for hit in found.tables)
 
 
+STATIONS = tables(
+    stations={"uri": [f"s/{n}" for n in IDS], "label": NAMES, "lifts": column([0, 1, 2], 40)},
+    tracks={"track_id": range(90), "station": column([f"s/{n}" for n in IDS], 90), "width": column([1.5, 2.5], 90)},
+    staff={"badge": range(300, 330), "station": column([f"s/{n}" for n in IDS], 30)},
+    colours={"colour": ["red", "green"]},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "counted"),
+    [
+        ("Hoeveel perrons zijn er op het station van Ann Abel?", True),
+        ("Wie viele Gleise hat der Bahnhof von Ann Abel?", True),
+        ("Combien de quais sont dans la station de Ann Abel?", True),
+        ("Колико perona има station Ann Abel?", False),
+        ("Welches station hat die meisten Aufzüge?", False),
+    ],
+)
+def test_of_a_question_in_another_language_linked_tables_are_found_and_the_finest_is_counted(question, counted):
+    found = tf.open_corpus(STATIONS).retrieve_tables(question)
+    assert {*found.ids} == {"a.stations", "a.tracks", "a.staff"}
+    assert "nothing" not in found.note
+    assert "not in English" in found.note
+    assert not (counted and found["tracks"].doubtful)
+
+
+def test_of_another_script_of_which_no_word_is_known_nothing_is_sure():
+    found = tf.open_corpus(STATIONS).retrieve_tables("كم عدد الكتب في كل مكتبة؟")
+    assert {*found.ids} == {"a.stations", "a.tracks", "a.staff"}
+    assert found.confidence < 0.5
+    assert all(hit.doubtful for hit in found)
+
+
+def test_an_english_question_that_nothing_fits_gets_no_linked_tables():
+    found = tf.open_corpus(STATIONS).retrieve_tables("What is the boiling point of helium?")
+    assert "nothing" in found.note
+    assert len(found) < 3
+
+
+COSTS = tables(
+    plants={"plant": [f"PLANT{n}" for n in IDS], "unit_cost": column([0.25, 0.4, 0.8], 40)},
+    orders={
+        "order_id": range(900, 990),
+        "plant": column([f"PLANT{n}" for n in IDS], 90),
+        "kind": "quiz poll".split() * 45,
+    },
+    rates={"lane": range(500, 520), "discount": column([0.5, 0.7], 20), "unit": "kg lb".split() * 10},
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "needed", "not_needed"),
+    [
+        ("Which plants have a unit cost below 0.5?", "plants", "rates"),
+        ("How many quizzes did plants with a unit cost above 0.3 place?", "orders plants", "rates"),
+    ],
+)
+def test_the_table_of_a_cell_is_needed_but_not_that_of_a_bound(question, needed, not_needed):
+    found = tf.open_corpus(COSTS).retrieve_tables(question)
+    sure = {hit.id for hit in found if not hit.doubtful}
+    assert {f"a.{name}" for name in needed.split()} <= sure
+    assert f"a.{not_needed}" not in sure
+
+
 def test_who_stands_behind_an_id_without_a_key_is_not_sure():
     data = tables(
         asignaturas={"asignatura": [f"A{n}" for n in IDS], "tutor_id": range(7001, 7041)}, aulas={"aula": IDS}
