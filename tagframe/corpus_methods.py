@@ -132,9 +132,9 @@ class CorpusMethods:
             UnsafeSQL, SQLFailed: it does not run: it names a private column, or one that is not there.
         """
         from tagframe.answer.learned_statements import verified_statement
-        from tagframe.learning import tell
+        from tagframe.learning import add_statements
 
-        tell(_of(self), [verified_statement(question, sql, by, _of(self))])
+        add_statements(_of(self), [verified_statement(question, sql, by, _of(self))])
 
     def forget(self, what: str | None = None) -> int:
         """Take back what was learned from statements.
