@@ -68,7 +68,7 @@ def _spelling(key: KeyPair, order: Order) -> tuple[Any, ...]:
 
 
 def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
-    """The edges as seen from the start: a direct key to a table comes before an indirect way."""
+    """The edges as seen from the start: a likely direct key to a table comes before an indirect way."""
     neighbours: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
         if edge.key.score >= ACCEPTED:
@@ -77,10 +77,11 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
             neighbours[other].append(one)
     hops = {table: len(way) - 1 for table, way in ways_from(start, neighbours).items()}
     far = len(hops)
-    return [
-        replace(edge, strength=edge.strength - _HOP_COST * min(hops.get(table, far) for table in edge.ends))
-        for edge in edges
-    ]
+
+    def cost(edge: Edge) -> float:
+        return _HOP_COST * (far if edge.key.score < ACCEPTED else min(hops.get(table, far) for table in edge.ends))
+
+    return [replace(edge, strength=edge.strength - cost(edge)) for edge in edges]
 
 
 def _bridged(parts: Components[str], edges: Sequence[Edge], tables: frozenset[str], order: Order) -> list[str] | None:
@@ -506,6 +507,7 @@ def plan_joins(
     usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
+    usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]
     order = table_order([*available.values()])
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
@@ -522,6 +524,8 @@ def plan_joins(
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
         shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
+        # Nor is it one where it is a part of a key of both.
+        shared = [key for key in shared if not any(map(key.is_part_of, inside))]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         edges = edges_of(chosen, available, hints)

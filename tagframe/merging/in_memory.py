@@ -262,14 +262,15 @@ class Merge:
         if not self._repeats or (request.where and not self._repeats_rows_of(self.plan.start, everything)):
             return
         reading = Filter({}) if request.implied is None else request.implied(self.plan, request.corpus)
-        implied, measured = reading.conditions, reading.measured.union(s.id for s in self.plan.sources if s.aggregates)
+        aggregated = {source.id for source in self.plan.sources if source.aggregates}
+        implied, measured = reading.conditions, reading.measured | aggregated
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
             chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
             once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
                 return
-        if reading.is_of_different and not measured:
+        if reading.is_of_different and not aggregated:
             advice.warn(advice.of_different(self.rows.length), RowsMultipliedWarning)
             return
         for repeats in self._repeats:
