@@ -62,7 +62,9 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
             ):
                 options = [*_between(one, other), *_between(other, one)]
                 if options:
-                    found.append(max(options, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0)))
+                    found.append(
+                        max(options, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
+                    )
     return found
 
 
@@ -137,12 +139,13 @@ def _names_something(column: str) -> bool:
 
 
 def _common_words(one: str, other: str) -> int:
-    """How many words of two names are equal, or short for each other; key words do not count."""
+    """How many words of two names are equal, or one is short for the other; key words do not count."""
     mine, theirs = ([word for word in names.words(name) if word not in names.KEY_WORDS] for name in (one, other))
-    return sum(
-        any(word == same or names.is_short_for(word, same) or names.is_short_for(same, word) for same in theirs)
-        for word in mine
-    )
+    return sum(any(_are_one_word(word, same) for same in theirs) for word in mine)
+
+
+def _are_one_word(one: str, other: str) -> bool:
+    return names.bones(one) == names.bones(other) or names.is_short_for(one, other) or names.is_short_for(other, one)
 
 
 def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
@@ -210,7 +213,7 @@ def _says_which(column: str) -> bool:
 def is_code(column: ColumnProfile) -> bool:
     """Whether a column holds numbers or codes rather than names, as far as samples show it: "PORT04", not "Lyon".
 
-    >>> [is_code(ColumnProfile("a", 0, "text", "", samples=texts)) for texts in (("K429", "0087"), ("Lyon", "Le Havre"))]
+    >>> [is_code(ColumnProfile("a", 0, "text", "", samples=texts)) for texts in (("K429", "87"), ("Lyon", "Le Havre"))]
     [True, False]
     """
     if column.family != "text":

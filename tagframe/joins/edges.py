@@ -135,11 +135,8 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     for key in keys:
         pairs[key.tables].append(key)
     for group in pairs.values():
+        _doubt_names(group, tables, strengths)
         near = _near(group, strengths)
-        if any(all(_are_codes(key, tables)) for key in near):
-            names = [key for key in near if not any(_are_codes(key, tables))]
-            strengths.update({key: strengths[key] - MAX_NEAR_GAP for key in names})
-            near = [key for key in near if key not in names]
         surest = max(strengths[key] for key in near)
         if any(key in hints for key in near):
             against = {key: strengths[key] + min(0.0, hints.get(key, 0.0)) for key in group}
@@ -160,16 +157,20 @@ def _strength(key: KeyPair) -> float:
 
 def _repeats(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
     """Whether the values of an inferred key repeat on both sides."""
-    sides = ((key.left_table, key.left_columns), (key.right_table, key.right_columns))
-    return key.evidence.origin == "inferred" and all(
-        len(names) == 1 and repeats(tables[table].column(names[0])) for table, names in sides
-    )
+    is_inferred = key.evidence.origin == "inferred" and len(key.left_columns) == 1
+    return is_inferred and all(repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
 
 
-def _are_codes(key: KeyPair, tables: Mapping[str, TableProfile]) -> list[bool]:
-    """For each side of a key of one column: whether it holds codes."""
-    sides = ((key.left_table, key.left_columns), (key.right_table, key.right_columns))
-    return [len(columns) == 1 and is_code(tables[table].column(columns[0])) for table, columns in sides]
+def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:
+    """Lower the keys of names between two tables below a likely key of codes of which as many values are found."""
+    inferred = [key for key in group if key.evidence.origin == "inferred" and len(key.left_columns) == 1]
+    coded = {key: [is_code(tables[id].column(key.columns_of(id)[0])) for id in key.tables] for key in inferred}
+    found = {key: key.evidence.contained or 0.0 for key in inferred}
+    codes = [key for key in inferred if all(coded[key]) and key.score >= ACCEPTED and key.evidence.uniqueness == 1.0]
+    for key in inferred:
+        surer = [strengths[code] for code in codes if found[code] >= found[key]]
+        if surer and not any(coded[key]):
+            strengths[key] = min(strengths[key], max(surer) - MAX_NEAR_GAP)
 
 
 def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:
