@@ -31,8 +31,8 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
         on: ``"a.x = b.y"`` (several columns joined by ``and``, or as ``a.(x, y) = b.(u, v)``; a table may be left out
             if only one has the column), the same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` (see :func:`key_of`),
             a :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. The names in
-            a list form one key, and so do pairs of the same two tables. ``"a.x = b.y as role"`` joins ``b`` in a role, so
-            that it may be joined several times; other pairs may name the role in place of a table: ``role.z = c.z``.
+            a list form one key, and so do pairs of the same two tables. ``"a.x = b.y as role"`` joins ``b`` in a role,
+            so that it may be joined several times; other pairs may name the role in place of a table: ``role.z = c.z``.
         tables: the tables that the text may name; tables that share a column are joined to the first that has it.
 
     Raises:

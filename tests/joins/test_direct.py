@@ -143,7 +143,13 @@ SPELT = [name.upper() if i % 4 == 0 else name.replace(" ", "-") if i % 5 == 0 el
             lambda i: f"R{chr(65 + i % 26)}{i // 26}X",
         ),
         ("gemeinden", "wahlen", ("ags", "AGS"), ("gemeinde", "Gemeinde"), lambda i: 8111000 + i * 13),
-        ("airports", "delays", ("iata", "airport_code"), ("name", "airport"), lambda i: f"{chr(65 + i % 26)}{i // 26}X"),
+        (
+            "airports",
+            "delays",
+            ("iata", "airport_code"),
+            ("name", "airport"),
+            lambda i: f"{chr(65 + i % 26)}{i // 26}X",
+        ),
         (
             "communes",
             "logements",
