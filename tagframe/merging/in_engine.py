@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.base import Engine
 from tagframe.engines.cells import CellTest, Condition, Either, tests_of
 from tagframe.engines.pushdown import (
@@ -38,9 +37,6 @@ from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.source_facts import SourceFacts
 from tagframe.merging.where import MergeRequest, NotPushable
 
-_MAX_SHARE_OF_START = 0.25
-_MAX_LONE_TEXTS = 200_000
-"""The largest number of distinct text keys without a partner that are compared in canonical form."""
 _REACH, _ROUNDS = 64, 3
 """For a limit: the first number of rows of the start table per row, the factor of each round, and the rounds."""
 _TIMES = "tagframe times"
@@ -195,7 +191,6 @@ class MergeStatements:
             self._check_keys(step)
         for source in self.plan.sources:
             self._check_aggregates(source)
-        self._check_size()
         may_repeat = request.on_fanout != "allow" and not all(map(self.is_unique, self.plan.steps))
         if may_repeat and any(step.fan_out > 1 for step in self.counts.steps):
             raise NotPushable("rows are repeated, which needs a warning or an error with them")
@@ -234,28 +229,11 @@ class MergeStatements:
                 raise NotPushable(f"the engine may give another {function} of {source.id}.{column}")
 
     def _may_match(self, table: str, column: str, other: str, other_column: str) -> bool:
-        """Whether a text without a partner may find one in canonical form: " Prague" and "prague"."""
+        """Whether a text without a partner may find one in canonical form."""
         mine, theirs = (compared(self.pushdown, *ends) for ends in ((table, column, "t"), (other, other_column, "o")))
         there = exp.select(theirs.copy()).from_(self.pushdown.item(other, "o")).where(theirs.is_(exp.null()).not_())
-        lone = list(self.source.keys(table, column, [mine.isin(query=there).not_()], _MAX_LONE_TEXTS))
-        if not lone or len(lone) == _MAX_LONE_TEXTS:
-            return bool(lone)
-        forms = {form for form in canonical_all(list(self.source.keys(other, other_column)))[0] if form is not None}
-        return not forms.isdisjoint(canonical_all(lone)[0])
-
-    def _check_size(self) -> None:
-        """Leave merges that are faster with whole columns."""
-        request = self.request
-        few, rows = self.pushdown.most_rows, request.limit
-        if few is None or request.is_forced or (rows is not None and rows <= few):
-            return
-        most = max(few, _MAX_SHARE_OF_START * self._size_of_start())
-        if rows is None or rows > most:
-            values = self._placeholders()
-            selected = self._number(self._selected(values), values)
-            rows = selected if rows is None else min(selected, rows)
-        if rows > most:
-            raise NotPushable(f"most rows are needed, and reading them is faster than a join in {self.pushdown.kind}")
+        lone = mine.isin(query=there).not_()
+        return self.source.may_mean(table, column, list(self.source.keys(other, other_column)), [lone])
 
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of a step's new table repeats, apart from nulls."""
@@ -369,9 +347,6 @@ class MergeStatements:
         joined = reports[-1].rows_out if reports else number["start"]
         lost = number["start"] - number.get("present", joined) if how == "inner" else 0
         return RowCounts(number["start"], reports, lost, joined - number.get("selected", joined))
-
-    def _number(self, number: exp.Expr, values: dict[str, Any] | None = None) -> int:
-        return self.source.numbers({"n": number}, lambda numbers: exp.select(*numbers, copy=False), values)["n"]
 
     def _selected(self, values: dict[str, Any] | None) -> exp.Expr:
         """The number of joined rows that ``where`` selects."""

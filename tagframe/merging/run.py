@@ -246,7 +246,6 @@ def _prepared(
         None if limit is None else int(limit),
         on_fanout,
         on_loss,
-        is_forced=by is not None,
         implied=implied,
         absent=absent,
     )

@@ -22,11 +22,9 @@ import numpy as np
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.base import Engine
 from tagframe.engines.cells import CellTest, fitting
 from tagframe.engines.pushdown import Statement, can_test, compared, condition, named_column
-from tagframe.engines.sql_text import quoted_text
 from tagframe.joins.steps import JoinStep
 from tagframe.merging import advice
 from tagframe.merging.in_memory import Merge, columns_needed, key_kind, merge_in_memory
@@ -37,8 +35,6 @@ from tagframe.merging.where import MergeRequest, NotPushable
 
 MAX_KEYS = 500_000
 """At most this many keys are sent; with more, the other table is read whole."""
-_MAX_NEAR_TEXTS = 20_000
-"""At most this many texts are compared in canonical form; with more, whole tables are read."""
 _FIRST_ROWS, _GROWTH, _ROUNDS = 1_000, 16, 3
 """For a limit: the least number of rows of the start table that are read first, and the factor of the next rounds."""
 
@@ -212,12 +208,10 @@ class _SemiJoin(PlanRows):
 
     def _leave_if_near(self, table: str, column: str, sent: pd.Index, lone: pd.Index) -> None:
         """Leave the merge to whole tables if a text that was not sent may mean the same as one without a partner."""
-        source, name, forms = self._from[table], self._name(table), _canonical_forms(lone.tolist())
-        key, values = compared(source.pushdown, name, column, "t"), dict[str, Any]()
-        is_sent = source.pushdown.among(key.copy(), source.pushdown.cells(name, column), sent, values)
-        near = _may_have(key.sql(dialect=source.pushdown.dialect), forms, source)
-        found = source.keys(name, column, [exp.not_(is_sent), near], _MAX_NEAR_TEXTS + 1, values)
-        if len(found) > _MAX_NEAR_TEXTS or not forms.isdisjoint(_canonical_forms(list(found))):
+        source, name, values = self._from[table], self._name(table), dict[str, Any]()
+        key = compared(source.pushdown, name, column, "t")
+        is_sent = source.pushdown.among(key, source.pushdown.cells(name, column), sent, values)
+        if source.may_mean(name, column, lone.tolist(), [exp.not_(is_sent)], values):
             raise NotPushable("keys of text may match in another spelling")
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -364,27 +358,6 @@ def _keys_of(keys: pd.Series) -> pd.Index:
     found: Any = values.to_numpy(dtype=np.int64 if key_kind(values) == "integer" else object)
     unique: pd.Index = pd.Index(pd.unique(found))
     return unique
-
-
-def _canonical_forms(texts: Sequence[str]) -> set[str]:
-    """All canonical forms of the texts: as numbers, if they can be read so, and as text."""
-    forms = {form for form in canonical_all(list(texts))[0] if form is not None} if texts else set()
-    return forms | {plain(text.strip())[0] or "" for text in texts if text.strip()}
-
-
-def _may_have(text: str, forms: set[str], source: SourceFacts) -> exp.Expr:
-    """Whether a text may have one of some canonical forms (:mod:`tagframe.corpus.canonical`), as text or number."""
-    text = source.pushdown.as_bytes.format(text)
-    known = sorted({form for form in forms if form.isascii() and "\x00" not in form})
-    listed = ", ".join(map(quoted_text, known)) or "NULL"
-    parts = [source.pushdown.is_odd.format(text), f"lower(trim({text})) IN ({listed})"]
-    if any(form[:1].isdigit() and form[4:5] == "-" for form in known):
-        parts.append(f"substr(ltrim({text}), 5, 1) IN ('-', '/')")
-    # The same number is written with zeros before it and after its point, and with a plus.
-    numbers = sorted({bare for form in known if (bare := form.strip("+-0.")) and set(bare) <= set("0123456789.")})
-    if numbers or any(form.strip("+-0.") == "" for form in known):
-        parts.append(f"trim(trim({text}), '+-0.') IN ({', '.join(map(quoted_text, [*numbers, '']))})")
-    return exp.Var(this=f"({' OR '.join(parts)})")
 
 
 def _size_of(values: pd.Series | pd.Index) -> int:

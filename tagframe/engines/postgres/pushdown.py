@@ -47,8 +47,6 @@ class PostgresPushdown(SampledValues):
     sorts_texts = False
     nan_kinds = ("real", "real32", "decimal")
     stored = "ctid"
-    as_bytes = '({} COLLATE "C")'
-    is_odd = "{} ~ '[^ -~]'"
 
     def __init__(self, engine: PostgresEngine, reads: Reading, tables: dict[str, ServerTable]) -> None:
         self._engine, self._reads, self._tables = engine, reads, tables
