@@ -16,7 +16,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
-from tagframe.keys.key_columns import integer_run
+from tagframe.keys.key_columns import integer_run, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
 
@@ -56,7 +56,7 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     for number, one in enumerate(profiles):
         for other in profiles[number + 1 :]:
             if (
-                not _are_twins(one, other)
+                one.shape != other.shape
                 and parts.root(one.id) != parts.root(other.id)
                 and frozenset((one.id, other.id)) not in likely
             ):
@@ -89,11 +89,6 @@ def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
             yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), chance, evidence)
 
 
-def _are_twins(one: TableProfile, other: TableProfile) -> bool:
-    """Whether two tables have the same columns: they are parts of one table."""
-    return {column.name for column in one.columns} == {column.name for column in other.columns}
-
-
 def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
     """The share of each column's values that the other has; 0 if unknown."""
     both = overlap(mine.sketch, theirs.sketch), overlap(theirs.sketch, mine.sketch)
@@ -108,7 +103,7 @@ def natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
     """
     shared = [*_shared(one, other)]
     shared += _abbreviated(one, other, {column.name for pair in shared for column in pair})
-    if len(shared) < 2 or _are_twins(one, other):
+    if len(shared) < 2 or one.shape == other.shape:
         return None
     mine, theirs = zip(*((column.name, same.name) for column, same in shared), strict=True)
     evidence = Evidence(origin="shared", reason="the columns that both tables have, which say of what a row is")
@@ -149,30 +144,31 @@ def _are_one_word(one: str, other: str) -> bool:
 
 
 def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
-    """A key of a column that repeats on both sides, with all columns that say of what a row is.
+    """A key of a column that repeats on both sides, with the columns by name that also say of what a row is.
 
-    Of two tables that refer to a third one, columns of fewer values than the key may describe that: a school's town, an
-    order's channel. Only periods and columns of more values are added then.
+    Columns of fewer values may describe the thing instead: a school's town, an order's channel. They are added only if
+    they are periods, or codes of tables that refer to no third one: the code of a module, and that of its presentation.
 
     Args:
         key: any.
         tables: its tables, by id.
     """
     one, other = (tables.get(id) for id in (key.left_table, key.right_table))
-    if one is None or other is None or key.signs or len(key.left_columns) > 1 or _are_twins(one, other):
+    if one is None or other is None or key.signs or len(key.left_columns) > 1 or one.shape == other.shape:
         return key
     column, same = one.column(key.left_columns[0]), other.column(key.right_columns[0])
     if not (repeats(column) and repeats(same)):
         return key
-    if key.evidence.origin != "shared":
-        whole = natural_key(one, other)
-        return key if whole is None or not key.is_part_of(whole) else replace(whole, score=key.score)
     more = [
         (mine.name, theirs.name)
         for mine, theirs in _shared(one, other)
         if mine is not column
         and theirs is not same
-        and (_is_period(mine.name) or (mine.distinct or 0) > (column.distinct or 0))
+        and (
+            _is_period(mine.name)
+            or (mine.distinct or 0) > (column.distinct or 0)
+            or (key.evidence.origin != "shared" and names.column_name(mine.name).key_word)
+        )
     ]
     left, right = zip(*more, strict=True) if more else ((), ())
     return replace(key, left_columns=(*key.left_columns, *left), right_columns=(*key.right_columns, *right))
@@ -225,14 +221,12 @@ def is_code(column: ColumnProfile) -> bool:
 
 def repeats(column: ColumnProfile) -> bool:
     """Whether more values of a column repeat than a doubled row explains; also False if that is unknown."""
-    return bool(column.rows and column.distinct) and column.nulls is not None and not _is_unique(column)
+    share = uniqueness(column)
+    return share is not None and share < 1 - _MOST_REPEATED
 
 
 def _is_unique(column: ColumnProfile) -> bool:
-    if not column.rows or not column.distinct or column.nulls is None:
-        return False
-    filled = column.rows - column.nulls
-    return filled - column.distinct <= _MOST_REPEATED * filled
+    return uniqueness(column) is not None and not repeats(column)
 
 
 def _is_dense(column: ColumnProfile) -> bool:

@@ -216,3 +216,20 @@ def test_several_columns_of_a_key_may_be_written_as_plans_show_them():
     assert len(tf.merge({"a": one, "b": other}, on="a.(x, y) = b.(u, v)", on_loss="allow")) == 2
     with pytest.raises(tf.errors.InvalidArgument, match="2 columns on one side and 1"):
         tf.merge({"a": one, "b": other}, on="a.(x, y) = b.(u)")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("code", "name"), [("uic", "gare"), ("ags", "gemeinde"), ("urn", "school")])
+def test_tables_that_refer_to_one_are_joined_to_it_though_a_question_names_one_of_them(code, name):
+    """Names repeat in two of the tables, which join directly by them; the code leads through the things."""
+    ids = [8700 + i * 37 for i in range(60)]
+    things = pd.DataFrame({code: ids, name: NAMES, "segment": ["A", "B", "C"] * 20})
+    pianos = pd.DataFrame({code: ids[::3], name: SPELT[::3], "pianos": [i % 4 for i in range(20)]})
+    hours = pd.DataFrame(
+        [(f"00{ids[i]}", SPELT[i], day) for i in range(45) for day in "MTW"], columns=[code, name, "day"]
+    )
+    lifts = pd.DataFrame([(ids[i], SPELT[i], kind) for i in range(50) for kind in "xy"], columns=[code, name, "lift"])
+    corpus = tf.open_corpus({"things": things, "pianos": pianos, "hours": hours, "lifts": lifts})
+    tables = ["things", "pianos", "hours", "lifts"]
+    found = corpus.retrieve_tables("segment A with pianos, and a lift on day M", k=1).add(*tables).only(*tables)
+    assert {column for step in found.join_plan.steps for column in (*step.columns, *step.base_columns)} == {code}
