@@ -206,17 +206,13 @@ class Merge:
         self, step: JoinStep, mine: list[pd.Series], theirs: list[pd.Series], matches: Matches
     ) -> None:
         """Warn if keys of text find no partner, but would in canonical form."""
-        found_there = step.key.evidence.contained is not None  # inference compared canonical forms
-        if (
-            len(mine) > 1
-            or not found_there
-            or key_kind(mine[0].head(1)) != "text"
-            or key_kind(theirs[0].head(1)) != "text"
-        ):
-            return
         lone = mine[0][(matches.counts == 0) & ~matches.nulls]
+        # Inference compared canonical forms of single columns.
+        is_seen = len(mine) == 1 and step.key.evidence.contained is not None and len(lone) > 0
+        if not is_seen or not all(key_kind(keys.head(1)) == key_kind(keys) == "text" for keys in (lone, theirs[0])):
+            return
         known = theirs[0].dropna().unique()
-        if not len(lone) or len(known) > _MAX_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
+        if len(known) > _MAX_TEXTS:
             return
         forms = dict(zip(canonical_all(list(known))[0], known, strict=True))
         texts = lone.unique()[:_MAX_TEXTS]
