@@ -129,8 +129,10 @@ def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, An
     """The columns that the client needs, under unique names: all where rows are chosen, else those that are shown and
     those of the groups."""
     groups = group_keys(given.get("group_by"))
-    shown = {*operator.prompt_columns(frame, given)[0]} | {n for n, name in enumerate(frame.columns) if name in groups}
-    positions = range(frame.shape[1]) if operator.over == "best" else sorted(shown)
+    of_prompts = {*operator.prompt_columns(frame, given)[0]} | {
+        n for n, name in enumerate(frame.columns) if name in groups
+    }
+    positions = range(frame.shape[1]) if operator.over == "best" else sorted(of_prompts)
     return PromptColumns(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
 
 
