@@ -8,8 +8,8 @@ Guarantees: rows with the same shown values are asked about once, whatever their
 again, also after ``len()``, costs nothing again in this process. A task that Dask runs twice, such as after a worker
 was killed, asks nothing, since workers never ask. With a response store (``store=``), a client that was killed does not
 pay again for stored answers. An answer that was not stored yet when the client was killed is paid for again; without a
-store, all answers are. The client holds the distinct rows, with the columns that the model is shown; for ``sem_agg``,
-which reads every row, it holds all rows.
+store, all answers are. The client holds the distinct rows, with the columns that the model is shown; for ``sem_agg``
+and ``sem_topk``, which compare all rows, it holds all rows.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dispatch import make_meta
 from dask.dataframe.extensions import register_dataframe_accessor
 
-from tagframe.dask.client import Asking, BestAsking, RowAsking
-from tagframe.dask.expressions import Answered, Best, Whole
+from tagframe.dask.client import Asking, RowAsking
+from tagframe.dask.expressions import Answered, Whole
 from tagframe.dask.merging import merge, report_of
 from tagframe.dask.partition_tasks import PromptColumns
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
@@ -104,18 +104,7 @@ def _as_a_whole(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any
     return new_collection(Whole(frame.expr, asking))
 
 
-def _by_rank(frame: Any, operator: Operator[...], lm: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    if options.get("on_error") == "keep":
-        raise InvalidArgument(f'on_error="keep" does not work with {operator.name} on partitions; use "drop"')
-    meta, given, result = _tried(frame, operator, lm, args, options)
-    columns, groups = _needed(operator, meta, given), group_keys(given.get("group_by"))
-    asking = BestAsking(
-        function(operator), args, options, lm=lm, meta=result, prompt_columns=columns, group_by=groups, k=given["K"]
-    )
-    return new_collection(Best(frame.expr, asking))
-
-
-_ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _by_rank}
+_ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _as_a_whole}
 """How an operator is run over partitions, by what it looks at; other operators have no such form."""
 
 
@@ -136,10 +125,13 @@ def _tried(
 
 
 def _needed(operator: Operator[...], frame: pd.DataFrame, given: Mapping[str, Any]) -> PromptColumns:
-    """The columns that the model is shown and those of the groups, under unique names."""
+    """The columns that the client needs, under unique names: all where rows are chosen, else those that are shown and
+    those of the groups."""
     groups = group_keys(given.get("group_by"))
-    of_groups = (position for position, label in enumerate(frame.columns) if label in groups)
-    positions = sorted({*operator.prompt_columns(frame, given)[0], *of_groups})
+    of_prompts = {*operator.prompt_columns(frame, given)[0]} | {
+        n for n, name in enumerate(frame.columns) if name in groups
+    }
+    positions = range(frame.shape[1]) if operator.over == "best" else sorted(of_prompts)
     return PromptColumns(tuple(positions), tuple(f"c{number}" for number in range(len(positions))))
 
 

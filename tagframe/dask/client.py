@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextvars
 import threading
 import uuid
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tagframe.dask.partition_tasks import GROUP, RANK, Answers, Line, PromptColumns
+from tagframe.dask.partition_tasks import Answers, Line, PromptColumns
 from tagframe.errors import InvalidArgument
-from tagframe.operators.groups import group_rows
 from tagframe.operators.instruction import columns_known
 
 Function = Callable[..., pd.DataFrame]
@@ -104,25 +103,3 @@ class RowAsking(Asking):
         if policy == "drop":
             stays = stays & ~failed
         return added[[name for name in self.meta.columns if name in added.columns]], stays
-
-
-class BestAsking(Asking):
-    """``sem_topk``: the best of distinct rows."""
-
-    def __init__(self, *arguments: Any, group_by: Sequence[Hashable], k: int, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.group_by, self.k = list(group_by), k
-
-    def answers(self, distinct: pd.DataFrame) -> Answers:
-        """Ranks. All rows are ranked together, so no answers are kept except in the store."""
-        _, firsts, _ = self._own.lines(distinct)
-        rows = distinct.iloc[np.sort(firsts)].reset_index(drop=True)
-        groups = np.zeros(len(rows), dtype=np.int64)
-        for number, members in enumerate(group_rows(rows, self.group_by)):
-            groups[members] = number
-        best = self.run(rows)
-        codes, _, lines = self._own.lines(rows)
-        ranks = np.full(len(rows), -1, dtype=np.int64)
-        ranks[best.index.to_numpy(dtype=np.int64)] = np.arange(len(best))
-        added = pd.DataFrame({RANK: ranks, GROUP: groups})
-        return Answers({lines[code]: row for row, code in enumerate(codes)}, added, ranks >= 0)

@@ -15,8 +15,8 @@ from dask.dataframe import from_pandas
 from dask.dataframe.dask_expr._collection import new_collection
 from dask.dataframe.dask_expr._expr import Expr, Head, Partitions
 
-from tagframe.dask.client import Asking, BestAsking, RowAsking
-from tagframe.dask.partition_tasks import GROUP, RANK, best_of_all, best_rows, distinct_rows, with_answers
+from tagframe.dask.client import Asking, RowAsking
+from tagframe.dask.partition_tasks import distinct_rows, with_answers
 
 
 class _FromModel(Expr):  # type: ignore[misc]
@@ -56,19 +56,6 @@ class Answered(_FromModel):
         answers = asking.answers(_distinct(frame, asking))
         joined = frame.map_partitions(with_answers, delayed(answers), asking.prompt_columns, meta=asking.meta)
         return joined.expr
-
-
-class Best(_FromModel):
-    """The best rows of all partitions, in one."""
-
-    def _lower(self) -> Any:
-        asking: BestAsking = self.asking
-        frame = new_collection(self.frame)
-        answers = asking.answers(_distinct(frame, asking))
-        ranked = asking.meta.assign(**{RANK: pd.Series(dtype="int64"), GROUP: pd.Series(dtype="int64")})
-        best = frame.map_partitions(best_rows, delayed(answers), asking.prompt_columns, asking.k, meta=ranked)
-        one = best.clear_divisions().repartition(npartitions=1)
-        return one.map_partitions(best_of_all, asking.k, meta=asking.meta).expr
 
 
 class Whole(_FromModel):

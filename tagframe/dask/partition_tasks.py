@@ -96,21 +96,3 @@ def with_answers(frame: pd.DataFrame, answers: Answers, prompt_columns: PromptCo
     for name in answers.added.columns:
         result[name] = answers.added[name].array.take(answered[stay])
     return result
-
-
-RANK, GROUP = "__tagframe_rank__", "__tagframe_group__"
-
-
-def best_rows(frame: pd.DataFrame, answers: Answers, prompt_columns: PromptColumns, k: int) -> pd.DataFrame:
-    """The rows of a partition that are among the best, with their rank and group, at most k of each group."""
-    return _first(with_answers(frame, answers, prompt_columns), k)
-
-
-def best_of_all(frame: pd.DataFrame, k: int) -> pd.DataFrame:
-    """The best of all partitions, best first, of each group in turn."""
-    return _first(frame, k).drop(columns=[RANK, GROUP])
-
-
-def _first(frame: pd.DataFrame, k: int) -> pd.DataFrame:
-    ordered = frame.sort_values(RANK, kind="stable")
-    return ordered[ordered.groupby(GROUP, sort=False).cumcount() < k]

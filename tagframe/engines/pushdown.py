@@ -98,8 +98,6 @@ class Pushdown(ABC):
             compared in canonical form. If not, keys are compared as the server compares them, and rows come in its
             order.
         is_typed: whether columns have types; if not, each cell has its own.
-        most_rows: results of at most this many rows are always computed there; larger ones only if they are a small
-            part of the start table. None for no such bound.
         joins_outer: whether it has full outer joins.
         joins_in_order: whether an inner join without tests is written as a cross join, whose tables the source reads in
             the written order, until there are enough rows.
@@ -109,8 +107,6 @@ class Pushdown(ABC):
         collation: by which keys are compared, if not by that of their columns.
         nan_kinds: the kinds of cells that may be NaN, which counts as missing.
         stored: the :meth:`number` that says where a row is stored, by which a limited statement is not sorted; "".
-        as_bytes: a text that is compared by its bytes, as SQL with a place for it.
-        is_odd: whether a text has a character beyond printable ASCII, which only Python can interpret; likewise.
     """
 
     kind: str
@@ -118,7 +114,6 @@ class Pushdown(ABC):
     binds = False
     as_in_memory = True
     is_typed = True
-    most_rows: int | None = None
     joins_outer = True
     joins_in_order = False
     sorts_texts = True
@@ -127,8 +122,6 @@ class Pushdown(ABC):
     collation = ""
     nan_kinds: tuple[Kind, ...] = ()
     stored = ""
-    as_bytes = "{}"
-    is_odd = ""
 
     @abstractmethod
     def cells(self, table: str, column: str) -> Cells:

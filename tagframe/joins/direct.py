@@ -8,7 +8,7 @@ sides, such as two surveys of the same schools, belong together by all columns t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -16,16 +16,18 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
-from tagframe.keys.key_columns import integer_run
+from tagframe.keys.key_columns import integer_run, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
 
 DIRECT_CHANCE = 0.3
 """The chance of a direct key that inference finds less likely: below one half, so that a merge warns of it."""
+_NAME_CHANCE = 0.25
+"""The same for a key of names, which are spelt in several ways."""
 _NEARLY_ALL = 0.9
 """Without a name that both have, so many of the values of one side have to be found."""
 _HALF = 0.5
-"""With a name that both have, so many of the values of one side have to be found."""
+"""With a name that both have, so many of the values of one side, or _FEWEST of them, have to be found."""
 _MOST_REPEATED = 0.01
 """A column is unique if at most this share of its rows repeats a value: true tables have a doubled row."""
 _DENSE = 0.5
@@ -41,7 +43,8 @@ AUDIT = frozenset("created updated modified inserted loaded deleted changed at b
 def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
     """Key pairs between tables of different parts, each table pair's surest.
 
-    One side is unique, and either both columns have the name, or nearly all values of one side are found.
+    One side is unique, and either both columns have the name, or nearly all values of one side are found. Codes are
+    likelier than names, and numbers that are not named alike.
 
     Args:
         profiles: the tables.
@@ -53,13 +56,15 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     for number, one in enumerate(profiles):
         for other in profiles[number + 1 :]:
             if (
-                not _are_twins(one, other)
+                one.shape != other.shape
                 and parts.root(one.id) != parts.root(other.id)
                 and frozenset((one.id, other.id)) not in likely
             ):
                 options = [*_between(one, other), *_between(other, one)]
                 if options:
-                    found.append(max(options, key=lambda key: (key.evidence.name, key.evidence.contained or 0.0)))
+                    found.append(
+                        max(options, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
+                    )
     return found
 
 
@@ -71,18 +76,17 @@ def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
         shares = _shares(mine, theirs)
         if not max(shares) or names.is_measure(mine.name) or names.is_measure(theirs.name):
             continue
-        named = _are_named_alike(mine.name, theirs.name) and max(shares) >= _HALF
+        are_codes = is_code(mine) and is_code(theirs)
+        is_of_thing = are_codes and bool(names.column_name(mine.name).entity)
+        enough = min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
+        named = _are_named_alike(mine.name, theirs.name) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         sides = [(shares[0], mine), (shares[1] * (mine.family == "text"), theirs)]
         if named or any(share >= _NEARLY_ALL and (side.distinct or 0) >= _FEWEST for share, side in sides):
             reason = f"{shares[0]:.0%} of the values found, target unique" + ", both have the name" * named
             evidence = Evidence(contained=shares[0], name=float(named), reason=reason, uniqueness=1.0)
-            yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), DIRECT_CHANCE, evidence)
-
-
-def _are_twins(one: TableProfile, other: TableProfile) -> bool:
-    """Whether two tables have the same columns: they are parts of one table."""
-    return {column.name for column in one.columns} == {column.name for column in other.columns}
+            chance = DIRECT_CHANCE if are_codes and (named or mine.family == "text") else _NAME_CHANCE
+            yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), chance, evidence)
 
 
 def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
@@ -93,39 +97,80 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
 
 
 def natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
-    """The key of all columns by name that say of what a row is, if there are several: module and presentation."""
-    shared = [(column.name, same.name) for column, same in _shared(one, other)]
-    if len(shared) < 2 or _are_twins(one, other):
+    """The key of all columns that say of what a row is, if both tables have several: module and presentation.
+
+    They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
+    """
+    shared = [*_shared(one, other)]
+    shared += _abbreviated(one, other, {column.name for pair in shared for column in pair})
+    if len(shared) < 2 or one.shape == other.shape:
         return None
-    mine, theirs = zip(*shared, strict=True)
-    evidence = Evidence(origin="shared", reason="the columns that both tables have by name")
+    mine, theirs = zip(*((column.name, same.name) for column, same in shared), strict=True)
+    evidence = Evidence(origin="shared", reason="the columns that both tables have, which say of what a row is")
     return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE, evidence)
 
 
+def _abbreviated(
+    one: TableProfile, other: TableProfile, taken: Collection[str]
+) -> Iterator[tuple[ColumnProfile, ColumnProfile]]:
+    """Columns of two tables of which one's values are among the other's, and whose names shorten each other."""
+    lefts, rights = ([column for column in table.columns if column.name not in taken and column.family == "text"]
+                     for table in (one, other))  # fmt: skip
+    pairs = [
+        (_common_words(mine.name, theirs.name), mine, theirs)
+        for mine, theirs in product(lefts, rights)
+        if max(_shares(mine, theirs)) >= _NEARLY_ALL and all(map(_names_something, (mine.name, theirs.name)))
+    ]
+    done: set[str] = set()
+    for words, mine, theirs in sorted(pairs, key=lambda pair: -pair[0]):
+        if words and not done & {mine.name, theirs.name}:
+            done |= {mine.name, theirs.name}
+            yield mine, theirs
+
+
+def _names_something(column: str) -> bool:
+    """Whether a text may say which row is meant: a level of service does, although levels are measures elsewhere."""
+    return names.is_measure(column) or _says_which(column)
+
+
+def _common_words(one: str, other: str) -> int:
+    """How many words of two names are equal, or one is short for the other; key words do not count."""
+    mine, theirs = ([word for word in names.words(name) if word not in names.KEY_WORDS] for name in (one, other))
+    return sum(any(_are_one_word(word, same) for same in theirs) for word in mine)
+
+
+def _are_one_word(one: str, other: str) -> bool:
+    return names.bones(one) == names.bones(other) or names.is_short_for(one, other) or names.is_short_for(other, one)
+
+
 def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
-    """A key of a column that repeats on both sides, with all columns by name that say of what a row is.
+    """A key of a column that repeats on both sides, with the columns by name that also say of what a row is.
+
+    Columns of fewer values may describe the thing instead: a school's town, an order's channel. They are added only if
+    they are periods, or codes of tables that refer to no third one: the code of a module, and that of its presentation.
 
     Args:
         key: any.
         tables: its tables, by id.
     """
-    one, other = tables[key.left_table], tables[key.right_table]
-    if key.signs or len(key.left_columns) > 1 or _are_twins(one, other):
+    one, other = (tables.get(id) for id in (key.left_table, key.right_table))
+    if one is None or other is None or key.signs or len(key.left_columns) > 1 or one.shape == other.shape:
         return key
-    ends = (one, key.left_columns[0]), (other, key.right_columns[0])
-    columns = [next(column for column in table.columns if column.name == name) for table, name in ends]
-    if any(map(_is_unique, columns)) or any(column.distinct is None for column in columns):
+    column, same = one.column(key.left_columns[0]), other.column(key.right_columns[0])
+    if not (repeats(column) and repeats(same)):
         return key
-    most = columns[0].distinct or 0
     more = [
-        (column.name, same.name)
-        for column, same in _shared(one, other)
-        # A column of fewer values than the key may describe the thing: a school's town, an order's channel.
-        if column not in columns and same not in columns and (_is_period(column.name) or (column.distinct or 0) > most)
+        (mine.name, theirs.name)
+        for mine, theirs in _shared(one, other)
+        if mine is not column
+        and theirs is not same
+        and (
+            _is_period(mine.name)
+            or (mine.distinct or 0) > (column.distinct or 0)
+            or (key.evidence.origin != "shared" and names.column_name(mine.name).key_word)
+        )
     ]
-    if not more:
-        return key
-    left, right = zip(*more, strict=True)
+    left, right = zip(*more, strict=True) if more else ((), ())
     return replace(key, left_columns=(*key.left_columns, *left), right_columns=(*key.right_columns, *right))
 
 
@@ -161,11 +206,27 @@ def _says_which(column: str) -> bool:
     return is_kind(column) and not is_audit
 
 
+def is_code(column: ColumnProfile) -> bool:
+    """Whether a column holds numbers or codes rather than names, as far as samples show it: "PORT04", not "Lyon".
+
+    >>> [is_code(ColumnProfile("a", 0, "text", "", samples=texts)) for texts in (("K429", "87"), ("Lyon", "Le Havre"))]
+    [True, False]
+    """
+    if column.family != "text":
+        return column.family == "integer"
+    texts = [text for text in column.samples if text]
+    coded = [" " not in text and (not text.isalpha() or text.isupper()) for text in texts]
+    return sum(coded) > _HALF * len(texts)
+
+
+def repeats(column: ColumnProfile) -> bool:
+    """Whether more values of a column repeat than a doubled row explains; also False if that is unknown."""
+    share = uniqueness(column)
+    return share is not None and share < 1 - _MOST_REPEATED
+
+
 def _is_unique(column: ColumnProfile) -> bool:
-    if not column.rows or not column.distinct or column.nulls is None:
-        return False
-    filled = column.rows - column.nulls
-    return filled - column.distinct <= _MOST_REPEATED * filled
+    return uniqueness(column) is not None and not repeats(column)
 
 
 def _is_dense(column: ColumnProfile) -> bool:

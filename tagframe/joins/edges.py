@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.joins.direct import is_code, repeats
 from tagframe.joins.steps import Order
 from tagframe.keys.column_names import column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
@@ -24,6 +25,8 @@ _DECLARED_BONUS = 5.0
 MAX_NEAR_GAP = 4.0
 """Keys between two tables are nearly equally likely if their strengths differ by less. Then the question decides, or
 the order of their roles."""
+_REPEATED_PENALTY = 6.0
+"""The penalty of a likely key whose values repeat on both sides: it joins tables that no reference connects."""
 _SIBLING_PENALTY = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _MAX_UNLIKE_CHANCE = 0.4
@@ -104,11 +107,13 @@ def _are_called_alike(one: KeyPair, other: KeyPair) -> bool:
 def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints: Mapping[KeyPair, float]) -> list[Edge]:
     """The keys as edges.
 
+    Of two tables, a key of names comes after one of codes (:func:`is_code`): names are spelt in several ways.
+
     Keys from one table to the same column are roles. Nearly equally likely roles are ordered by the hints and, without
     a hint, by :func:`_role`. A hint for a key counts only if it is nearly as likely as the best one between the two
     tables, and never lifts it above a declared one; one against a key always counts.
     """
-    strengths = {key: _strength(key) for key in keys}
+    strengths = {key: _strength(key) - _REPEATED_PENALTY * _repeats(key, tables) for key in keys}
     roles: dict[KeyPair, int] = {}
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
@@ -130,6 +135,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     for key in keys:
         pairs[key.tables].append(key)
     for group in pairs.values():
+        _doubt_names(group, tables, strengths)
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
         if any(key in hints for key in near):
@@ -147,6 +153,24 @@ def _strength(key: KeyPair) -> float:
         return log_odds(key.score)  # a key below 50% comes after all likelier ones, whatever its name
     declared = _DECLARED_BONUS * (key.evidence.origin in ("declared", "given"))
     return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
+
+
+def _repeats(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether the values of an inferred key repeat on both sides."""
+    is_inferred = key.evidence.origin == "inferred" and len(key.left_columns) == 1
+    return is_inferred and all(repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
+
+
+def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:
+    """Lower the keys of names between two tables below a likely key of codes of which as many values are found."""
+    inferred = [key for key in group if key.evidence.origin == "inferred" and len(key.left_columns) == 1]
+    coded = {key: [is_code(tables[id].column(key.columns_of(id)[0])) for id in key.tables] for key in inferred}
+    found = {key: key.evidence.contained or 0.0 for key in inferred}
+    codes = [key for key in inferred if all(coded[key]) and key.score >= ACCEPTED and key.evidence.uniqueness == 1.0]
+    for key in inferred:
+        surer = [strengths[code] for code in codes if found[code] >= found[key]]
+        if surer and not any(coded[key]):
+            strengths[key] = min(strengths[key], max(surer) - MAX_NEAR_GAP)
 
 
 def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:

@@ -19,6 +19,8 @@ On = str | KeyPair | Sequence[str | KeyPair]
 _COMPARED = re.compile(r"\s*(<=|>=|<|>|=)\s*")
 _BETWEEN = re.compile(r"\s+between\s+", re.IGNORECASE)
 _AND = re.compile(r"\s+and\s+", re.IGNORECASE)
+_SEVERAL = re.compile(r"(.+?)\.\(([^()]+)\)\s*=\s*(.+?)\.\(([^()]+)\)")
+"""Several columns as plans show them: ``a.(x, y) = b.(u, v)``."""
 _GIVEN = Evidence(origin="given", name=1.0, reason="given by the user")
 
 
@@ -26,11 +28,11 @@ def keys_on(on: On, tables: Sequence[NamedTable]) -> list[KeyPair]:
     """The key pairs that a user gives.
 
     Args:
-        on: ``"a.x = b.y"`` (several columns joined by ``and``; a table may be left out if only one has the column), the
-            same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` (see :func:`key_of`), a
-            :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. The names in a
-            list form one key, and so do pairs of the same two tables. ``"a.x = b.y as role"`` joins ``b`` in a role, so
-            that it may be joined several times; other pairs may name the role in place of a table: ``role.z = c.z``.
+        on: ``"a.x = b.y"`` (several columns joined by ``and``, or as ``a.(x, y) = b.(u, v)``; a table may be left out
+            if only one has the column), the same with ``<=``, ``<``, ``>=``, ``>`` or ``between`` (see :func:`key_of`),
+            a :class:`~tagframe.keys.KeyPair`, the name of a column that tables share, or a list of these. The names in
+            a list form one key, and so do pairs of the same two tables. ``"a.x = b.y as role"`` joins ``b`` in a role,
+            so that it may be joined several times; other pairs may name the role in place of a table: ``role.z = c.z``.
         tables: the tables that the text may name; tables that share a column are joined to the first that has it.
 
     Raises:
@@ -90,9 +92,25 @@ def key_of(text: str, tables: Sequence[NamedTable]) -> KeyPair:
     return as_of_key(key or _compared(compared, tables))
 
 
+def _one_by_one(text: str) -> str:
+    """The text with each pair of columns by itself.
+
+    >>> _one_by_one("a.(x, y) = b.(u, v)")
+    'a.x = b.u and a.y = b.v'
+    """
+    several = _SEVERAL.fullmatch(text.strip())
+    if several is None:
+        return text
+    left, right = ([f"{table}.{name.strip()}" for name in names.split(",")]
+                   for table, names in (several.group(1, 2), several.group(3, 4)))  # fmt: skip
+    if len(left) != len(right):
+        raise InvalidArgument(f"{text!r} has {len(left)} columns on one side and {len(right)} on the other")
+    return " and ".join(f"{one} = {other}" for one, other in zip(left, right, strict=True))
+
+
 def _parts(text: str) -> list[list[str]]:
     """The sides and the sign of each comparison in a text; other than three pieces where it is none."""
-    pieces = iter(_AND.split(text.strip()))
+    pieces = iter(_AND.split(_one_by_one(text).strip()))
     parts = []
     for part in pieces:
         moment, *start = _BETWEEN.split(part)

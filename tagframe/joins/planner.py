@@ -8,10 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
-
-import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
@@ -26,7 +24,7 @@ from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, s
 from tagframe.joins.steps import Order, PlanTable, table_order
 from tagframe.keys.column_names import column_name, is_measure, mean_unlike
 from tagframe.keys.components import Components, ways_from
-from tagframe.keys.containment import overlap, overlaps
+from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
 from tagframe.keys.key_pair import NAMED, Evidence, KeyPair, Sign, is_unnamed
 from tagframe.keys.scoring import log_odds
@@ -67,7 +65,7 @@ def _spelling(key: KeyPair, order: Order) -> tuple[Any, ...]:
 
 
 def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
-    """The edges as seen from the start: a direct key to a table comes before an indirect way."""
+    """The edges as seen from the start: a likely direct key to a table comes before an indirect way."""
     neighbours: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
         if edge.key.score >= ACCEPTED:
@@ -76,10 +74,11 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
             neighbours[other].append(one)
     hops = {table: len(way) - 1 for table, way in ways_from(start, neighbours).items()}
     far = len(hops)
-    return [
-        replace(edge, strength=edge.strength - _HOP_COST * min(hops.get(table, far) for table in edge.ends))
-        for edge in edges
-    ]
+
+    def cost(edge: Edge) -> float:
+        return _HOP_COST * (far if edge.key.score < ACCEPTED else min(hops.get(table, far) for table in edge.ends))
+
+    return [replace(edge, strength=edge.strength - cost(edge)) for edge in edges]
 
 
 def _bridged(parts: Components[str], edges: Sequence[Edge], tables: frozenset[str], order: Order) -> list[str] | None:
@@ -311,7 +310,6 @@ def _not_connected(
 
 
 _MAX_NEAREST = 3
-_ALIKE = "both have the name"
 _MAX_COMPARED_COLUMNS = 400
 """For a message, pairwise comparison stops at this many columns."""
 
@@ -335,48 +333,33 @@ def nearest_pairs(
         return left is not None and right is not None and left != right
 
     inferred = infer_key_pairs(profiles, declared=False, min_score=0.0, across_sources=True)
-    found = [key for key in dict.fromkeys([*_called_alike(profiles), *known, *inferred]) if is_across(key)]
-    if not found and sum(len(profile.columns) for profile in profiles) <= _MAX_COMPARED_COLUMNS:
-        found = [key for key in _alike(profiles) if is_across(key)]
-    return sorted(
-        found, key=lambda key: (key.evidence.reason[: len(_ALIKE)] != _ALIKE, -key.score, key.left, key.right)
-    )[:_MAX_NEAREST]
-
-
-def _called_alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
-    """Columns of the same name (a day, or with a key word) that share no value: they are written differently."""
-    named: dict[str, list[tuple[TableProfile, ColumnProfile]]] = defaultdict(list)
-    for profile in profiles:
-        for column in profile.columns:
-            name = column_name(column.name)
-            if name.entity and (name.key_word or {*name.words} <= CALENDAR):
-                named[column.name.casefold()].append((profile, column))
-    for sides in named.values():
-        for (left, mine), (right, theirs) in combinations(sides, 2):
-            shared = overlap(mine.sketch, theirs.sketch)
-            if shared is not None and not shared.share and left.id != right.id:
-                written = [f"{column.samples[0]!r}" for column in (mine, theirs) if column.samples]
-                such = f" ({' and '.join(written)})" if len(written) == 2 else ""
-                evidence = Evidence(
-                    contained=0.0, name=1.0, reason=f"{_ALIKE} but share no value{such}: write them alike"
-                )
-                yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), 0.0, evidence)
+    found = [key for key in dict.fromkeys([*known, *inferred]) if is_across(key)]
+    alike = [key for key in _alike(profiles) if is_across(key)]
+    otherwise = [key for key in alike if key.evidence.name and key.evidence.contained == 0.0]
+    found = sorted(found or alike, key=lambda key: (-key.score, key.left, key.right))
+    return [*otherwise, *(key for key in found if key not in otherwise)][:_MAX_NEAREST]
 
 
 def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
-    """Columns of two tables that share values or a name. The score only orders them: it is below that of any key."""
-    columns = [(profile, column) for profile in profiles for column in profile.columns]
-    pairs = [pair for pair in combinations(range(len(columns)), 2) if columns[pair[0]][0] is not columns[pair[1]][0]]
-    lefts, rights = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    contained, _ = overlaps([column.sketch for _, column in columns], lefts, rights)
-    for (one, other), shared in zip(pairs, contained.listed(), strict=True):
-        (left, mine), (right, theirs) = columns[one], columns[other]
-        share = shared.share if shared is not None and mine.family == theirs.family else 0.0
-        is_named_alike = mine.name.casefold() == theirs.name.casefold()
-        if share or is_named_alike:
-            reason = f"{share:.0%} of the values found" if shared is not None else ""
-            evidence = Evidence(contained=share, name=float(is_named_alike), reason=reason)
-            score = 1e-5 * (share + is_named_alike) / 2
+    """Columns of two tables that share values or a name: keys, days and the like, if they share no value.
+
+    The score only orders them: it is below that of any key.
+    """
+    if sum(len(profile.columns) for profile in profiles) > _MAX_COMPARED_COLUMNS:
+        return
+    for left, right in combinations(profiles, 2):
+        for mine, theirs in product(left.columns, right.columns):
+            both, named = overlap(mine.sketch, theirs.sketch), mine.name.casefold() == theirs.name.casefold()
+            share = both.share if both is not None and mine.family == theirs.family else 0.0
+            if not (share or named):
+                continue
+            name, reason = column_name(mine.name), f"{share:.0%} of the values found"
+            says = bool(name.entity) and (name.key_word > 0 or CALENDAR.issuperset(name.words))
+            if says and both is not None and not share:
+                written = " and ".join(f"{column.samples[0]!r}" for column in (mine, theirs) if column.samples)
+                reason = f"both have the name but share no value ({written}): write them alike"
+            evidence = Evidence(contained=share if share or says else None, name=float(named), reason=reason)
+            score = 1e-5 * share
             yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), score, evidence)
 
 
@@ -502,6 +485,7 @@ def plan_joins(
     usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
+    usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]
     order = table_order([*available.values()])
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
@@ -518,6 +502,8 @@ def plan_joins(
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
         shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
+        # Nor is it one where it is a part of a key of both.
+        shared = [key for key in shared if not any(map(key.is_part_of, inside))]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         edges = edges_of(chosen, available, hints)

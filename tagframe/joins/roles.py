@@ -198,6 +198,14 @@ def keys_in_roles(
     in_roles: set[str] = set()
     giving: set[str] = set()
     found: list[KeyPair] = []
+
+    def in_a_role(key: KeyPair) -> KeyPair:
+        left, name = tables[key.left_table].name, _role_of(key, tables[key.left_table], tables[key.right_table])
+        options = chain([name, f"{left}_{name}"], (f"{name}_{number}" for number in count(2)))
+        name = next(option for option in options if option.casefold() not in taken)
+        taken.add(name.casefold())
+        return replace(key, right_table=in_role(key.right_table, name))
+
     likely = [key for key in keys if _is_reference(key, tables) or (roles != "all" and _is_sound(key, tables))]
     referenced = {key.right_table for key in likely}
     for group in sorted(_groups(likely), key=lambda group: group[0].left_table in referenced):
@@ -213,28 +221,14 @@ def keys_in_roles(
         giving.add(left)
         for key in chosen:
             name = _role_of(key, tables[left], tables[right])
-            if tuple(words(name)) == table_entity(tables[right].name) and right not in by_itself:
-                by_itself.add(right)
-                found.append(key)
-                continue
-            options = chain([name, f"{tables[left].name}_{name}"], (f"{name}_{number}" for number in count(2)))
-            name = next(option for option in options if option.casefold() not in taken)
-            taken.add(name.casefold())
-            found.append(replace(key, right_table=in_role(right, name)))
-    for chosen in (
-        [] if roles == "all" else _across(likely, roles, {*filter(None, fixed), *in_roles, *giving, *doubtful})
-    ):
-        for key in chosen:
-            left, right = key.left_table, key.right_table
-            name = _role_of(key, tables[left], tables[right])
-            name = name if name.casefold() not in taken else f"{tables[left].name}_{name}"
-            taken.add(name.casefold())
-            found.append(replace(key, right_table=in_role(right, name)))
-    for key in _of_itself(keys, tables, roles, {*in_roles - by_itself, *giving, *doubtful}, given):
-        name = _role_of(key, tables[key.left_table], tables[key.right_table])
-        if name.casefold() not in taken:
-            taken.add(name.casefold())
-            found.append(replace(key, right_table=in_role(key.right_table, name)))
+            is_plain = tuple(words(name)) == table_entity(tables[right].name) and right not in by_itself
+            by_itself |= {right} if is_plain else set()
+            found.append(key if is_plain else in_a_role(key))
+    if roles != "all":
+        gone = {*filter(None, fixed), *in_roles, *giving, *doubtful}
+        found += map(in_a_role, chain.from_iterable(_across(likely, roles, gone)))
+    gone = {*in_roles - by_itself, *giving, *doubtful}
+    found += map(in_a_role, _of_itself(keys, tables, roles, gone, given))
     if roles == "all":
         alone = [key for key in likely if key.right_table in in_roles - by_itself and key.tables not in known]
         parts = Components(chain(tables, *(key.tables for key in (*given, *found))))

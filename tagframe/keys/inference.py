@@ -110,18 +110,12 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
 
     A day or a year alone is none: the other parts say what it is of.
     """
-    parts = {
-        frozenset(((key.left_table, mine), (key.right_table, theirs)))
-        for key in composite
-        for mine, theirs in zip(key.left_columns, key.right_columns, strict=True)
-    }
 
     def is_part(key: KeyPair) -> bool:
-        ends = frozenset(((key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])))
         evidence = key.evidence
         is_key = evidence.uniqueness == 1.0 and (evidence.contained is None or evidence.contained >= CONTAINED)
         is_time = CALENDAR.issuperset(column_name(key.right_columns[0]).words)
-        return ends in parts and (is_time or not is_key)
+        return (is_time or not is_key) and any(map(key.is_part_of, composite))
 
     return [*(key for key in single if not is_part(key)), *composite]
 

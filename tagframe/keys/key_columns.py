@@ -107,7 +107,7 @@ class Column:
     @property
     def really_unique(self) -> float | None:
         """Distinct over non-null values of all versions."""
-        return _uniqueness(self.profile) if self.is_versioned else self.unique
+        return uniqueness(self.profile) if self.is_versioned else self.unique
 
     @cached_property
     def may_be_target(self) -> bool:
@@ -180,7 +180,8 @@ def _facts_of(column: Column) -> tuple[Any, ...]:
     )
 
 
-def _uniqueness(profile: ColumnProfile) -> float | None:
+def uniqueness(profile: ColumnProfile) -> float | None:
+    """Distinct over non-null values, in [0, 1]; None if unknown."""
     filled = None if profile.rows is None or profile.nulls is None else profile.rows - profile.nulls
     return None if not filled or profile.distinct is None else min(1.0, profile.distinct / filled)
 
@@ -202,7 +203,7 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
             if profile.family == "blob":
                 continue
             spelt = spellings[profile.name]
-            unique = _uniqueness(profile)
+            unique = uniqueness(profile)
             name = names.column_name(spelt)
             own = conventions.own(place, profile.name)
             if is_unnamed(table.name) and profile.position == 0 and unique == 1.0 and name.key_word and name.entity:

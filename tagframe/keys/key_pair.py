@@ -123,6 +123,11 @@ class KeyPair(Displayable):
         sides = self.right_table, self.right_columns, self.left_table, self.left_columns
         return KeyPair(*sides, self.score, self.evidence, tuple(TURNED[sign] for sign in self.signs))
 
+    def is_part_of(self, other: KeyPair) -> bool:
+        """Whether the other pair has the same tables, and all of this one's columns among more."""
+        mine = {*self.comparisons} if self.left_table == other.left_table else {*self.reversed().comparisons}
+        return self.tables == other.tables and mine < {*other.comparisons}
+
     @property
     def comparisons(self) -> list[tuple[str, Sign, str]]:
         """Each left column, how it is compared, and the right column."""

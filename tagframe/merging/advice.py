@@ -160,13 +160,13 @@ def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
 
 def say_weak_absence(plan: JoinPlan) -> None:
     """Warn of rows that count as present because of a key that repeats on both sides: it may be a part of the key."""
-    weak = [step for step in plan.steps if step.table in plan.absent and step.cardinality == "many-to-many"]
-    if weak:
-        warn(
-            f"{plan.sentence_of_absence}: compared by {'; '.join(map(str, weak))}, which repeats in both tables, so it "
-            'may be a part of the key. Name all of it: on="a.(x, y) = b.(u, v)"',
-            DoubtfulJoinWarning,
-        )
+    for step in plan.steps:
+        if step.table in plan.absent and step.cardinality == "many-to-many":
+            warn(
+                f"{plan.sentence_of_absence}: compared by {step}, which repeats in both tables, so it may be a part of "
+                f'the key. Name all of it: on="{text_of(step.oriented, plan.named)} and …"',
+                DoubtfulJoinWarning,
+            )
 
 
 def say_all_or_none(plan: JoinPlan, rows: int) -> None:

@@ -9,7 +9,7 @@ read.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.corpus.canonical import canonical_all
 from tagframe.engines.base import Engine
 from tagframe.engines.cells import CellTest, Condition, Either, tests_of
 from tagframe.engines.pushdown import (
@@ -38,12 +37,9 @@ from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.source_facts import SourceFacts
 from tagframe.merging.where import MergeRequest, NotPushable
 
-_MAX_SHARE_OF_START = 0.25
-_MAX_LONE_TEXTS = 200_000
-"""The largest number of distinct text keys without a partner that are compared in canonical form."""
+_COUNTED = ("rows", "matched", "out", "size", "used")
 _REACH, _ROUNDS = 64, 3
 """For a limit: the first number of rows of the start table per row, the factor of each round, and the rounds."""
-_TIMES = "tagframe times"
 
 
 def merge_in_engine(request: MergeRequest, engine: Engine) -> tuple[pd.DataFrame, MergeReport]:
@@ -122,9 +118,12 @@ class MergeStatements:
         return self._aliases[table]
 
     def item(self, table: str) -> exp.Expr:
-        """The table in FROM, with its rows numbered if they are sorted by the number."""
-        if self.plan.by_id[table].aggregates:
-            return self._whole(table, self._aliases[table])
+        """The table in FROM, with its rows numbered if they are sorted by the number; or its rows by key."""
+        source, alias = self.plan.by_id[table], self._aliases[table]
+        if source.aggregates:
+            rows = self.pushdown.item(self.name(table), "t")
+            query = one_row_a_key(source, rows, partial(self._made_of, source), lambda key: self.key(table, key, "t"))
+            return query.subquery(exp.to_identifier(alias, quoted=True))
         return self.pushdown.item(self.name(table), self._aliases[table], numbered=table in self._ordered)
 
     def join_type(self, how: How) -> str:
@@ -137,14 +136,6 @@ class MergeStatements:
         """A column as the engine compares it."""
         return compared(self.pushdown, self.name(table), column, alias or self._aliases[table])
 
-    def _whole(self, table: str, alias: str) -> exp.Expr:
-        source = self.plan.by_id[table]
-        if not source.aggregates:
-            return self.pushdown.item(self.name(table), alias)
-        item = self.pushdown.item(self.name(table), "t")
-        query = one_row_a_key(source, item, partial(self._made_of, source), lambda key: self.key(table, key, "t"))
-        return query.subquery(exp.to_identifier(alias, quoted=True))
-
     def _made_of(self, source: PlanTable, column: str, function: str) -> exp.Expr:
         """The aggregate as pandas computes it: NaN does not count, and sums have the type that they have in memory."""
         cell: exp.Expr = named_column(column, "t")
@@ -154,9 +145,6 @@ class MergeStatements:
             cell = exp.Case(ifs=[exp.If(this=missing.not_(), true=cell.copy())])
         found = made_of(cell, function)
         return exp.cast(found, "DOUBLE" if function == "mean" else "BIGINT") if function in ("sum", "mean") else found
-
-    def _size(self, table: str) -> exp.Expr:
-        return exp.select(exp.Count(this=exp.Star())).from_(self._whole(table, "whole"), copy=False).subquery()
 
     def _placeholders(self) -> dict[str, Any] | None:
         """What collects the values of placeholders; None where values are written into statements."""
@@ -195,7 +183,6 @@ class MergeStatements:
             self._check_keys(step)
         for source in self.plan.sources:
             self._check_aggregates(source)
-        self._check_size()
         may_repeat = request.on_fanout != "allow" and not all(map(self.is_unique, self.plan.steps))
         if may_repeat and any(step.fan_out > 1 for step in self.counts.steps):
             raise NotPushable("rows are repeated, which needs a warning or an error with them")
@@ -234,28 +221,11 @@ class MergeStatements:
                 raise NotPushable(f"the engine may give another {function} of {source.id}.{column}")
 
     def _may_match(self, table: str, column: str, other: str, other_column: str) -> bool:
-        """Whether a text without a partner may find one in canonical form: " Prague" and "prague"."""
+        """Whether a text without a partner may find one in canonical form."""
         mine, theirs = (compared(self.pushdown, *ends) for ends in ((table, column, "t"), (other, other_column, "o")))
         there = exp.select(theirs.copy()).from_(self.pushdown.item(other, "o")).where(theirs.is_(exp.null()).not_())
-        lone = list(self.source.keys(table, column, [mine.isin(query=there).not_()], _MAX_LONE_TEXTS))
-        if not lone or len(lone) == _MAX_LONE_TEXTS:
-            return bool(lone)
-        forms = {form for form in canonical_all(list(self.source.keys(other, other_column)))[0] if form is not None}
-        return not forms.isdisjoint(canonical_all(lone)[0])
-
-    def _check_size(self) -> None:
-        """Leave merges that are faster with whole columns."""
-        request = self.request
-        few, rows = self.pushdown.most_rows, request.limit
-        if few is None or request.is_forced or (rows is not None and rows <= few):
-            return
-        most = max(few, _MAX_SHARE_OF_START * self._size_of_start())
-        if rows is None or rows > most:
-            values = self._placeholders()
-            selected = self._number(self._selected(values), values)
-            rows = selected if rows is None else min(selected, rows)
-        if rows > most:
-            raise NotPushable(f"most rows are needed, and reading them is faster than a join in {self.pushdown.kind}")
+        lone = mine.isin(query=there).not_()
+        return self.source.may_mean(table, column, list(self.source.keys(other, other_column)), [lone])
 
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of a step's new table repeats, apart from nulls."""
@@ -347,36 +317,25 @@ class MergeStatements:
     def counts(self) -> RowCounts:
         """The row counts of the merge, by one statement."""
         started = time.perf_counter()
-        values = self._placeholders()
-        how, steps = self.request.how, self.plan.steps
-        numbers: dict[str, exp.Expr] = {"start": self._size(self.plan.start)}
-        parts = [self._step_numbers(step, f"s{number}", numbers) for number, step in enumerate(steps)]
-        repeats = how == "inner" and not all(map(self.is_unique, steps))
-        if repeats:
+        values, how, steps = self._placeholders(), self.request.how, self.plan.steps
+        numbers = {"start": self._count([])}
+        for at, step in enumerate(steps):
+            numbers |= {f"{at} {name}": one for name, one in self._step_numbers(step, steps[:at]).items()}
+        if how == "inner" and not all(map(self.is_unique, steps)):
             numbers["present"] = self._present
         if self.request.where.tests:
-            numbers["selected"] = self._selected(values)
-
-        def query(columns: list[exp.Expr]) -> exp.Select:
-            found = exp.select(*columns, copy=False)
-            for position, part in enumerate(parts):
-                found = found.join(part, join_type="cross", copy=False) if position else found.from_(part, copy=False)
-            return found
-
-        number = self.source.numbers(numbers, query, values)
+            numbers["selected"] = self._count(steps, *self._tests(values))
+        number = self.source.numbers(numbers, lambda columns: exp.select(*columns, copy=False), values)
         seconds = (time.perf_counter() - started) / max(1, len(steps))
-        reports = tuple(self._step_report(step, f"s{at}", number, seconds) for at, step in enumerate(steps))
+        reports = tuple(self._step_report(step, str(at), number, seconds) for at, step in enumerate(steps))
         joined = reports[-1].rows_out if reports else number["start"]
         lost = number["start"] - number.get("present", joined) if how == "inner" else 0
         return RowCounts(number["start"], reports, lost, joined - number.get("selected", joined))
 
-    def _number(self, number: exp.Expr, values: dict[str, Any] | None = None) -> int:
-        return self.source.numbers({"n": number}, lambda numbers: exp.select(*numbers, copy=False), values)["n"]
-
-    def _selected(self, values: dict[str, Any] | None) -> exp.Expr:
-        """The number of joined rows that ``where`` selects."""
-        query = self.joined.select([exp.Count(this=exp.Star())], self.plan.steps)
-        return query.where(*self._tests(values), copy=False).subquery()
+    def _count(self, steps: Sequence[JoinStep], *tests: exp.Expr) -> exp.Expr:
+        """The number of rows that some steps join, and that meet tests."""
+        query = self.joined.select([exp.Count(this=exp.Star())], steps)
+        return query.where(*tests, copy=False).subquery()
 
     def _size_of_start(self) -> int:
         return self.source.size(self.name(self.plan.start))
@@ -386,89 +345,48 @@ class MergeStatements:
         """The number of rows of the start table among the joined rows."""
         number = exp.alias_(exp.Window(this=exp.RowNumber()), "tagframe row", quoted=True)
         start, alias = self.plan.start, self._aliases[self.plan.start]
-        numbered = exp.select(exp.Star(), number).from_(self._whole(start, "whole"), copy=False).subquery(alias)
+        numbered = exp.select(exp.Star(), number).from_(self.item(start), copy=False).subquery(alias)
         distinct = exp.Count(this=exp.Distinct(expressions=[named_column("tagframe row", alias)]))
         return self.joined.select([distinct], self.plan.steps, start=numbered).subquery()
 
-    def _partners(self, step: JoinStep) -> exp.Select:
-        """The keys of the step's table, each with its number of rows."""
-        times = exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True)
-        keys = [self.key(step.table, column, "brought") for column in step.columns]
-        named = [exp.alias_(key.copy(), name, quoted=True) for key, name in zip(keys, step.columns, strict=True)]
-        query = exp.select(*named, times, copy=False).from_(self._whole(step.table, "brought"), copy=False)
-        return query.where(*(key.copy().is_(exp.null()).not_() for key in keys)).group_by(*keys, copy=False)
-
-    def _step_numbers(self, step: JoinStep, called: str, collected: dict[str, exp.Expr]) -> exp.Expr:
-        """A row of the numbers of a step, from the distinct keys of the rows before it and their number of rows.
-
-        Each key is looked up once, not once per row. The same look-up says which keys of the other table are used.
-
-        Args:
-            step: the step.
-            called: the name of the row.
-            collected: gets the numbers, by names that begin with this one.
-        """
+    def _step_numbers(self, step: JoinStep, before: Sequence[JoinStep]) -> dict[str, exp.Expr]:
+        """The numbers of a step: of the rows that the steps before it join, and of its table."""
         mine = [self.key(step.base, column) for column in step.base_columns]
-        keys = [f"tagframe key {position}" for position in range(len(mine))]
-        rows = [exp.alias_(column, key, quoted=True) for column, key in zip(mine, keys, strict=True)]
-        rows.append(exp.alias_(exp.Count(this=exp.Star()), _TIMES, quoted=True))
-        before = self.joined.select(rows, self._before(step)).group_by(*(column.copy() for column in mine), copy=False)
-        known, many = [named_column(key, "found") for key in keys], named_column(_TIMES, "found")
-        theirs: list[exp.Expr] = [named_column(column, "brought") for column in step.columns]
-        has_partner = theirs[0].is_(exp.null()).not_()
-        if self.is_unique(step):
-            theirs = [self.key(step.table, column, "brought") for column in step.columns]
-            brought, pairs = self._whole(step.table, "brought"), _sum_where(many, has_partner)
-            used: exp.Expr = exp.Count(this=named_column(step.columns[0], "brought"))
-        else:
-            times = named_column(_TIMES, "brought")
-            brought, pairs = self._partners(step).subquery("brought"), exp.Sum(this=many * times)
-            used = exp.Sum(this=times)
-        equal = [key.copy().eq(column) for key, column in zip(known, theirs, strict=True)]
-        numbers = {
-            "rows": exp.Sum(this=many),
-            "nulls": _sum_where(many, exp.or_(*(key.is_(exp.null()) for key in known))),
-            "matched": _sum_where(many, has_partner),
-            "pairs": pairs,
-            "used": used,
+        theirs = [self.key(step.table, column) for column in step.columns]
+        count, table = exp.Count(this=exp.Star()), self.item(step.table)
+        used = exp.select(count).from_(table).where(self._among(theirs, self.joined.select(mine, before)))
+        return {
+            "rows": self._count(before),
+            "nulls": self._count(before, exp.or_(*(key.copy().is_(exp.null()) for key in mine))),
+            "matched": self._count(before, self._among(mine, exp.select(*theirs).from_(table))),
+            "out": self._count([*before, step]),
+            "size": exp.select(count).from_(table).subquery(),
+            "used": used.subquery(),
         }
-        query = exp.select(*(exp.alias_(one, name) for name, one in numbers.items()), copy=False)
-        query = query.from_(before.subquery("found"), copy=False)
-        query = query.join(brought, on=exp.and_(*equal), join_type="left", copy=False)
-        collected |= {f"{called}_{name}": exp.column(name, table=called) for name in numbers}
-        collected[f"{called}_size"] = self._size(step.table)
-        return query.subquery(called)
 
-    def _before(self, step: JoinStep) -> list[JoinStep]:
-        """The steps before one that may change the number of its rows, or that lead to its keys."""
-        before = self.plan.steps[: self.plan.steps.index(step)]
-        wanted = {step.base}
-        if self.request.how != "left" or not all(map(self.is_unique, before)):
-            wanted.update(one.table for one in before)
-        found: list[JoinStep] = []
-        for other in reversed(before):
-            if other.table in wanted:
-                found.insert(0, other)
-                wanted.add(other.base)
-        return found
+    def _among(self, keys: Sequence[exp.Expr], query: exp.Select) -> exp.Expr:
+        """Whether keys are among those of a query; unknown for a null."""
+        if self.pushdown.dialect == "tsql" and len(keys) > 1:  # compares no rows
+            equal = [one.eq(other) for one, other in zip(keys, query.selects, strict=True)]
+            return exp.Exists(this=query.where(*equal))
+        return exp.In(this=exp.Tuple(expressions=[*keys]) if len(keys) > 1 else keys[0].copy(), query=query.subquery())
 
     def _step_report(self, step: JoinStep, called: str, number: dict[str, int], seconds: float) -> StepReport:
-        rows, matched, pairs = (number[f"{called}_{name}"] for name in ("rows", "matched", "pairs"))
-        alone, unused = rows - matched, number[f"{called}_size"] - number[f"{called}_used"]
+        rows, matched, out, size, used = (
+            number[f"{called} {name}"] for name in ("rows", "matched", "out", "size", "used")
+        )
+        alone, unused = rows - matched, size - used
+        pairs = out - {"inner": 0, "left": alone, "outer": alone + unused}[self.request.how]
         return StepReport(
             left=step.left,
             right=step.right,
             rows_in=rows,
-            rows_out=pairs + {"inner": 0, "left": alone, "outer": alone + unused}[self.request.how],
+            rows_out=out,
             matched=matched,
             unmatched_left=alone,
             unmatched_right=unused,
             fan_out=pairs / matched if matched else 0.0,
-            null_keys=number[f"{called}_nulls"],
+            null_keys=number[f"{called} nulls"],
             coerced=0,
             seconds=seconds,
         )
-
-
-def _sum_where(number: exp.Expr, test: exp.Expr) -> exp.Expr:
-    return exp.Sum(this=exp.Case(ifs=[exp.If(this=test, true=number.copy())]))

@@ -206,17 +206,13 @@ class Merge:
         self, step: JoinStep, mine: list[pd.Series], theirs: list[pd.Series], matches: Matches
     ) -> None:
         """Warn if keys of text find no partner, but would in canonical form."""
-        found_there = step.key.evidence.contained is not None  # inference compared canonical forms
-        if (
-            len(mine) > 1
-            or not found_there
-            or key_kind(mine[0].head(1)) != "text"
-            or key_kind(theirs[0].head(1)) != "text"
-        ):
-            return
         lone = mine[0][(matches.counts == 0) & ~matches.nulls]
+        # Inference compared canonical forms of single columns.
+        is_seen = len(mine) == 1 and step.key.evidence.contained is not None and len(lone) > 0
+        if not is_seen or not all(key_kind(keys.head(1)) == key_kind(keys) == "text" for keys in (lone, theirs[0])):
+            return
         known = theirs[0].dropna().unique()
-        if not len(lone) or len(known) > _MAX_TEXTS or key_kind(lone) != "text" or key_kind(theirs[0]) != "text":
+        if len(known) > _MAX_TEXTS:
             return
         forms = dict(zip(canonical_all(list(known))[0], known, strict=True))
         texts = lone.unique()[:_MAX_TEXTS]
@@ -262,14 +258,15 @@ class Merge:
         if not self._repeats or (request.where and not self._repeats_rows_of(self.plan.start, everything)):
             return
         reading = Filter({}) if request.implied is None else request.implied(self.plan, request.corpus)
-        implied, measured = reading.conditions, reading.measured.union(s.id for s in self.plan.sources if s.aggregates)
+        aggregated = {source.id for source in self.plan.sources if source.aggregates}
+        implied, measured = reading.conditions, reading.measured | aggregated
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
             chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
             once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
                 return
-        if reading.is_of_different and not measured:
+        if reading.is_of_different and not aggregated:
             advice.warn(advice.of_different(self.rows.length), RowsMultipliedWarning)
             return
         for repeats in self._repeats:

@@ -79,8 +79,8 @@ def run_plan(
         corpus: the corpus of the tables. It decides where the merge runs; :attr:`MergeReport.engine` says where it did.
 
             One engine holds all tables, it compares keys as pandas does, and ``where`` can be written in SQL: one
-            statement joins them there (:attr:`MergeReport.sql`), and only the result is read. SQLite does so if the
-            result is a small part of a table. The engine makes the counts of the report when they are first read.
+            statement joins them there (:attr:`MergeReport.sql`), and only the result is read. SQLite does so with
+            ``where`` or a ``limit``. The engine makes the counts of the report when they are first read.
 
             The tables are in several engines, and keys are integers or text: keys are sent, and only rows that may be
             in the result are read; :attr:`MergeReport.moved` says how many.
@@ -193,8 +193,17 @@ class _Merge:
 
     @cached_property
     def _known(self) -> tuple[frozenset[str], dict[str, str]]:
-        corpus = self.request.corpus
-        return private_names(self.request.plan, corpus, self.names), described_names(corpus, self.names)
+        """The names in the frame of private columns (columns that are equal share a name), and descriptions by name."""
+        corpus, called = self.request.corpus, {(id, one.casefold()): name for (id, one), name in self.names.items()}
+        columns = [
+            (called[source.id, column.name.casefold()], column)
+            for source in self.request.plan.sources
+            for table in [part.id for part in source.parts] or [source.id]
+            for column in (corpus.profile(table).columns if table in corpus else ())
+            if (source.id, column.name.casefold()) in called
+        ]
+        private = frozenset(name for name, column in columns if column.private)
+        return private, {name: column.description for name, column in columns if column.description}
 
 
 def _prepared(
@@ -246,7 +255,6 @@ def _prepared(
         None if limit is None else int(limit),
         on_fanout,
         on_loss,
-        is_forced=by is not None,
         implied=implied,
         absent=absent,
     )
@@ -448,20 +456,19 @@ def _check(
             "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without "
             "any key: that is pandas.merge(left, right, how='cross') of two frames"
         )
+    reactions = ("raise", "warn", "allow")
     for name, value, choices in (
         ("how", how, ("inner", "left", "right", "outer", "anti")),
-        ("on_fanout", on_fanout, ("raise", "warn", "allow")),
-        ("on_loss", on_loss, ("raise", "warn", "allow")),
-        ("on_ambiguous", on_ambiguous, ("raise", "warn", "allow")),
+        ("on_fanout", on_fanout, reactions),
+        ("on_loss", on_loss, reactions),
+        ("on_ambiguous", on_ambiguous, reactions),
+        ("by", by, ("engine", "across", "memory", None)),
+        ("validate", validate, (*_VALIDATE, None)),
     ):
         if value not in choices:
             raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-    if by not in (None, "engine", "across", "memory"):
-        raise InvalidArgument(f"by must be 'engine', 'across', 'memory' or None; got {by!r}")
     if not isinstance(distinct, bool):
         raise InvalidArgument(f"distinct must be True or False; got {distinct!r}")
-    if validate is not None and validate not in _VALIDATE:
-        raise InvalidArgument(f"validate must be one of {', '.join(map(repr, _VALIDATE))}; got {validate!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
         raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
@@ -485,35 +492,6 @@ def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) ->
                     f"{counted(repeated, 'row has', 'rows have')} the key of a row before. distinct=True counts exact "
                     f"copies once, aggregate={{{plan.name_of(table)!r}: 'first'}} takes the first row of each key"
                 )
-
-
-# --- columns of the frame ---------------------------------------------------------------------------------------------
-
-
-def described_names(corpus: Corpus, names: Mapping[Column, str]) -> dict[str, str]:
-    """The descriptions of columns, by their names in the merged frame."""
-    descriptions = {
-        (table, column.name): column.description
-        for table in {table for table, _ in names}
-        if table in corpus
-        for column in corpus.profile(table).columns
-        if column.description
-    }
-    return {name: descriptions[key] for key, name in names.items() if key in descriptions}
-
-
-def private_names(plan: JoinPlan, corpus: Corpus, names: Mapping[Column, str]) -> frozenset[str]:
-    """The names in the merged frame of private columns; columns that are equal share a name."""
-    ids = {source.id: [part.id for part in source.parts] or [source.id] for source in plan.sources}
-    private = {
-        (source, column.name.casefold())
-        for source, tables in ids.items()
-        for table in tables
-        if table in corpus
-        for column in corpus.profile(table).columns
-        if column.private
-    }
-    return frozenset(name for (table, column), name in names.items() if (table, column.casefold()) in private)
 
 
 def check_roles(roles: object) -> None:

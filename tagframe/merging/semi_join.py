@@ -12,7 +12,7 @@ without a partner might find one in canonical form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,25 +22,21 @@ import numpy as np
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.base import Engine
 from tagframe.engines.cells import CellTest, fitting
 from tagframe.engines.pushdown import Statement, can_test, compared, condition, named_column
-from tagframe.engines.sql_text import quoted_text
 from tagframe.joins.steps import JoinStep
 from tagframe.merging import advice
 from tagframe.merging.in_memory import Merge, columns_needed, key_kind, merge_in_memory
-from tagframe.merging.report import MergeReport, Moved, RowCounts, StepReport
+from tagframe.merging.report import MergeReport, Moved, RowCounts
 from tagframe.merging.source_facts import SourceFacts
 from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import MergeRequest, NotPushable
 
 MAX_KEYS = 500_000
 """At most this many keys are sent; with more, the other table is read whole."""
-_MAX_NEAR_TEXTS = 20_000
-"""At most this many texts are compared in canonical form; with more, whole tables are read."""
-_FIRST_ROWS, _GROWTH, _ROUNDS = 1_000, 16, 3
-"""For a limit: the least number of rows of the start table that are read first, and the factor of the next rounds."""
+_FIRST_ROWS = 1_000
+"""For a limit: the least number of rows of the start table that are read first."""
 
 
 def merge_across(
@@ -212,12 +208,10 @@ class _SemiJoin(PlanRows):
 
     def _leave_if_near(self, table: str, column: str, sent: pd.Index, lone: pd.Index) -> None:
         """Leave the merge to whole tables if a text that was not sent may mean the same as one without a partner."""
-        source, name, forms = self._from[table], self._name(table), _canonical_forms(lone.tolist())
-        key, values = compared(source.pushdown, name, column, "t"), dict[str, Any]()
-        is_sent = source.pushdown.among(key.copy(), source.pushdown.cells(name, column), sent, values)
-        near = _may_have(key.sql(dialect=source.pushdown.dialect), forms, source)
-        found = source.keys(name, column, [exp.not_(is_sent), near], _MAX_NEAR_TEXTS + 1, values)
-        if len(found) > _MAX_NEAR_TEXTS or not forms.isdisjoint(_canonical_forms(list(found))):
+        source, name, values = self._from[table], self._name(table), dict[str, Any]()
+        key = compared(source.pushdown, name, column, "t")
+        is_sent = source.pushdown.among(key, source.pushdown.cells(name, column), sent, values)
+        if source.may_mean(name, column, lone.tolist(), [exp.not_(is_sent)], values):
             raise NotPushable("keys of text may match in another spelling")
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -277,25 +271,15 @@ class _SemiJoin(PlanRows):
                 self._leave_if_near(step.table, theirs, keys, lone)
         return rows
 
-    def _parts(self, start: _Selection, limit: int | None) -> Iterator[bool]:
-        """Read the tables, for a limit in growing parts of the start table; yields whether all its rows are read."""
+    def _read_tables(self, start: _Selection, reach: int | None) -> bool:
+        """Read the tables, of the start table the first rows only if ``reach`` says how many; whether that is all."""
         table = self.plan.start
-        reach = None if limit is None else max(_FIRST_ROWS, 4 * limit)
-        for round in range(_ROUNDS + 1):
-            reach = None if round == _ROUNDS else reach
-            if table in self._from:
-                self._tables[table] = self._chosen(table, start, reach)
-            else:
-                self._tables[table] = self._here(table).iloc[:reach]
-            for step in self.plan.steps:
-                is_sent = step.table in self._from
-                self._tables[step.table] = self._referenced(step) if is_sent else self._here(step.table)
-            is_whole = reach is None or len(self._tables[table]) < reach
-            yield is_whole
-            if is_whole:
-                return
-            assert reach is not None
-            reach *= _GROWTH
+        here = table not in self._from
+        self._tables[table] = self._here(table).iloc[:reach] if here else self._chosen(table, start, reach)
+        for step in self.plan.steps:
+            is_sent = step.table in self._from
+            self._tables[step.table] = self._referenced(step) if is_sent else self._here(step.table)
+        return reach is None or len(self._tables[table]) < reach
 
     # --- rows for the merge -------------------------------------------------------------------------------------------
 
@@ -312,20 +296,20 @@ class _SemiJoin(PlanRows):
     # --- the merge ----------------------------------------------------------------------------------------------------
 
     def run(self) -> tuple[pd.DataFrame, MergeReport]:
-        """The frame, and the report; it is already counted if all rows of the start table had to be read."""
-        limit, on_loss = self.request.limit, self.request.on_loss
-        counts_all = not self._where and limit is None
-        refuses_loss = on_loss == "raise" and self.how == "inner"
-        if refuses_loss and not counts_all:
+        """The frame, and the report, which is counted when it is read."""
+        limit, refuses_loss = self.request.limit, self.request.on_loss == "raise" and self.how == "inner"
+        if refuses_loss and (self._where or limit is not None):
             raise NotPushable("the error needs all rows that are lost")
         start = _Selection() if refuses_loss else self._selection(self.plan.start)
         # A function sees the whole column.
-        for is_whole in self._parts(start, None if self._where.functions else limit):
+        first = [] if limit is None or self._where.functions else [max(_FIRST_ROWS, 4 * limit)]
+        for reach in (*first, None):
+            is_whole = self._read_tables(start, reach)
             merge = Merge(self.request, self, self._early, self._late)
-            steps = [merge.advance(step, "allow", says=False) for step in self.plan.steps]
-            if any(step.coerced for step in steps):
+            if any(merge.advance(step, "allow", says=False).coerced for step in self.plan.steps):
                 raise NotPushable("keys of text match in another spelling")
-            lost = len(merge.lost())
+            if refuses_loss and len(merge.lost()):
+                raise NotPushable("lost rows are refused")
             merge.select(self._where, self.plan.tables)
             if is_whole or (limit is not None and merge.rows.length >= limit):
                 break
@@ -334,23 +318,12 @@ class _SemiJoin(PlanRows):
         frame = merge.frame(self.request.wanted)
         if not self._where and (limit is None or len(frame) < limit):
             self.start_rows = self._size(self.plan.start) if not start.is_whole else merge.sizes[self.plan.start]
-        made: RowCounts | Callable[[], RowCounts] = partial(_counted, self.request)
-        if counts_all and start.is_whole:
-            assert self.start_rows is not None
-            if lost and on_loss == "raise":
-                raise NotPushable("lost rows are refused")
-            made = RowCounts(self.start_rows, tuple(map(self._with_unread, self.plan.steps, steps)), lost, 0)
         kinds = dict.fromkeys(self._corpus.engine(table).kind for table in self.plan.tables)  # type: ignore[union-attr]
-        sql = ";\n".join(self._statements.values())
-        return frame, MergeReport(self.plan, len(frame), made, " + ".join(kinds), sql=sql, moved=tuple(self._moved))
+        sql, count = ";\n".join(self._statements.values()), partial(_counted, self.request)
+        return frame, MergeReport(self.plan, len(frame), count, " + ".join(kinds), sql=sql, moved=tuple(self._moved))
 
     def _size(self, table: str) -> int:
         return self._from[table].size(self._name(table)) if table in self._from else len(self._here(table))
-
-    def _with_unread(self, step: JoinStep, report: StepReport) -> StepReport:
-        """The report, with the rows of the step's table that no row references."""
-        unread = self._size(step.table) - len(self._tables[step.table])
-        return replace(report, unmatched_right=report.unmatched_right + unread)
 
 
 def _counted(request: MergeRequest) -> RowCounts:
@@ -364,27 +337,6 @@ def _keys_of(keys: pd.Series) -> pd.Index:
     found: Any = values.to_numpy(dtype=np.int64 if key_kind(values) == "integer" else object)
     unique: pd.Index = pd.Index(pd.unique(found))
     return unique
-
-
-def _canonical_forms(texts: Sequence[str]) -> set[str]:
-    """All canonical forms of the texts: as numbers, if they can be read so, and as text."""
-    forms = {form for form in canonical_all(list(texts))[0] if form is not None} if texts else set()
-    return forms | {plain(text.strip())[0] or "" for text in texts if text.strip()}
-
-
-def _may_have(text: str, forms: set[str], source: SourceFacts) -> exp.Expr:
-    """Whether a text may have one of some canonical forms (:mod:`tagframe.corpus.canonical`), as text or number."""
-    text = source.pushdown.as_bytes.format(text)
-    known = sorted({form for form in forms if form.isascii() and "\x00" not in form})
-    listed = ", ".join(map(quoted_text, known)) or "NULL"
-    parts = [source.pushdown.is_odd.format(text), f"lower(trim({text})) IN ({listed})"]
-    if any(form[:1].isdigit() and form[4:5] == "-" for form in known):
-        parts.append(f"substr(ltrim({text}), 5, 1) IN ('-', '/')")
-    # The same number is written with zeros before it and after its point, and with a plus.
-    numbers = sorted({bare for form in known if (bare := form.strip("+-0.")) and set(bare) <= set("0123456789.")})
-    if numbers or any(form.strip("+-0.") == "" for form in known):
-        parts.append(f"trim(trim({text}), '+-0.') IN ({', '.join(map(quoted_text, [*numbers, '']))})")
-    return exp.Var(this=f"({' OR '.join(parts)})")
 
 
 def _size_of(values: pd.Series | pd.Index) -> int:

@@ -9,7 +9,11 @@ import pandas as pd
 from sqlglot import exp
 
 from tagframe import logs
+from tagframe.corpus.canonical import canonical_all, plain
 from tagframe.engines.pushdown import Pushdown, Statement, compared
+
+_MAX_TEXTS = 200_000
+"""At most this many distinct texts are compared in canonical form."""
 
 
 class SourceFacts:
@@ -102,3 +106,30 @@ class SourceFacts:
         is_integer = self.pushdown.cells(table, column).key == "integer"
         keys: pd.Index = pd.Index(found.to_numpy(dtype="int64" if is_integer else object))
         return keys
+
+    def may_mean(
+        self,
+        table: str,
+        column: str,
+        texts: Sequence[str],
+        tests: Sequence[exp.Expr],
+        values: dict[str, Any] | None = None,
+    ) -> bool:
+        """Whether a key may mean the same as one of some texts, in another spelling: " Prague" and "prague".
+
+        Args:
+            table, column: of the keys.
+            texts: that they are compared with.
+            tests: conditions on the rows of ``t`` with the keys.
+            values: of the placeholders of the tests.
+        """
+        if not len(texts):
+            return False
+        found = list(self.keys(table, column, tests, _MAX_TEXTS, values))
+        return max(len(found), len(texts)) >= _MAX_TEXTS or not _forms(list(texts)).isdisjoint(_forms(found))
+
+
+def _forms(texts: list[str]) -> set[str]:
+    """All canonical forms of the texts: as numbers, if they can be read so, and as text."""
+    forms = {form for form in canonical_all(texts)[0] if form is not None} if texts else set()
+    return forms | {plain(text.strip())[0] or "" for text in texts if text.strip()}

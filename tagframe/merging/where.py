@@ -95,7 +95,6 @@ class MergeRequest:
         how: the kind of every join.
         limit: the largest number of rows.
         on_fanout, on_loss: what to do if rows of the start table are repeated or lost.
-        is_forced: whether the user chose where it runs.
         implied: gives the conditions that the question implies, as in :func:`~tagframe.merging.run_plan`.
         absent: tables in which the wanted rows have no partner.
     """
@@ -109,7 +108,6 @@ class MergeRequest:
     limit: int | None
     on_fanout: Reaction
     on_loss: Reaction
-    is_forced: bool = False
     implied: Implied | None = None
     absent: frozenset[str] = frozenset()
 

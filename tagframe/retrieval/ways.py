@@ -130,6 +130,7 @@ def way_hints(keys: Sequence[KeyPair], question: str, columns: Mapping[str, Sequ
         columns: id of a table → names of its columns.
 
     >>> keys = [KeyPair(f"s.{one}", ("place_id",), "s.place", ("id",), 0.9) for one in ("depot", "worker")]
+    >>> keys.append(KeyPair("s.worker", ("depot_id",), "s.depot", ("id",), 0.9))
     >>> columns = {"s.depot": ["place_id"], "s.worker": ["place_id", "depot_id"], "s.place": ["id", "street"]}
     >>> {key.left: hint for key, hint in way_hints(keys, "Street of the depot of each worker", columns).items()}
     {'s.worker.place_id': -12.0}
@@ -142,12 +143,15 @@ def way_hints(keys: Sequence[KeyPair], question: str, columns: Mapping[str, Sequ
             and {key.left_table, key.right_table} <= {*columns}
         ):
             targets[key.right_table].append(key)
+    # Without a reference between them, each of them needs its own way to the target.
+    joined = {key.tables for group in targets.values() for key in group if key.evidence.uniqueness in (None, 1.0)}
     hints = {}
     for target, ways in targets.items():
         lefts = dict.fromkeys(key.left_table for key in ways)
         owners = {*_owners(question, target, {table: columns[table] for table in (target, *lefts)})}
         if len(lefts) > 1 and len(owners) == 1:
-            hints.update({key: WAY_LOG_ODDS for key in ways if key.left_table not in owners})
+            others = {table for table in lefts if joined & {frozenset((table, owner)) for owner in owners}} - owners
+            hints.update({key: WAY_LOG_ODDS for key in ways if key.left_table in others})
     return hints
 
 

@@ -124,3 +124,112 @@ def test_a_column_that_describes_a_row_is_no_part_of_the_key():
     assert frame[["customer_id", "amount", "minutes"]].astype(float).equals(right.astype(float))
     alone = joined(SHOP, "customers with orders but without tickets", on_fanout="allow")
     assert sorted(alone["order"]) == sorted(ORDERS[~ORDERS["customer_id"].isin(TICKETS["customer_id"])]["order"])
+
+
+NAMES = [f"{chr(65 + i % 26)}ville {i}" for i in range(60)]
+SPELT = [name.upper() if i % 4 == 0 else name.replace(" ", "-") if i % 5 == 0 else name for i, name in enumerate(NAMES)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("parent", "child", "codes", "names", "code"),
+    [
+        ("stazioni", "orari", ("codice", "cod_stazione"), ("nome", "stazione"), lambda i: f"S{i * 7 + 100}"),
+        (
+            "hospitals",
+            "waits",
+            ("org_code", "provider"),
+            ("org_name", "trust"),
+            lambda i: f"R{chr(65 + i % 26)}{i // 26}X",
+        ),
+        ("gemeinden", "wahlen", ("ags", "AGS"), ("gemeinde", "Gemeinde"), lambda i: 8111000 + i * 13),
+        (
+            "airports",
+            "delays",
+            ("iata", "airport_code"),
+            ("name", "airport"),
+            lambda i: f"{chr(65 + i % 26)}{i // 26}X",
+        ),
+        (
+            "communes",
+            "logements",
+            ("code_insee", "INSEE_COM"),
+            ("nom_commune", "commune"),
+            lambda i: f"{1000 + i * 11:05}",
+        ),
+        ("wells", "samples", ("well_uid", "uid"), ("well_name", "well"), lambda i: f"{i * 911:08x}-ff"),
+    ],
+)
+def test_codes_are_joined_before_names(parent, child, codes, names, code):
+    """Names are spelt in several ways: an upper-cased or hyphenated one finds no partner."""
+    things = pd.DataFrame({codes[0]: map(code, range(60)), names[0]: NAMES, "size": [i + 0.5 for i in range(60)]})
+    rows = [i % 48 for i in range(200)]
+    events = pd.DataFrame({codes[1]: map(code, rows), names[1]: [SPELT[i] for i in rows], "day": [i % 7 for i in rows]})
+    assert len(joined({parent: things, child: events}, f"{child} of each {parent}")) == 200
+    assert len(joined({parent: things, child: events}, f"{parent} without {child}")) == 12
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("spediteur", "start_hafen", "ziel_hafen"), ("spediteur", "start_hfn", "ziel_hfn")),
+        (("carrier", "origin_port", "destination_port"), ("carrier", "orig_port_cd", "dest_port_cd")),
+        (("aerolinea", "aeropuerto_origen", "aeropuerto_destino"), ("aerolinea", "aerop_orig", "aerop_dest")),
+        (("hotel_code", "room_type", "season"), ("htl_code", "rm_type", "season")),
+        (("lager", "warengruppe"), ("lgr", "warengr")),
+        (("ward", "shift"), ("ward", "shft")),
+    ],
+)
+def test_panels_are_joined_by_columns_whose_names_are_short_for_each_other(one, other):
+    def values(rows, at):
+        return [f"{one[at][:2].upper()}{(i * (at + 3) + i // 7) % (5 + at * 2)}" for i in rows]
+
+    orders = pd.DataFrame({name: values(range(300), at) for at, name in enumerate(one)} | {"weight": range(300)})
+    rates = pd.DataFrame({name: values(range(1, 271, 3), at) for at, name in enumerate(other)} | {"rate": range(90)})
+    frame = joined({"deliveries": orders, "tariffs": rates}, on_fanout="allow")
+    assert len(frame) == len(orders.merge(rates, left_on=one, right_on=other))
+
+
+AGES = [f"{i}0-{i}9" for i in range(10)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("place", "age", "band"),
+    [("area", "eta", "fascia"), ("fips", "age_group", "age_band"), ("line", "hour_slot", "slot")],
+)
+def test_a_part_of_a_composite_key_is_not_joined_alone_where_a_third_table_has_it(place, age, band):
+    codes = [f"{chr(65 + i)}{chr(70 + i)}" for i in range(18)]
+    places = pd.DataFrame({place: codes, "label": [f"{code} town" for code in codes]})
+    planned = pd.DataFrame([(c, a, i) for i, c in enumerate(codes) for a in AGES], columns=[place, age, "total"])
+    done = pd.DataFrame([(c, a, i) for i, c in enumerate(codes) for a in AGES[2:]], columns=[place, band, "total"])
+    corpus = tf.open_corpus({"planned": planned, "done": done, "places": places})
+    found = corpus.retrieve_tables("planned without done", k=1).add("planned", "done").only("planned", "done")
+    assert len(found.merge()) == 36
+    (step,) = found.join_plan.steps
+    assert len(found.merge(on=str(step), how="inner")) == 144  # as the plan shows it
+
+
+def test_several_columns_of_a_key_may_be_written_as_plans_show_them():
+    one, other = pd.DataFrame({"x": [1, 1, 2], "y": [1, 2, 1]}), pd.DataFrame({"u": [1, 1], "v": [1, 2]})
+    assert len(tf.merge({"a": one, "b": other}, on="a.(x, y) = b.(u, v)", on_loss="allow")) == 2
+    with pytest.raises(tf.errors.InvalidArgument, match="2 columns on one side and 1"):
+        tf.merge({"a": one, "b": other}, on="a.(x, y) = b.(u)")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("code", "name"), [("uic", "gare"), ("ags", "gemeinde"), ("urn", "school")])
+def test_tables_that_refer_to_one_are_joined_to_it_though_a_question_names_one_of_them(code, name):
+    """Names repeat in two of the tables, which join directly by them; the code leads through the things."""
+    ids = [8700 + i * 37 for i in range(60)]
+    things = pd.DataFrame({code: ids, name: NAMES, "segment": ["A", "B", "C"] * 20})
+    pianos = pd.DataFrame({code: ids[::3], name: SPELT[::3], "pianos": [i % 4 for i in range(20)]})
+    hours = pd.DataFrame(
+        [(f"00{ids[i]}", SPELT[i], day) for i in range(45) for day in "MTW"], columns=[code, name, "day"]
+    )
+    lifts = pd.DataFrame([(ids[i], SPELT[i], kind) for i in range(50) for kind in "xy"], columns=[code, name, "lift"])
+    corpus = tf.open_corpus({"things": things, "pianos": pianos, "hours": hours, "lifts": lifts})
+    tables = ["things", "pianos", "hours", "lifts"]
+    found = corpus.retrieve_tables("segment A with pianos, and a lift on day M", k=1).add(*tables).only(*tables)
+    assert {column for step in found.join_plan.steps for column in (*step.columns, *step.base_columns)} == {code}

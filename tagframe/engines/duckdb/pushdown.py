@@ -71,7 +71,6 @@ class LakePushdown(SampledValues):
     binds = True
     starts_early = True
     nan_kinds = ("real", "real32")
-    is_odd = "regexp_matches({}, '[^ -~]')"
 
     def __init__(self, lake: Lake, opened: dict[str, Opened]) -> None:
         self._lake, self._opened = lake, opened

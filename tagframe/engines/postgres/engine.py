@@ -245,8 +245,6 @@ class PostgresPushdown(SampledValues):
     sorts_texts = False
     nan_kinds = ("real", "real32", "decimal")
     stored = "ctid"
-    as_bytes = '({} COLLATE "C")'
-    is_odd = "{} ~ '[^ -~]'"
 
     def __init__(self, identity: str, reads: Reading, tables: dict[str, ServerTable]) -> None:
         self._identity, self._reads, self._tables = identity, reads, tables

@@ -367,10 +367,8 @@ class SQLitePushdown(Pushdown):
     kind = dialect = "sqlite"
     binds = joins_in_order = True
     is_typed = False
-    most_rows = 10_000
     joins_outer = sqlite3.sqlite_version_info >= (3, 39)
     collation = "BINARY"
-    is_odd = "{} GLOB '*[^ -~]*'"
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._path = connection, path
