@@ -25,7 +25,7 @@ _TRUTH = {"true": "yes", "false": "no"}
 
 
 def strict(values: Sequence[Any], key: Sequence[Any]) -> bool:
-    """Exact match, as in the benchmark: equal by ``==``, in order; a number never equals a text.
+    """Exact match, as in the benchmark (section 4.1): equal by ``==``, in order; a number never equals a text.
 
     >>> strict([54], (54,)), strict(["54"], (54,)), strict(["Lisa", "Jennifer"], ("Jennifer", "Lisa"))
     (True, False, False)
