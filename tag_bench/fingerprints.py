@@ -1,6 +1,7 @@
 """What figures depend on, as MD5 sums: the source of a method, its weights, the data.
 
-A record of another sum is of another run: :mod:`tag_bench.records` refuses it by name.
+A record of another sum is of another run: :mod:`tag_bench.records` refuses it by name. Files whose names a plug-in
+computes are known once it opens them (:func:`watch`); a record has them, too.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import FrameType
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 _OURS = ("tagframe", "tag_bench", "pipelines")
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SIDE = ("-wal", "-shm", "-journal")
-"""What SQLite writes beside a database."""
+"""What SQLite writes beside a database; a log that is not empty is a part of it."""
+_WATCHED: set[str] = set()
+_READ: set[str] = set()
 _LONGEST = 300
 
 
@@ -39,14 +46,14 @@ def md5_of(files: Iterable[Path], root: Path) -> str:
 
 
 def data_md5(folder: Path, written: Iterable[Path] = ()) -> str:
-    """The sum of a folder of data, without hidden files, what SQLite writes beside a database, and what is written now.
+    """The sum of a folder of data, without hidden files, empty logs of SQLite's, and what is written now.
 
     Args:
         folder: of the data.
         written: files and folders that the running command writes, which may lie in it.
     """
     outputs = {path.resolve() for path in written}
-    files = (path for path in _walked(folder) if not path.name.endswith(_SIDE) and not _is_hidden(path, folder))
+    files = (path for path in _walked(folder) if not _is_side(path) and not _is_hidden(path, folder))
     return md5_of((file for file in files if not outputs & {file.resolve(), *file.resolve().parents}), folder)
 
 
@@ -61,8 +68,47 @@ def _walked(folder: Path) -> Iterator[Path]:
         yield from filter(_is_file, (Path(path) / name for name in names))
 
 
+def _is_side(path: Path) -> bool:
+    return path.name.endswith(_SIDE) and (path.name.endswith("-shm") or not path.stat().st_size)
+
+
 def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+
+
+def watch(*used: Any) -> None:
+    """From now on, note the files that modules of other people open, or what they call; not what libraries open.
+
+    Args:
+        *used: methods, embedders, or names of modules.
+    """
+    if not _WATCHED:
+        sys.addaudithook(_note)
+    _WATCHED.update(name.partition(".")[0] for one in used for name in _modules(one))
+
+
+def _note(event: str, facts: tuple[Any, ...]) -> None:
+    name = facts[0] if event in ("open", "sqlite3.connect") else None
+    if isinstance(name, str | Path) and _is_of_watched(sys._getframe(1)):
+        file = Path(name)
+        with suppress(ValueError, NotImplementedError):  # no cached code
+            file = Path(importlib.util.source_from_cache(str(file)))
+        _READ.add(str(file.absolute()))
+
+
+def _is_of_watched(frame: FrameType | None) -> bool:
+    while frame is not None:
+        top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if top in _OURS or top in _WATCHED:
+            return top in _WATCHED
+        frame = frame.f_back
+    return False
+
+
+def reads_md5(names: Iterable[str] | None = None) -> dict[str, str]:
+    """The sums of files by name; by default of those that watched modules opened. Those of libraries are left out."""
+    files = (Path(name) for name in sorted(_READ if names is None else names))
+    return {str(file): md5_of([file], file.parent) if _is_file(file) else "" for file in files if not _in_library(file)}
 
 
 def weights_md5(*used: Any) -> str:
@@ -94,7 +140,8 @@ def source_md5(*used: Any) -> str:
 
 def described(used: Any) -> str:
     """A method with all its parameters; what is long is cut, with the MD5 sum of the whole."""
-    text = _ADDRESS.sub("", f"{type(used).__module__}.{used!r}")
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        text = _ADDRESS.sub("", f"{type(used).__module__}.{used!r}")
     digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({digest})"
 
