@@ -17,7 +17,6 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -125,17 +124,22 @@ def _is_file(path: Path) -> bool:
 
 
 def source_md5(*used: Any) -> str:
-    """The sum of our own source, and of all that objects and modules of other people are made of.
+    """The sum of our own source, and of all loaded source of other people, but for libraries.
 
-    Of theirs, what a module imports counts too, unless it is an installed library, with files that it names, those
-    beside it of its own name, and all of a package.
+    Of a module count files that it names, those beside it of its own name, and all of a package. What it imports or
+    opens later is noted then (:func:`watch`).
 
     Args:
-        *used: methods, embedders, or names of modules.
+        *used: methods, embedders, or names of modules; their packages count even if they are installed.
     """
+    packages = {name.partition(".")[0] for one in used for name in _modules(one)}
+    theirs = set()
+    for name, module in sys.modules.copy().items():
+        file = Path(getattr(module, "__file__", None) or "")
+        if _is_file(file) and not _is_known(name) and (name.partition(".")[0] in packages or not _in_library(file)):
+            theirs.add(file.resolve())
     ours = (file for name in _OURS for file in (ROOT / name).rglob("*.py"))
-    roots = {name for one in used for name in _modules(one)}
-    return md5_of([*ours, *(file for name in sorted(roots) for file in _files(name, {*roots}))], ROOT)
+    return md5_of([*ours, *(part for file in theirs for part in _parts(file))], ROOT)
 
 
 def described(used: Any) -> str:
@@ -163,57 +167,15 @@ def _is_known(module: str) -> bool:
     return top in _OURS or top in sys.stdlib_module_names
 
 
-def _files(module: str, seen: set[str]) -> Iterator[Path]:
-    """The file of a module, those that it names, and those of all that it imports."""
-    spec = _spec(module)
-    if spec is None or spec.origin is None or not _is_file(Path(spec.origin)):
-        return
-    file = Path(spec.origin).resolve()
+def _parts(file: Path) -> Iterator[Path]:
+    """The file of a module, those beside it of its own name, such as its weights, a package's, and those it names."""
     yield file
-    yield from filter(_is_file, file.parent.glob(f"{glob.escape(file.stem)}.*"))  # such as its weights
-    if spec.submodule_search_locations:
+    yield from filter(_is_file, file.parent.glob(f"{glob.escape(file.stem)}.*"))
+    if file.stem == "__init__":
         yield from (path for path in _walked(file.parent) if not _is_hidden(path, file.parent))
-    if file.suffix != ".py":
-        return
-    tree = ast.parse(file.read_bytes())
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(file.read_bytes())) if file.suffix == ".py" else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST:
             yield from filter(_is_file, (Path(node.value), file.parent / node.value))
-    own = module.partition(".")[0]
-    for name in _imports(tree, module if spec.submodule_search_locations else module.rpartition(".")[0]):
-        if name not in seen and not _is_known(name):
-            seen.add(name)
-            if name.partition(".")[0] == own or not _is_library(name):
-                yield from _files(name, seen)
-
-
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """The modules that a module may import, wherever in it; with their packages."""
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*above, *filter(None, [node.module])])
-            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    if module in sys.modules and (spec := getattr(sys.modules[module], "__spec__", None)) is not None:
-        return spec  # type: ignore[no-any-return]
-    try:
-        return importlib.util.find_spec(module)
-    except (ImportError, ValueError, AttributeError):
-        return None
-
-
-def _is_library(module: str) -> bool:
-    spec = _spec(module)
-    return spec is None or spec.origin is None or _in_library(Path(spec.origin).resolve())
 
 
 def _in_library(file: Path) -> bool:

@@ -31,7 +31,7 @@ Record = dict[str, Any]
 
 EVERY = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
-NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "lists", "show"})
+NO_SETTINGS = frozenset({"output", "records", "cache", "lists"})
 """Options that say where something is written or kept: no figure depends on them."""
 WRITTEN = ("output", "records", "cache")
 """Those of them that name what is written."""
@@ -194,13 +194,15 @@ class Records:
     def _refuse_others(self, theirs: Record | None) -> None:
         if theirs is None:
             raise click.ClickException(f"{self._file} has records without settings; give another file")
-        read = theirs.get(READ)
-        ours = self._settings | ({} if read is None else {READ: reads_md5(read)})
-        other = [
-            name for name in sorted((ours.keys() | theirs.keys()) - SELECTIONS) if theirs.get(name) != ours.get(name)
+        read, ours = theirs.pop(READ, {}), self._settings
+        pairs = [
+            (name, theirs.get(name), ours.get(name)) for name in sorted((ours.keys() | theirs.keys()) - SELECTIONS)
         ]
-        if other:
-            differences = "; ".join(f"{name} {theirs.get(name)!r}, here {ours.get(name)!r}" for name in other)
+        pairs += [
+            (f"{READ} {name}", before, now)
+            for (name, before), now in zip(sorted(read.items()), reads_md5(read).values(), strict=True)
+        ]
+        if differences := "; ".join(f"{name} {before!r}, here {now!r}" for name, before, now in pairs if before != now):
             raise click.ClickException(
                 f"{self._file} has records of other settings ({differences}); give another file, or the same settings"
             )
