@@ -12,8 +12,8 @@ import tagframe as tf
 from pipelines import PIPELINES, Tables
 from tag_bench import baselines
 from tag_bench.answers.databases import Databases, Question
-from tag_bench.answers.records import Record
-from tag_bench.records import model_name
+from tag_bench.answers.records import answered, unanswered
+from tag_bench.records import Record, model_name
 from tagframe.answer import Generated
 from tagframe.errors import ReplayMiss
 from tagframe.lm import about, total_usage
@@ -32,30 +32,29 @@ def record_of(method: Method, question: Question, databases: Databases) -> Recor
     are in the record.
     """
     if missing := databases.missing(question):
-        return Record.of(question, "not_run", missing)
+        return unanswered(question, "not_run", missing)
     databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
     before, began = total_usage(), time.perf_counter()
     try:
         with warnings.catch_warnings(record=True) as warned, about(question.text):
             warnings.simplefilter("always")
-            answer = method(question, databases)
-        record = Record.of(question, "run").answered(question, answer)
+            record = answered(question, method(question, databases))
     except ReplayMiss as error:
-        record = Record.of(question, "error", f"ReplayMiss: {error}", missing=True)
+        record = unanswered(question, "error", f"ReplayMiss: {error}", missing=True)
     except Exception as error:
-        record = Record.of(question, "error", f"{type(error).__name__}: {error}")
+        record = unanswered(question, "error", f"{type(error).__name__}: {error}")
     seconds, after = time.perf_counter() - began, total_usage()
     prompts = after.prompts - before.prompts
     is_live = after.stored == before.stored and not (model_name(None) or "").startswith("replay:")
     tokens = after.tokens_in + after.tokens_out - before.tokens_in - before.tokens_out
-    return replace(
-        record,
-        seconds=round(seconds, 4) if is_live else None,
-        calls=prompts - (after.deduplicated - before.deduplicated),
-        tokens=tokens if is_live else None,
-        rows_asked=prompts,
-        warnings=list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
-    )
+    return {
+        **record,
+        "seconds": round(seconds, 4) if is_live else None,
+        "calls": prompts - (after.deduplicated - before.deduplicated),
+        "tokens": tokens if is_live else None,
+        "rows_asked": prompts,
+        "warnings": list(dict.fromkeys(f"{one.category.__name__}: {one.message}" for one in warned)),
+    }
 
 
 Method: TypeAlias = Callable[[Question, Databases], tf.Answer | Generated]
