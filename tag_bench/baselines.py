@@ -36,8 +36,6 @@ from tagframe.errors import (
     EmptyCorpus,
     EmptyQuestion,
     InvalidArgument,
-    SQLFailed,
-    UnsafeSQL,
 )
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, run
@@ -102,10 +100,9 @@ def text2sql(
     prompt: PromptName = "bird",
     knowledge: str | Callable[[str], str] = "",
     gen: Gen | None = None,
-    repair: bool = False,
     limits: SQLLimits | None = None,
 ) -> TAG:
-    """Text2SQL as a TAG: one SELECT, whose rows are the answer.
+    """Text2SQL as a TAG: one SELECT, whose rows are the answer; it is never repaired, as in the papers.
 
     Args:
         corpus: whose tables are asked.
@@ -114,8 +111,6 @@ def text2sql(
             values and an example).
         knowledge: the "external knowledge" of the prompts: a text, or a function of the question.
         gen: writes an answer from the rows (the paper's Text2SQL + LM); None uses the rows as the answer.
-        repair: whether a statement that does not compile is repaired once, with the database's message. The papers do
-            not: their baseline answers nothing then.
         limits: rows, seconds and memory of a statement.
 
     Raises:
@@ -126,7 +121,7 @@ def text2sql(
         raise InvalidArgument(f"prompt must be 'bird' or 'jar'; got {prompt!r}")
     ids = corpus.ids if tables is None else tables.ids if isinstance(tables, RetrievedTables) else list(tables)
     profiles = [corpus.profile(id) for id in ids]
-    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, repair)
+    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge)
     return TAG(syn, exec_sql(corpus, limits=limits), gen)
 
 
@@ -139,36 +134,26 @@ class Text2SQLSyn:
         tables: name in SQL → table id, of the tables in the prompt.
         prompt: the paper whose prompt is used.
         knowledge: for the question.
-        repair: whether a statement that does not compile is repaired once.
     """
 
     corpus: Corpus = field(repr=False)
     tables: Mapping[str, str]
     prompt: PromptName = "bird"
     knowledge: str | Callable[[str], str] = ""
-    repair: bool = False
 
     def __call__(self, request: str) -> Query:
         """The query; the thread waits for it."""
         return run(self.steps(request), driver(), "syn")
 
     def steps(self, request: str) -> Step[Query]:
-        """The query as a step: it must compile, with ``repair`` after one repair with the database's error message.
+        """The query as a step.
 
         Raises:
-            UnsafeSQL, SQLFailed: it does not compile, without ``repair``.
-            LMError: the model gave no query; with ``repair``, none that can run.
+            UnsafeSQL, SQLFailed: it does not compile.
+            LMError: the model gave no query.
         """
-        reader = Reader(self.corpus, self.tables)
-
-        def accept(text: str) -> str:
-            try:
-                return check_staged(statement_in(text), reader)
-            except (UnsafeSQL, SQLFailed) as error:
-                raise AnswerRejected(str(error)) from error
-
-        sql = yield from one_value(self.prompt_for(request), accept if self.repair else statement_in)
-        return Query(sql if self.repair else check_staged(sql, reader), self.tables)
+        sql = yield from one_value(self.prompt_for(request), statement_in)
+        return Query(check_staged(sql, Reader(self.corpus, self.tables)), self.tables)
 
     def prompt_for(self, request: str) -> Prompt:
         """The prompt for a question."""

@@ -125,7 +125,6 @@ def test_each_switch_is_an_argument():
         "hops",
         "ablate",
         "subqueries",
-        "repair",
         "seconds",
     }
     assert ours <= switches <= takes

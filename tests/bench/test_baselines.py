@@ -32,10 +32,10 @@ def test_text2sql_has_the_prompt_of_the_paper(live, festival):
 def test_text2sql_over_retrieved_tables_has_jars_prompt(live, festival):
     part = festival.subset(["festival.films", "festival.genres"])
     found = part.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical")
-    live.answers = ["SELECT nix FROM films", "Think.\nSELECT title FROM films LIMIT 1"]
-    answer = text2sql(festival, found, prompt="jar", repair=True)(QUESTION)
+    live.answers = "Think.\nSELECT title FROM films LIMIT 1"
+    answer = text2sql(festival, found, prompt="jar")(QUESTION)
     assert answer.values == ["Low Tide at Nazaré"]
-    first, second = live.requests
+    (first,) = live.requests
     assert "Generate SQL given the question, tables, and external knowledge" in first.prompt
     assert "title TEXT: " in first.prompt or "title object: " in first.prompt
     example = first.prompt.split("CREATE TABLE singer(\n")[1].split(")\n\n")[0]
@@ -46,7 +46,6 @@ def test_text2sql_over_retrieved_tables_has_jars_prompt(live, festival):
         *("singer_id", "nation", "sname", "dname", "cname", "age", "year", "birth_year"),
         *("salary", "city", "phone_number", "tax"),
     ], "the whole example of appendix A.2"
-    assert "no such column: nix" in second.prompt
 
 
 def test_the_samples_in_jars_prompt_are_literals_of_what_is_stored(live, tmp_path):
