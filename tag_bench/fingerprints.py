@@ -136,7 +136,7 @@ def source_md5(*used: Any) -> str:
     theirs = set()
     for name, module in sys.modules.copy().items():
         file = Path(getattr(module, "__file__", None) or "")
-        if _is_file(file) and not _is_known(name) and (name.partition(".")[0] in packages or not _in_library(file)):
+        if not _is_known(name) and _is_file(file) and (name.partition(".")[0] in packages or not _in_library(file)):
             theirs.add(file.resolve())
     ours = (file for name in _OURS for file in (ROOT / name).rglob("*.py"))
     return md5_of([*ours, *(part for file in theirs for part in _parts(file))], ROOT)
@@ -179,4 +179,5 @@ def _parts(file: Path) -> Iterator[Path]:
 
 
 def _in_library(file: Path) -> bool:
-    return any(file.is_relative_to(path) for path in _LIBRARIES)
+    real = file.resolve()  # an environment may be behind a link
+    return any(real.is_relative_to(path) for path in _LIBRARIES)

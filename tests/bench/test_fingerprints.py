@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tag_bench.fingerprints import data_md5, described, source_md5, weights_md5
+from tag_bench.fingerprints import data_md5, described, reads_md5, source_md5, weights_md5
 from tagframe.retrieval.methods import JAR
 
 METHOD = """
@@ -139,6 +139,12 @@ def test_a_method_is_told_by_its_parameters():
     assert described(JAR(coarse={"d.t": one})) != described(JAR(coarse={"d.t": two}))
     assert source_md5() == source_md5(JAR())
     assert weights_md5() == weights_md5(JAR())
+
+
+def test_libraries_behind_a_link_are_libraries(tmp_path):
+    site = Path(np.__file__).parents[1]
+    (tmp_path / "site").symlink_to(site)
+    assert reads_md5([str(tmp_path / "site/numpy/__init__.py")]) == {}
 
 
 def test_folders_behind_links_count_and_end(tmp_path):
