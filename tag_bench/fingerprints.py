@@ -87,9 +87,11 @@ def watch(*used: Any) -> None:
 
 
 def _note(event: str, facts: tuple[Any, ...]) -> None:
-    name = facts[0] if event in ("open", "sqlite3.connect") else None
-    if isinstance(name, str | Path) and _is_of_watched(sys._getframe(1)):
-        file = Path(name)
+    if event not in ("open", "sqlite3.connect") or not isinstance(facts[0], str | Path):
+        return  # before the frame is looked up, which is an event, too
+    own = inspect.currentframe()
+    if own is not None and _is_of_watched(own.f_back):
+        file = Path(facts[0])
         with suppress(ValueError, NotImplementedError):  # no cached code
             file = Path(importlib.util.source_from_cache(str(file)))
         _READ.add(str(file.absolute()))

@@ -182,13 +182,13 @@ def command(
         knowledge = (question.evidence or "") if evidence else ""
         try:
             with tf.context(**model):
-                ids = shown(question, knowledge)
+                ids = tables_for(question, knowledge)
                 tag = text2sql(corpus, ids, prompt=prompt, knowledge=knowledge)
                 return answer_sql(question, expected[question], tag, rule, ids)
         except ReplayMiss:
             return None
 
-    def shown(question: Question, knowledge: str) -> list[str]:
+    def tables_for(question: Question, knowledge: str) -> list[str]:
         if method == "gold":
             return sorted(corpus.profile(table).id for table in question.gold)
         chosen = with_parts(method_named(method), None if given is None else given[question.position])

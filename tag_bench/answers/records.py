@@ -94,8 +94,8 @@ def unanswered(question: Question, status: str = "run", error: str = "", *, miss
     wrong = None if key is None or status == "not_run" or missing else False
     about = {"id": question.id, "type": question.type, "kind": question.kind, "status": status, "prediction": None}
     counts = {"seconds": None, "calls": 0, "tokens": None, "rows_asked": None, "text": ""}
-    said = {"assumptions": [], "doubts": [], "warnings": [], "missing": missing, "error": error}
-    return {**about, "answer": key, **dict.fromkeys(MARKS, wrong), **counts, **said}
+    remarks = {"assumptions": [], "doubts": [], "warnings": [], "missing": missing, "error": error}
+    return {**about, "answer": key, **dict.fromkeys(MARKS, wrong), **counts, **remarks}
 
 
 def answered(question: Question, answer: tf.Answer | Generated) -> Record:
