@@ -6,12 +6,14 @@ from pathlib import Path
 import click
 
 from tag_bench import LazyGroup
+from tag_bench.fingerprints import watch
 from tag_bench.records import PLUGINS
 
 
 def imported(ctx: click.Context, param: click.Parameter, modules: tuple[str, ...]) -> None:
     """Import the modules before the command is looked up, so that it knows what they register."""
     ctx.meta[PLUGINS] = modules
+    watch(*modules)
     for module in modules:
         try:
             importlib.import_module(module)

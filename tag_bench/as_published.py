@@ -102,7 +102,10 @@ def _mmqa(entries: Entries) -> tuple[Entries, list[TableProfile]]:
             shape = (name.lower(), *(str(column).lower() for column in table["table_columns"]))
             if shape not in ids:
                 ids[shape] = _free(f"mmqa.{name}", frames)
-                frames[ids[shape]] = pd.DataFrame(table["table_content"], columns=table["table_columns"])
+                names: dict[str, None] = {}
+                for column in map(str, table["table_columns"]):
+                    names[_free(column, names)] = None
+                frames[ids[shape]] = pd.DataFrame(table["table_content"], columns=[*names])
             gold.append(ids[shape])
         question = {"question": entry["Question"], "db_id": "mmqa", "gold_tables": gold, "sql": entry.get("SQL", "")}
         questions.append(question)
@@ -110,7 +113,7 @@ def _mmqa(entries: Entries) -> tuple[Entries, list[TableProfile]]:
 
 
 def _free(id: str, taken: Mapping[str, Any]) -> str:
-    """The id, with a number if it is taken."""
+    """The id, or the name, with a number if it is taken."""
     known = {one.lower() for one in taken}
     numbered = (id if count == 1 else f"{id}_{count}" for count in range(1, len(known) + 2))
     return next(one for one in numbered if one.lower() not in known)

@@ -2,7 +2,7 @@
 
 Biswal et al.: *Text2SQL is Not Enough: Unifying AI and Databases with TAG* (CIDR 2025), section 4.2 and appendices B.1
 and B.2; Chen et al.: *Is Table Retrieval a Solved Problem? Exploring Join-Aware Multi-Table Retrieval* (ACL 2024),
-appendix A.2.
+appendix A.2; Zhang et al.: *MURRE* (2024), section 3.1, whose prompt for SQL has no examples.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -36,10 +36,7 @@ from tagframe.errors import (
     EmptyCorpus,
     EmptyQuestion,
     InvalidArgument,
-    SQLFailed,
-    UnsafeSQL,
 )
-from tagframe.joins import accepted_keys
 from tagframe.lm import Batch, Label, Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.answer_grammar import parse_block, without_reasoning
@@ -48,28 +45,34 @@ from tagframe.operators.topk import whole_number
 from tagframe.retrieval import RetrievedTables
 
 DEVIATIONS = {
-    "JAR: appendix A.2": ("lines of the foreign keys between the tables follow them; the comment lines are left out"),
-    "TAG: section 4.2, Text2SQL": (
-        "with `gen=`, the prompt is that of Text2SQL: it asks for the answer, not for relevant rows"
+    "JAR: appendix A.2": "not printed: how many instances a column has; three, as literals of SQL",
+    "MURRE: section 3.1, SQL": "not printed: the prompt without examples; it is BIRD's",
+    "TAG: section 4.2, RAG": "vectors are compared exactly, without FAISS; nulls of a row are left out",
+    "TAG: section 4.2, LM Rank": "not printed: the prompt that scores rows",
+    "TAG: section 4.2, Text2SQL + LM": (
+        "the prompt is that of Text2SQL, which asks for an answer; the request that it gets is the benchmark's own "
+        "for relevant rows"
     ),
     "TAG: appendix B.1": (
-        '`not null` is written of columns without nulls, not of those so declared; "understading" is spelled right'
+        "`not null` is written of columns without nulls, not of those so declared; names that need quotation marks "
+        "have them"
     ),
-    "TAG: section 4.2, RAG": "nulls of a row are left out; the prompt that scores rows is ours",
 }
-"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+"""What is not as printed, or not printed, by paper and place; ``docs/papers.md`` has the same."""
 
 PromptName = Literal["bird", "jar"]
 _SAMPLES = 3
 
 _JAR_TASK = (
+    "// TASK INSTRUCTION\n"
     "Generate SQL given the question, tables, and external knowledge to answer the question correctly. First, identify "
     "tables with relevant columns. Then, join these tables using only columns in the tables. Finally, decide which "
     "columns to return in the SQL to answer the original question. When returning columns, please specify the tables "
     "associated with it to prevent ambiguity. Think step by step."
 )
 
-_JAR_EXAMPLE = """CREATE TABLE singer(
+_JAR_EXAMPLE = """// 1-SHOT PSEUDO EXAMPLE
+CREATE TABLE singer(
 singer_id TEXT: <instance 1>, ...,
 nation TEXT: <instance 1>, ...,
 sname TEXT: <instance 1>, ...,
@@ -97,20 +100,17 @@ def text2sql(
     prompt: PromptName = "bird",
     knowledge: str | Callable[[str], str] = "",
     gen: Gen | None = None,
-    repair: bool = False,
     limits: SQLLimits | None = None,
 ) -> TAG:
-    """Text2SQL as a TAG: one SELECT, whose rows are the answer.
+    """Text2SQL as a TAG: one SELECT, whose rows are the answer; it is never repaired, as in the papers.
 
     Args:
         corpus: whose tables are asked.
         tables: the tables to show to the model, by id, or the result of ``retrieve_tables``; None for all.
         prompt: ``"bird"`` (TAG, appendix B.1, as in the BIRD benchmark) or ``"jar"`` (JAR, appendix A.2, with sample
-            values, foreign keys and an example).
+            values and an example).
         knowledge: the "external knowledge" of the prompts: a text, or a function of the question.
         gen: writes an answer from the rows (the paper's Text2SQL + LM); None uses the rows as the answer.
-        repair: whether a statement that does not compile is repaired once, with the database's message. The papers do
-            not: their baseline answers nothing then.
         limits: rows, seconds and memory of a statement.
 
     Raises:
@@ -121,7 +121,7 @@ def text2sql(
         raise InvalidArgument(f"prompt must be 'bird' or 'jar'; got {prompt!r}")
     ids = corpus.ids if tables is None else tables.ids if isinstance(tables, RetrievedTables) else list(tables)
     profiles = [corpus.profile(id) for id in ids]
-    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge, repair)
+    syn = Text2SQLSyn(corpus, names_in_sql(profiles), prompt, knowledge)
     return TAG(syn, exec_sql(corpus, limits=limits), gen)
 
 
@@ -134,36 +134,26 @@ class Text2SQLSyn:
         tables: name in SQL → table id, of the tables in the prompt.
         prompt: the paper whose prompt is used.
         knowledge: for the question.
-        repair: whether a statement that does not compile is repaired once.
     """
 
     corpus: Corpus = field(repr=False)
     tables: Mapping[str, str]
     prompt: PromptName = "bird"
     knowledge: str | Callable[[str], str] = ""
-    repair: bool = False
 
     def __call__(self, request: str) -> Query:
         """The query; the thread waits for it."""
         return run(self.steps(request), driver(), "syn")
 
     def steps(self, request: str) -> Step[Query]:
-        """The query as a step: it must compile, with ``repair`` after one repair with the database's error message.
+        """The query as a step.
 
         Raises:
-            UnsafeSQL, SQLFailed: it does not compile, without ``repair``.
-            LMError: the model gave no query; with ``repair``, none that can run.
+            UnsafeSQL, SQLFailed: it does not compile.
+            LMError: the model gave no query.
         """
-        reader = Reader(self.corpus, self.tables)
-
-        def accept(text: str) -> str:
-            try:
-                return check_staged(statement_in(text), reader)
-            except (UnsafeSQL, SQLFailed) as error:
-                raise AnswerRejected(str(error)) from error
-
-        sql = yield from one_value(self.prompt_for(request), accept if self.repair else statement_in)
-        return Query(sql if self.repair else check_staged(sql, reader), self.tables)
+        sql = yield from one_value(self.prompt_for(request), statement_in)
+        return Query(check_staged(sql, Reader(self.corpus, self.tables)), self.tables)
 
     def prompt_for(self, request: str) -> Prompt:
         """The prompt for a question."""
@@ -173,23 +163,14 @@ class Text2SQLSyn:
             schema = "\n\n".join(_bird_table(name, profile) for name, profile in profiles.items())
             return Prompt.of(
                 f"{schema}\n\n\n-- External Knowledge: {known or 'None'}\n"
-                "-- Using valid SQLite and understanding External Knowledge, answer the following questions for the "
+                "-- Using valid SQLite and understading External Knowledge, answer the following questions for the "
                 f"tables provided above\n-- {request}\nSELECT"
             )
         schema = "\n\n".join(_jar_table(self.corpus, name, profile) for name, profile in profiles.items())
-        keys = "".join(f"\n{line}" for line in self._keys())
         return Prompt.of(
-            f"{_JAR_TASK}\n\n{_JAR_EXAMPLE}\n\n{schema}\n{keys}\n\nExternal Knowledge: {known or 'None'}\n\n"
+            f"{_JAR_TASK}\n\n{_JAR_EXAMPLE}\n\n// NEW INPUT\n{schema}\n\nExternal knowledge: {known or 'None'}\n\n"
             f"Question: {request}\n\nAnswer:"
         )
-
-    def _keys(self) -> Iterator[str]:
-        """All keys between the tables of the prompt, also those that a merge would not need."""
-        named = {id: _plain(name) for name, id in self.tables.items()}
-        for key in accepted_keys(self.corpus, [*named]):
-            left, right = named[key.left_table], named[key.right_table]
-            pairs = zip(map(_plain, key.left_columns), map(_plain, key.right_columns), strict=True)
-            yield " AND ".join(f"{left}.{mine} = {right}.{theirs}" for mine, theirs in pairs)
 
 
 def _bird_table(name: str, profile: TableProfile) -> str:
@@ -214,7 +195,7 @@ def _jar_table(corpus: Corpus, name: str, profile: TableProfile) -> str:
             known = stored.get(column.name)
             samples = map(repr, column.samples) if known is None else known.values
             visible = ", ".join(list(samples)[:_SAMPLES])
-            lines.append(f"{_plain(column.name)} {column.declared_type or column.family.upper()}: {visible}")
+            lines.append(f"  {_plain(column.name)} {column.declared_type or column.family.upper()}: {visible}, ...")
     return f"CREATE TABLE {_plain(name)}(\n" + ",\n".join(lines) + ")"
 
 

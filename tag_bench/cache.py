@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tagframe
-from tag_bench.fingerprints import source_md5
+from tag_bench.fingerprints import data_md5, reads_md5, source_md5, watch
 from tagframe.embed import Embedder, Kind, TextVectors, encode_words, encoded, vocabulary
 
 T = TypeVar("T")
@@ -73,8 +73,10 @@ class CachedEmbedder:
     def __init__(self, embedder: Embedder, cache: Cache) -> None:
         self.name, self._embedder, self._cache = embedder.name, embedder, cache
         # Vectors of an embedder that was changed are not those of its name.
-        own = () if type(embedder).__module__.partition(".")[0] == "tagframe" else (source_md5(embedder),)
-        self._state = " ".join((self.name, *own))
+        watch(embedder)
+        folder = [data_md5(Path(self.name))] if Path(self.name).is_dir() else []
+        self._source = " ".join((self.name, source_md5(embedder) if _is_of_others(embedder) else "", *folder))
+        self._state = f"{self._source} {reads_md5(cache.get('reads', self._source, list))}"
         self._texts: dict[Kind, dict[str, npt.NDArray[np.float32]]] = {
             kind: cache.get(file, self._state, dict) for kind, file in _FILES.items()
         }
@@ -111,13 +113,19 @@ class CachedEmbedder:
     def save(self) -> None:
         """Store the vectors since the last call."""
         if self._saved != self._sizes():
-            self._saved = self._sizes()
+            self._saved, reads = self._sizes(), reads_md5()
+            self._state = f"{self._source} {reads}"
+            self._cache.put("reads", self._source, [*reads])
             for kind, file in _FILES.items():
                 self._cache.put(file, self._state, self._texts[kind])
             self._cache.put("words", self._state, self._words)
 
     def _sizes(self) -> tuple[int, ...]:
         return (*map(len, self._texts.values()), len(self._words))
+
+
+def _is_of_others(embedder: Embedder) -> bool:
+    return type(embedder).__module__.partition(".")[0] != "tagframe"
 
 
 def code_state(*names: str) -> str:

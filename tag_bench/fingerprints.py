@@ -1,6 +1,7 @@
 """What figures depend on, as MD5 sums: the source of a method, its weights, the data.
 
-A record of another sum is of another run: :mod:`tag_bench.records` refuses it by name.
+A record of another sum is of another run: :mod:`tag_bench.records` refuses it by name. Files whose names a plug-in
+computes are known once it opens them (:func:`watch`); a record has them, too.
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from importlib.machinery import ModuleSpec
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 _OURS = ("tagframe", "tag_bench", "pipelines")
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SIDE = ("-wal", "-shm", "-journal")
-"""What SQLite writes beside a database."""
+"""What SQLite writes beside a database; a log that is not empty is a part of it."""
+_WATCHED: set[str] = set()
+_READ: set[str] = set()
 _LONGEST = 300
 
 
@@ -39,14 +45,14 @@ def md5_of(files: Iterable[Path], root: Path) -> str:
 
 
 def data_md5(folder: Path, written: Iterable[Path] = ()) -> str:
-    """The sum of a folder of data, without hidden files, what SQLite writes beside a database, and what is written now.
+    """The sum of a folder of data, without hidden files, empty logs of SQLite's, and what is written now.
 
     Args:
         folder: of the data.
         written: files and folders that the running command writes, which may lie in it.
     """
     outputs = {path.resolve() for path in written}
-    files = (path for path in _walked(folder) if not path.name.endswith(_SIDE) and not _is_hidden(path, folder))
+    files = (path for path in _walked(folder) if not _is_side(path) and not _is_hidden(path, folder))
     return md5_of((file for file in files if not outputs & {file.resolve(), *file.resolve().parents}), folder)
 
 
@@ -61,8 +67,49 @@ def _walked(folder: Path) -> Iterator[Path]:
         yield from filter(_is_file, (Path(path) / name for name in names))
 
 
+def _is_side(path: Path) -> bool:
+    return path.name.endswith(_SIDE) and (path.name.endswith("-shm") or not path.stat().st_size)
+
+
 def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+
+
+def watch(*used: Any) -> None:
+    """From now on, note the files that modules of other people open, or what they call; not what libraries open.
+
+    Args:
+        *used: methods, embedders, or names of modules.
+    """
+    if not _WATCHED:
+        sys.addaudithook(_note)
+    _WATCHED.update(name.partition(".")[0] for one in used for name in _modules(one))
+
+
+def _note(event: str, facts: tuple[Any, ...]) -> None:
+    if event not in ("open", "sqlite3.connect") or not isinstance(facts[0], str | Path):
+        return  # before the frame is looked up, which is an event, too
+    own = inspect.currentframe()
+    if own is not None and _is_of_watched(own.f_back):
+        file = Path(facts[0])
+        with suppress(ValueError, NotImplementedError):  # no cached code
+            file = Path(importlib.util.source_from_cache(str(file)))
+        _READ.add(str(file.absolute()))
+
+
+def _is_of_watched(frame: FrameType | None) -> bool:
+    while frame is not None:
+        top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if top in _OURS or top in _WATCHED:
+            return top in _WATCHED
+        frame = frame.f_back
+    return False
+
+
+def reads_md5(names: Iterable[str] | None = None) -> dict[str, str]:
+    """The sums of files by name; by default of those that watched modules opened. Those of libraries are left out."""
+    files = (Path(name) for name in sorted(_READ if names is None else names))
+    return {str(file): md5_of([file], file.parent) if _is_file(file) else "" for file in files if not _in_library(file)}
 
 
 def weights_md5(*used: Any) -> str:
@@ -79,22 +126,28 @@ def _is_file(path: Path) -> bool:
 
 
 def source_md5(*used: Any) -> str:
-    """The sum of our own source, and of all that objects and modules of other people are made of.
+    """The sum of our own source, and of all loaded source of other people, but for libraries.
 
-    Of theirs, what a module imports counts too, unless it is an installed library, with files that it names, those
-    beside it of its own name, and all of a package.
+    Of a module count files that it names, those beside it of its own name, and all of a package. What it imports or
+    opens later is noted then (:func:`watch`).
 
     Args:
-        *used: methods, embedders, or names of modules.
+        *used: methods, embedders, or names of modules; their packages count even if they are installed.
     """
+    packages = {name.partition(".")[0] for one in used for name in _modules(one)}
+    theirs = set()
+    for name, module in sys.modules.copy().items():
+        file = Path(getattr(module, "__file__", None) or "")
+        if not _is_known(name) and _is_file(file) and (name.partition(".")[0] in packages or not _in_library(file)):
+            theirs.add(file.resolve())
     ours = (file for name in _OURS for file in (ROOT / name).rglob("*.py"))
-    roots = {name for one in used for name in _modules(one)}
-    return md5_of([*ours, *(file for name in sorted(roots) for file in _files(name, {*roots}))], ROOT)
+    return md5_of([*ours, *(part for file in theirs for part in _parts(file))], ROOT)
 
 
 def described(used: Any) -> str:
     """A method with all its parameters; what is long is cut, with the MD5 sum of the whole."""
-    text = _ADDRESS.sub("", f"{type(used).__module__}.{used!r}")
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        text = _ADDRESS.sub("", f"{type(used).__module__}.{used!r}")
     digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({digest})"
 
@@ -116,58 +169,17 @@ def _is_known(module: str) -> bool:
     return top in _OURS or top in sys.stdlib_module_names
 
 
-def _files(module: str, seen: set[str]) -> Iterator[Path]:
-    """The file of a module, those that it names, and those of all that it imports."""
-    spec = _spec(module)
-    if spec is None or spec.origin is None or not _is_file(Path(spec.origin)):
-        return
-    file = Path(spec.origin).resolve()
+def _parts(file: Path) -> Iterator[Path]:
+    """The file of a module, those beside it of its own name, such as its weights, a package's, and those it names."""
     yield file
-    yield from filter(_is_file, file.parent.glob(f"{glob.escape(file.stem)}.*"))  # such as its weights
-    if spec.submodule_search_locations:
+    yield from filter(_is_file, file.parent.glob(f"{glob.escape(file.stem)}.*"))
+    if file.stem == "__init__":
         yield from (path for path in _walked(file.parent) if not _is_hidden(path, file.parent))
-    if file.suffix != ".py":
-        return
-    tree = ast.parse(file.read_bytes())
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(file.read_bytes())) if file.suffix == ".py" else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST:
             yield from filter(_is_file, (Path(node.value), file.parent / node.value))
-    own = module.partition(".")[0]
-    for name in _imports(tree, module if spec.submodule_search_locations else module.rpartition(".")[0]):
-        if name not in seen and not _is_known(name):
-            seen.add(name)
-            if name.partition(".")[0] == own or not _is_library(name):
-                yield from _files(name, seen)
-
-
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """The modules that a module may import, wherever in it; with their packages."""
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*above, *filter(None, [node.module])])
-            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    if module in sys.modules and (spec := getattr(sys.modules[module], "__spec__", None)) is not None:
-        return spec  # type: ignore[no-any-return]
-    try:
-        return importlib.util.find_spec(module)
-    except (ImportError, ValueError, AttributeError):
-        return None
-
-
-def _is_library(module: str) -> bool:
-    spec = _spec(module)
-    return spec is None or spec.origin is None or _in_library(Path(spec.origin).resolve())
 
 
 def _in_library(file: Path) -> bool:
-    return any(file.is_relative_to(path) for path in _LIBRARIES)
+    real = file.resolve()  # an environment may be behind a link
+    return any(real.is_relative_to(path) for path in _LIBRARIES)

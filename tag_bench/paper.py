@@ -13,8 +13,8 @@ import shlex
 import statistics
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -23,12 +23,17 @@ import pandas as pd
 from tag_bench import LazyGroup, benchmark
 from tag_bench.as_published import name_of
 from tag_bench.records import Record, read_records
-from tag_bench.retrieval import with_parts
 from tagframe.errors import needing
-from tagframe.retrieval import Method, method_named
+from tagframe.retrieval import method_named
+from tagframe.retrieval.method import WithSubqueries
+from tagframe.retrieval.methods import CRUSH
 
 TABLES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
 """The tables by name; the file says how they are written."""
+SUBQUERIES, SCHEMAS = "decomp.json", "crush_hallucinated_schemas.json"
+"""What models made of the questions of a folder: JAR's sub-queries, and CRUSH's schemas."""
+OF_ROWS = frozenset({"--method", "-k", "--prompt", "--decompositions", "--data", "--records", "--json"})
+"""Options that rows have themselves."""
 NEEDS_MODEL = "needs --lm"
 """What stands in the cells of a row that cannot be made without a model."""
 
@@ -95,35 +100,50 @@ def run(arguments: Sequence[str], records: Path, context: click.Context) -> Reco
     return dict(json.loads(result.read_text(encoding="utf-8")))
 
 
-def lines_of(name: str, data: Path, more: Sequence[str]) -> Iterator[tuple[str, list[str] | None, Mapping[str, Any]]]:
-    """The rows of a table: name, arguments of the command, and what the file says; no arguments without a model."""
-    table = TABLES[name]
+def lines_of(
+    name: str, data: Path, more: Sequence[str], values: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, list[str] | None, Mapping[str, Any]]]:
+    """The rows of a table: name, arguments of the command, and what the file says; no arguments without a model.
+
+    The name says what took the place of a model, and which values are not those of the file.
+    """
+    table, has_model = TABLES[name], "--lm" in more
     for row in table["rows"]:
-        has_model = "--lm" in more or "--lm" in row.get("more", "")
-        command = shlex.split(table["command"].format_map({"more": "", **row}))
-        given = ["--data", str(data), *more]
-        if command[0] != "answers" and (data / "decomp.json").is_file():
-            given += ["--decompositions", str(data / "decomp.json")]
-        label = row["name"]
-        parts = () if "--decompositions" in given else None
-        if not has_model and any(with_parts(method, parts).asks_model for method in _methods(command)):
-            label += ", rules in place of a model"
-        is_lacking = row.get("model", False) and not has_model
-        yield row["name"] if is_lacking else label, None if is_lacking else [*command, *given], row
+        command = shlex.split(table["command"].format_map({**table.get("values", {}), **row, **values}))
+        command, in_place = _as_run(command, data, has_model)
+        if row.get("model", False) and not has_model:
+            yield row["name"], None, row
+            continue
+        label = ", ".join([row["name"], *(f"{name}={value}" for name, value in values.items()), *in_place])
+        yield label, [*command, "--data", str(data), *more], row
 
 
-def _methods(command: Sequence[str]) -> Iterator[Method]:
-    """The retrieval methods that a command names."""
-    named = (value for before, value in pairwise(command) if before == "--method")
-    yield from map(method_named, named if command[0] != "answers" else ())
+def _as_run(command: list[str], data: Path, has_model: bool) -> tuple[list[str], list[str]]:
+    """The command with what a model has made of the questions, or is to make, and what takes its place without one."""
+    if command[0] == "answers":
+        return command, ["recorded judgements in place of a model"] if "--lm" in command and not has_model else []
+    at = command.index("--method") + 1
+    method = method_named(command[at])
+    is_crush, has_subqueries = isinstance(method, CRUSH), isinstance(method, WithSubqueries)
+    made_by_model = data / (SCHEMAS if is_crush else SUBQUERIES)
+    if (is_crush or has_subqueries) and made_by_model.is_file():
+        return [*command, "--decompositions", str(made_by_model)], []
+    if has_model:
+        asking = f"{command[at]},subqueries=model" if has_subqueries else command[at]
+        return [*command[:at], asking, *command[at + 1 :]], []
+    if is_crush and (data / SUBQUERIES).is_file():
+        return [*command, "--decompositions", str(data / SUBQUERIES)], ["JAR's sub-queries in place of a schema"]
+    return command, ["rules in place of a model"] if has_subqueries or method.asks_model else []
 
 
-def made(name: str, data: Path, out: Path, more: Sequence[str], context: click.Context) -> tuple[pd.DataFrame, Record]:
+def made(
+    name: str, data: Path, out: Path, more: Sequence[str], values: Mapping[str, str], context: click.Context
+) -> tuple[pd.DataFrame, Record]:
     """A table, ours and in print, and the cards of its runs."""
     table = TABLES[name]
     rows: dict[str, dict[str, Any]] = {}
     cards: Record = {}
-    for label, command, row in lines_of(name, data, more):
+    for label, command, row in lines_of(name, data, more, values):
         columns = {head: column.format_map(row) for head, column in table["columns"].items()}
         if command is None:
             rows[label] = dict.fromkeys(columns, NEEDS_MODEL)
@@ -155,19 +175,12 @@ def _lines(frame: pd.DataFrame) -> list[list[str]]:
 
 def as_latex(frame: pd.DataFrame, about: str) -> str:
     """The table in LaTeX, with booktabs."""
-    lines = [[str(frame.index.name), *map(str, frame.columns)], *_lines(frame)]
-    cells = [" & ".join(map(_escaped, line)) + r" \\" for line in lines]
-    body = "\n".join([cells[0], r"\midrule", *cells[1:]])
-    return (
-        f"\\begin{{table}}\n\\caption{{{_escaped(about)}}}\n\\begin{{tabular}}{{l{'r' * len(frame.columns)}}}\n"
-        f"\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n\\end{{table}}\n"
-    )
-
-
-def _escaped(text: str) -> str:
-    signs = {"\\": r"\textbackslash{}", **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "~": r"\textasciitilde{}"}
-    signs |= {"^": r"\textasciicircum{}", "≥": r"$\geq$", "λ": r"$\lambda$", ">": r"$>$"}
-    return "".join(signs.get(sign, sign) for sign in text)
+    texts = pd.DataFrame(_lines(frame), columns=[str(frame.index.name), *map(str, frame.columns)])
+    escaped = texts.to_latex(index=False, escape=True, caption="CAPTION", column_format=f"l{'r' * len(frame.columns)}")
+    caption = "".join(f"\\{sign}" if sign in "&%$#_{}" else sign for sign in about)
+    for sign, written in {"CAPTION": caption, "≥": r"$\geq$", "λ": r"$\lambda$", ">": "$>$"}.items():
+        escaped = escaped.replace(sign, written)
+    return escaped
 
 
 def _text(value: Any) -> str:
@@ -198,22 +211,28 @@ def listing() -> str:
 @click.option("--data", type=click.Path(exists=True, path_type=Path), help="The folder or file of the data.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Where the table and its records go.")
 @click.option("--list", "lists", is_flag=True, help="Print the names of the tables.")
+@click.option(
+    "--set", "values", multiple=True, metavar="NAME=VALUE", help="Another value than the table's: seconds=60."
+)
 @click.argument("more", nargs=-1, type=click.UNPROCESSED)
 def command(
-    name: str | None, data: Path | None, out: Path | None, lists: bool, more: tuple[str, ...]
+    name: str | None, data: Path | None, out: Path | None, lists: bool, values: tuple[str, ...], more: tuple[str, ...]
 ) -> dict[str, Any] | None:
     """A table or figure of a paper: NAME.md, .csv, .tex and .png in --out; MORE options go to the runs, after --.
 
-    Example: python -m tag_bench paper iterative-jar-2 --data spider --out tables -- --limit 100
+    Example: python -m tag_bench paper iterative-jar-3 --data spider --out tables --set seconds=60 -- --limit 100
     """
     if lists:
         click.echo(listing())
         return None
     if name is None or name not in TABLES or data is None or out is None:
         raise click.UsageError(f"give --data, --out, and one of {', '.join(TABLES)}")
+    given = dict(value.partition("=")[::2] for value in values)
+    if unknown := [*(given.keys() - TABLES[name].get("values", {}).keys()), *(OF_ROWS & {*more})]:
+        raise click.UsageError(f"{name} does not take {', '.join(sorted(unknown))}: its rows say it")
     out.mkdir(parents=True, exist_ok=True)
-    frame, cards = made(name, data, out, more, click.get_current_context())
-    about = f"{TABLES[name]['about']} ({name_of(data)})"
+    frame, cards = made(name, data, out, more, given, click.get_current_context())
+    about = f"{TABLES[name]['about']} ({' '.join([name_of(data), *more])})"
     note = f"{about}\n\n{as_markdown(frame)}\n" + "".join(f"- {row}: {one}\n" for row, one in cards.items())
     (out / f"{name}.md").write_text(note, encoding="utf-8")
     frame.to_csv(out / f"{name}.csv")

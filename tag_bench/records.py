@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import click
 from tqdm import tqdm
 
-from tag_bench.fingerprints import data_md5, described, source_md5, weights_md5
+from tag_bench.fingerprints import data_md5, described, reads_md5, source_md5, watch, weights_md5
 from tagframe.config import current
 from tagframe.embed import get_embedder
 from tagframe.retrieval import Method
@@ -31,12 +31,14 @@ Record = dict[str, Any]
 
 EVERY = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
-NO_SETTINGS = frozenset({"output", "records", "compare", "cache", "lists", "show"})
+NO_SETTINGS = frozenset({"output", "records", "cache", "lists"})
 """Options that say where something is written or kept: no figure depends on them."""
 WRITTEN = ("output", "records", "cache")
 """Those of them that name what is written."""
 PLUGINS = "tag_bench.plugins"
 """The key of the imported plug-ins in the context of a command."""
+READ = "reads_md5"
+"""The setting with the files that a plug-in had opened when the record was written."""
 SELECTIONS = frozenset({"limit", "questions", "drawn_questions", "wanted"})
 """Options that say how many questions are asked: a record of a question does not depend on them."""
 CODE = ("tagframe", "tag_bench", "pipelines", "pyproject.toml", "constraints*.txt", ":(exclude)*.md")
@@ -103,6 +105,7 @@ def settings_of(*, used: Sequence[Any] = (), data: Sequence[Path] = (), **resolv
         data: folders that no option names.
         **resolved: in place of options.
     """
+    watch(*used)
     context = click.get_current_context()
     params = {**(context.parent.params if context.parent else {}), **context.params}
     found = {name: _plain(value) for name, value in params.items() if name not in NO_SETTINGS}
@@ -191,10 +194,15 @@ class Records:
     def _refuse_others(self, theirs: Record | None) -> None:
         if theirs is None:
             raise click.ClickException(f"{self._file} has records without settings; give another file")
-        names = sorted((self._settings.keys() | theirs.keys()) - SELECTIONS)
-        other = [name for name in names if theirs.get(name) != self._settings.get(name)]
-        if other:
-            differences = "; ".join(f"{name} {theirs.get(name)!r}, here {self._settings.get(name)!r}" for name in other)
+        read, ours = theirs.pop(READ, {}), self._settings
+        pairs = [
+            (name, theirs.get(name), ours.get(name)) for name in sorted((ours.keys() | theirs.keys()) - SELECTIONS)
+        ]
+        pairs += [
+            (f"{READ} {name}", before, now)
+            for (name, before), now in zip(sorted(read.items()), reads_md5(read).values(), strict=True)
+        ]
+        if differences := "; ".join(f"{name} {before!r}, here {now!r}" for name, before, now in pairs if before != now):
             raise click.ClickException(
                 f"{self._file} has records of other settings ({differences}); give another file, or the same settings"
             )
@@ -246,8 +254,10 @@ class Records:
         line = _json({"id": id, "question": question, **found})
         self._records[id] = json.loads(line)
         if self._file is not None:
+            read = reads_md5()
+            settings = self._settings | ({READ: read} if read else {})
             with self._file.open("a", encoding="utf-8") as lines:
-                lines.write(f"{line[:-1]}, {_json({'settings': self._settings})[1:]}\n")
+                lines.write(f"{line[:-1]}, {_json({'settings': settings})[1:]}\n")
 
 
 def _json(value: Any) -> str:

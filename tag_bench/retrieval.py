@@ -160,17 +160,12 @@ def automatic(found: Sequence[Record]) -> dict[str, Any]:
     return {**of_sets(sets), **scores(found, AUTO)}
 
 
-def milliseconds(values: Sequence[float]) -> dict[str, float]:
-    """Median, 95th percentile and total of times in seconds, in milliseconds."""
-    return {**spread([1000 * value for value in values]), "total": round(1000 * sum(values), 1)}
-
-
 def report(
     data: Dataset, method: str, decompositions: str, sizes: Sequence[int], found: Sequence[Record]
 ) -> dict[str, Any]:
     """The command's JSON object."""
 
-    largest = max(sizes)
+    ms = [1000 * (one["seconds"]["prepare"] + one["seconds"][f"choose@{max(sizes)}"]) for one in found]
     return {
         "dataset": data.name,
         "method": method,
@@ -178,7 +173,7 @@ def report(
         "questions": len(found),
         "all": {str(size): scores(found, size) for size in sizes},
         "even": {str(size): scores([one for one in found if one["position"] % 2 == 0], size) for size in sizes},
-        "ms": milliseconds([one["seconds"]["prepare"] + one["seconds"][f"choose@{largest}"] for one in found]),
+        "ms": {**spread(ms), "total": round(sum(ms), 1)},
     }
 
 

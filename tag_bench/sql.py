@@ -1,8 +1,8 @@
 """``tag_bench sql``: from a question over all databases to rows: JAR's tables 2 and 3, and MURRE's tables 3 and 9.
 
-Tables are retrieved from all databases with rows. A model writes SQL over them with JAR's prompt (its appendix A.2),
-and its result is compared with that of the gold SQL. There is no recorded SQL: ``--lm replay:STORE`` notes the prompts,
-``tagframe lm export`` writes them to a file, and their answers are imported.
+Tables are retrieved from all databases with rows. A model writes SQL over them with JAR's prompt (its appendix A.2), or
+with BIRD's, which has no examples, and its result is compared with that of the gold SQL. There is no recorded SQL:
+``--lm replay:STORE`` notes the prompts, ``tagframe lm export`` writes them to a file, and their answers are imported.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import click
 import numpy as np
 
 import tagframe as tf
 from tag_bench import DATA, MethodName, benchmark, number
-from tag_bench.baselines import text2sql
+from tag_bench.baselines import PromptName, text2sql
 from tag_bench.data import Question, read_dataset, read_decompositions
 from tag_bench.measured import percent
 from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, model_name, settings_of
@@ -31,7 +31,7 @@ from tagframe.engines.sqlite.engine import connect_readonly
 from tagframe.errors import ReplayMiss, TagframeError
 from tagframe.evaluation.match import Rule, is_ordered, match
 from tagframe.evaluation.scores import scores_of
-from tagframe.retrieval import RetrievedTables, method_named, retrieve_tables
+from tagframe.retrieval import method_named, retrieve_tables
 
 SECONDS = 30.0
 """The time limit of a gold statement."""
@@ -128,6 +128,8 @@ def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
 @benchmark("sql")
 @DATA
 @click.option("--method", type=MethodName("gold"), default="auto", show_default=True, help="The retrieval method.")
+@click.option("--prompt", type=click.Choice(get_args(PromptName)), default="jar", show_default=True,
+              help="The prompt of SQL: JAR's, with an example, or BIRD's, without, as MURRE's.")  # fmt: skip
 @number("-k", 5, "The number of tables to show.", called="size")
 @click.option("--decompositions", default="none", show_default=True, help="A JSON file of sub-queries, or 'none'.")
 @click.option("--lm", help="A model, or replay:STORE; by default the configured model.")
@@ -142,6 +144,7 @@ def shares(outcomes: Sequence[Record]) -> dict[str, Any]:
 def command(
     data: Path,
     method: str,
+    prompt: PromptName,
     size: int,
     decompositions: str,
     lm: str | None,
@@ -177,22 +180,19 @@ def command(
 
     def ask(question: Question) -> Record | None:
         knowledge = (question.evidence or "") if evidence else ""
-        tables: RetrievedTables | list[str]
-        if method == "gold":
-            tables = table_ids = sorted(corpus.profile(table).id for table in question.gold)
-        else:
-            parts = None if given is None else given[question.position]
-            with tf.context(lm=None):
-                chosen = with_parts(method_named(method), parts)
-                tables = retrieve_tables(question.text, corpus, k=size, method=chosen, evidence=knowledge)
-            table_ids = [hit.id for hit in tables.tables]
-
-        tag = text2sql(corpus, tables, prompt="jar", knowledge=knowledge)
         try:
             with tf.context(**model):
-                return answer_sql(question, expected[question], tag, rule, table_ids)
+                ids = tables_for(question, knowledge)
+                tag = text2sql(corpus, ids, prompt=prompt, knowledge=knowledge)
+                return answer_sql(question, expected[question], tag, rule, ids)
         except ReplayMiss:
             return None
+
+    def tables_for(question: Question, knowledge: str) -> list[str]:
+        if method == "gold":
+            return sorted(corpus.profile(table).id for table in question.gold)
+        chosen = with_parts(method_named(method), None if given is None else given[question.position])
+        return retrieve_tables(question.text, corpus, k=size, method=chosen, evidence=knowledge).ids
 
     used = [*([] if method == "gold" else [method_named(method)]), get_embedder()]
     settings = settings_of(used=used, lm=model_name(lm), embedder=embedder_name())

@@ -11,7 +11,6 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,23 +27,6 @@ from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
 from tagframe.answer import Synthesizer
 from tagframe.answer.query import Query
 from tagframe.lm import Prompt
-
-
-@dataclass(frozen=True)
-class PromptContent:
-    """How much of the gold SQL's needs one prompt shows.
-
-    Attributes:
-        tokens: of the prompt.
-        tables: whether all gold tables are shown.
-        joins: whether all joined columns are shown; None if the SQL has no join.
-        literals: for each text that it compares with, whether the question or the schema shows it.
-    """
-
-    tokens: int
-    tables: bool
-    joins: bool | None
-    literals: tuple[bool, ...]
 
 
 def text_literals(sql: str) -> list[str]:
@@ -88,8 +70,13 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     return found
 
 
-def content_of(question: Question, schema: Schema, query: Query, prompt: Prompt) -> PromptContent:
-    """Compare a prompt with the gold SQL of its question."""
+def content_of(question: Question, schema: Schema, query: Query, prompt: Prompt) -> Record:
+    """How much of what the gold SQL of a question needs one prompt shows.
+
+    Returns:
+        The ``tokens`` of the prompt; whether it shows all gold ``tables``, and all joined columns (``joins``; None
+        without a join); and for each text that the SQL compares with, whether the question or the schema shows it.
+    """
     from litellm import token_counter
 
     text = "\n".join(str(message.content) for message in prompt.messages)
@@ -105,12 +92,12 @@ def content_of(question: Question, schema: Schema, query: Query, prompt: Prompt)
         own = [{(f"{question.database}.{table}".lower(), name) for table, name in one} for one in classes]
         joins = all(are_linked(columns, links) for columns in own)
     literals = [literal.replace("'", "''").casefold() for literal in text_literals(question.sql)]
-    return PromptContent(
-        token_counter(model="gpt-4o", text=text),
-        question.gold <= ids,
-        joins,
-        tuple(literal in text.casefold() for literal in literals),
-    )
+    return {
+        "tokens": token_counter(model="gpt-4o", text=text),
+        "tables": question.gold <= ids,
+        "joins": joins,
+        "literals": [literal in text.casefold() for literal in literals],
+    }
 
 
 def pooled(folders: Iterable[Path], half: str) -> tuple[tf.Corpus, list[Question], dict[str, Schema]]:
@@ -159,7 +146,7 @@ def command(
         query = synthesizer.visible(question.text)
         prompt = synthesizer.prompt(question.text, query)
         content = content_of(question, schemas.get(question.database.lower(), {}), query, prompt)
-        return {"sql": question.sql, "gold_tables": sorted(question.gold), "shown": asdict(content)}
+        return {"sql": question.sql, "gold_tables": sorted(question.gold), "shown": content}
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -167,16 +154,18 @@ def command(
         measured = Records(records, settings).each(
             questions, ask, lambda one: (f"{one.database}:{one.position}", one.text), "prompts"
         )
-    found = [PromptContent(**record["shown"]) for record in measured]
+    found = [record["shown"] for record in measured]
+    joins = [one["joins"] for one in found if one["joins"] is not None]
+    literals = [literal for one in found for literal in one["literals"]]
     return {
         **settings,
         "data": [folder.name for folder in folders],
         "tables": len(pool),
         "questions": len(found),
-        "tokens": {"median": median(one.tokens for one in found), "most": max(one.tokens for one in found)},
-        "gold_tables_shown": percent(one.tables for one in found),
-        "joins": sum(one.joins is not None for one in found),
-        "gold_joins_shown": percent(one.joins for one in found if one.joins is not None),
-        "literals": sum(len(one.literals) for one in found),
-        "literals_in_prompt": percent(literal for one in found for literal in one.literals),
+        "tokens": {"median": median(one["tokens"] for one in found), "most": max(one["tokens"] for one in found)},
+        "gold_tables_shown": percent(one["tables"] for one in found),
+        "joins": len(joins),
+        "gold_joins_shown": percent(joins),
+        "literals": len(literals),
+        "literals_in_prompt": percent(literals),
     }

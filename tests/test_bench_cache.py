@@ -72,6 +72,31 @@ def test_queries_are_kept_beside_passages(cache):
     assert again._embedder.asked == []
 
 
+READER = """
+from pathlib import Path
+import numpy as np
+
+class Reader:
+    name, dimension = "reader", 1
+    def encode(self, texts, kind="passage"):
+        return np.full((len(texts), 1), float(Path(__file__).with_name("wei" + "ght.txt").read_text()))
+"""
+
+
+def test_vectors_of_weights_that_were_changed_are_made_again(cache, tmp_path, monkeypatch):
+    (tmp_path / "their_reader.py").write_text(READER)
+    monkeypatch.syspath_prepend(tmp_path)
+    import their_reader  # type: ignore[import-not-found]
+
+    for weight in ("1", "1", "-1"):
+        (tmp_path / "weight.txt").write_text(weight)
+        embedder = CachedEmbedder(their_reader.Reader(), cache)
+        assert embedder.encode(["a"]).tolist() == [[float(weight)]]
+        embedder.save()
+    monkeypatch.setattr(their_reader.Reader, "encode", None)
+    assert CachedEmbedder(their_reader.Reader(), cache).encode(["a"]).tolist() == [[-1.0]], "what is the same is not"
+
+
 def test_many_texts_are_kept_before_a_run_ends(cache, monkeypatch):
     monkeypatch.setattr("tag_bench.cache.AT_ONCE", 3)
     embedder = CachedEmbedder(Counting(), cache)

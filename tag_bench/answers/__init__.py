@@ -18,9 +18,9 @@ from tag_bench import DATA, FILE, Incomplete, benchmark
 from tag_bench.answers.databases import Databases, Question, read_questions
 from tag_bench.answers.judgements import HashedWords, Judge, anything, read_judgements
 from tag_bench.answers.methods import METHODS, OF_ROWS, record_of
-from tag_bench.answers.records import MARKS, Record, summary
+from tag_bench.answers.records import MARKS, scored, summary, unanswered
 from tag_bench.measured import timed
-from tag_bench.records import RECORDS, Records, model_name, read_records, settings_of
+from tag_bench.records import RECORDS, Record, Records, model_name, read_records, settings_of
 from tag_bench.server import Server
 from tagframe.embed import get_embedder
 
@@ -90,7 +90,12 @@ def listing(questions: Sequence[Question], databases: Databases) -> str:
 
 def outcomes(records: Sequence[Record]) -> dict[str, Any]:
     """The questions and their summary, as in the output."""
-    return {"questions": [record.to_record() for record in records], "summary": summary(records)}
+    return {"questions": records, "summary": summary(records)}
+
+
+def _whole(record: Record, question: Question) -> Record:
+    """The values of a record, with defaults in place of those that it lacks."""
+    return {name: record.get(name, value) for name, value in unanswered(question).items()}
 
 
 def _key(question: Question) -> tuple[int, str]:
@@ -139,7 +144,7 @@ def command(
         return None
     if recorded is not None:
         known = {question.id: question for question in questions}
-        listed = [Record.of_record(one).scored(known[one["id"]]) for one in read_records(recorded[0])]
+        listed = [scored(_whole(one, known[one["id"]]), known[one["id"]]) for one in read_records(recorded[0])]
         return {"method": method, "recorded": recorded[1], "missing": 0, **outcomes(listed)}
     selected = chosen(questions, sources, wanted)
     embedding: dict[str, Any] = (
@@ -155,14 +160,12 @@ def command(
         left = stored.left(selected, _key)
         searched = [question.database for question in left if method in OF_ROWS and not sources.missing(question)]
         embedded = embed_rows(sources, dict.fromkeys(searched))
-        answered = stored.each(
-            selected, lambda question: record_of(METHODS[method], question, sources).to_record(), _key, method
-        )
-    listed = [Record.of_record(record) for record in answered]
+        answered = stored.each(selected, lambda question: record_of(METHODS[method], question, sources), _key, method)
+    listed = [_whole(record, question) for record, question in zip(answered, selected, strict=True)]
     result: dict[str, Any] = {
         **run_settings,
         **({"rows": embedded} if method in OF_ROWS else {}),
-        "missing": sum(record.missing for record in listed),
+        "missing": sum(record["missing"] for record in listed),
         **outcomes(listed),
     }
     overall = result["summary"]["overall"]

@@ -47,7 +47,7 @@ class Question:
 
 
 def read_questions(folder: Path) -> list[Question]:
-    """The questions of ``tag_queries.csv``, in the file's order.
+    """The questions of ``tag_queries.csv`` (section 4.1), in the file's order.
 
     Raises:
         click.ClickException: the file does not exist.

@@ -6,9 +6,8 @@ import re
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ import pandas as pd
 import tagframe as tf
 from tag_bench.answers.databases import Question
 from tag_bench.measured import percent
+from tag_bench.records import Record
 from tagframe.answer import Generated
 
 MARKS = ("strict", "strict_here", "tolerant", "tolerant_here")
@@ -25,7 +25,7 @@ _TRUTH = {"true": "yes", "false": "no"}
 
 
 def strict(values: Sequence[Any], key: Sequence[Any]) -> bool:
-    """Exact match, as in the benchmark: equal by ``==``, in order; a number never equals a text.
+    """Exact match, as in the benchmark (section 4.1): equal by ``==``, in order; a number never equals a text.
 
     >>> strict([54], (54,)), strict(["54"], (54,)), strict(["Lisa", "Jennifer"], ("Jennifer", "Lisa"))
     (True, False, False)
@@ -75,103 +75,46 @@ def _folded(value: Any) -> str:
         return _TRUTH.get(text, text)
 
 
-Status = Literal["run", "not_run", "error"]
-_Number = TypeVar("_Number", int, float)
+def unanswered(question: Question, status: str = "run", error: str = "", *, missing: bool = False) -> Record:
+    """The record of a question without an answer.
 
+    Its keys are the id, type and kind of the question, and
 
-@dataclass(frozen=True)
-class Record:
-    """One question, asked by one method.
-
-    Attributes:
-        id, type, kind: of the question.
-        status: ``"run"``; ``"not_run"`` if the tables are missing; ``"error"`` if it failed.
-        prediction: the values of the answer.
-        answer: the key as published; None if there is none.
-        strict, tolerant: whether the prediction equals the published key; None if there is no key, nothing was run, or
-            answers of the model are missing.
-        strict_here, tolerant_here: the same for the key's reading on the rows here.
-        seconds: wall-clock time; None if answers came from a store, since that is not the time of a model.
-        calls: the number of distinct prompts.
-        tokens: in and out; None if answers came from a store.
-        rows_asked: for pipelines, the number of calls with one call per row, as in LOTUS.
-        text: the answer for a person, if there is one.
-        assumptions, doubts: of :class:`tagframe.Answer`, if the method gives one; a doubt has a reason and
-            facts.
-        warnings: the warnings during the question, for example that a merge lost rows.
-        missing: whether the store that is replayed lacks answers.
-        error: why there is no answer, or why it was not run.
+    - ``status``: ``"run"``; ``"not_run"`` if the tables are missing; ``"error"`` if it failed, and ``error`` says why;
+    - ``prediction``: the values of the answer, ``text``: the answer for a person, ``answer``: the key as published;
+    - ``strict``, ``tolerant``: whether the prediction equals the published key; None if there is no key, nothing was
+      run, or answers of the model are missing; ``strict_here``, ``tolerant_here``: the same for the key's reading on
+      the rows here;
+    - ``seconds``, ``tokens``: None if answers came from a store, since they are not those of a model;
+    - ``calls``: the number of distinct prompts, ``rows_asked``: that with one call per row, as in LOTUS;
+    - ``assumptions``, ``doubts``: of :class:`tagframe.Answer`, if the method gives one;
+    - ``warnings``: during the question; ``missing``: whether the store that is replayed lacks answers.
     """
+    key = None if question.key is None else list(question.key)
+    wrong = None if key is None or status == "not_run" or missing else False
+    about = {"id": question.id, "type": question.type, "kind": question.kind, "status": status, "prediction": None}
+    counts = {"seconds": None, "calls": 0, "tokens": None, "rows_asked": None, "text": ""}
+    remarks = {"assumptions": [], "doubts": [], "warnings": [], "missing": missing, "error": error}
+    return {**about, "answer": key, **dict.fromkeys(MARKS, wrong), **counts, **remarks}
 
-    id: int
-    type: str
-    kind: str
-    status: Status
-    prediction: list[Any] | None = None
-    answer: list[Any] | None = None
-    strict: bool | None = None
-    tolerant: bool | None = None
-    strict_here: bool | None = None
-    tolerant_here: bool | None = None
-    seconds: float | None = None
-    calls: int = 0
-    tokens: int | None = None
-    rows_asked: int | None = None
-    text: str = ""
-    assumptions: list[str] = field(default_factory=list)
-    doubts: list[dict[str, str]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    missing: bool = False
-    error: str = ""
 
-    @property
-    def tokens_by_row(self) -> float | None:
-        """The estimated tokens with one call per row: the mean per call, times the rows."""
-        if self.tokens is None:
-            return None
-        return self.tokens * (self.rows_asked or 0) / self.calls if self.calls else 0.0
+def answered(question: Question, answer: tf.Answer | Generated) -> Record:
+    """The record of a question with an answer, scored."""
+    record = {**unanswered(question), "prediction": [*map(_plain, answer.values)], "text": answer.text}
+    if isinstance(answer, tf.Answer):
+        record["assumptions"] = list(answer.assumptions)
+        record["doubts"] = [{"reason": doubt.reason, "facts": doubt.facts} for doubt in answer.doubts]
+    return scored(record, question)
 
-    def to_record(self) -> dict[str, Any]:
-        """The outcome as values for JSON."""
-        return asdict(self)
 
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Record:
-        """The outcome of a record."""
-        return cls(**{one.name: record[one.name] for one in fields(cls) if one.name in record})
-
-    @classmethod
-    def of(cls, question: Question, status: Status, error: str = "", *, missing: bool = False) -> Record:
-        """The record of a question without an answer."""
-        key = None if question.key is None else list(question.key)
-        wrong = None if key is None or status == "not_run" or missing else False
-        marks = dict.fromkeys(MARKS, wrong)
-        return cls(question.id, question.type, question.kind, status, answer=key, error=error, missing=missing, **marks)
-
-    def answered(self, question: Question, answer: tf.Answer | Generated) -> Record:
-        """The record with an answer, scored."""
-        values = tuple(map(_plain, answer.values))
-        scored = replace(self, status="run", prediction=list(values), text=answer.text)
-        if isinstance(answer, tf.Answer):
-            scored = replace(
-                scored,
-                assumptions=list(answer.assumptions),
-                doubts=[{"reason": doubt.reason, "facts": doubt.facts} for doubt in answer.doubts],
-            )
-        return scored.scored(question)
-
-    def scored(self, question: Question) -> Record:
-        """The record with its prediction scored against the key."""
-        values = self.prediction
-        if values is None or question.key is None or question.key_here is None:
-            return self
-        return replace(
-            self,
-            strict=strict(values, question.key),
-            tolerant=tolerant(values, question.key, question.text),
-            strict_here=strict(values, question.key_here),
-            tolerant_here=tolerant(values, question.key_here, question.text),
-        )
+def scored(record: Record, question: Question) -> Record:
+    """The record with its prediction scored against the key."""
+    values = record.get("prediction")
+    marks: Record = {}
+    for end, key in (("", question.key), ("_here", question.key_here)):
+        if values is not None and question.key is not None and key is not None:
+            marks[f"strict{end}"], marks[f"tolerant{end}"] = strict(values, key), tolerant(values, key, question.text)
+    return {**record, **marks}
 
 
 def _plain(value: Any) -> Any:
@@ -183,49 +126,46 @@ def _plain(value: Any) -> Any:
 
 def summary(records: Sequence[Record]) -> dict[str, Any]:
     """Exact match and execution time: overall, by query type, and by knowledge or reasoning, as in tables 1 and 2."""
-    return {
-        "overall": _scores(records),
-        "by_type": _grouped(records, lambda record: record.type),
-        "by_kind": _grouped(records, lambda record: record.kind),
-    }
 
+    def grouped(by: str) -> dict[str, Any]:
+        groups = dict.fromkeys(record[by] for record in records)
+        return {group: _scores([record for record in records if record[by] == group]) for group in groups}
 
-def _grouped(records: Sequence[Record], by: Callable[[Record], str]) -> Mapping[str, Any]:
-    return {
-        name: _scores([record for record in records if by(record) == name]) for name in dict.fromkeys(map(by, records))
-    }
+    return {"overall": _scores(records), "by_type": grouped("type"), "by_kind": grouped("kind")}
 
 
 def _scores(records: Iterable[Record]) -> dict[str, Any]:
     """Shares in percent of the questions with a key that were asked.
 
     An error counts as a wrong answer; a question with missing answers of the model counts as neither. A sum, mean or
-    median is None if the value of any question is not known.
+    median is None if the value of any question is not known. The tokens by row are those of a call for each row: the
+    mean per call, times the rows.
     """
-    run = [record for record in records if record.status != "not_run"]
-    keyed = [record for record in run if record.answer is not None and not record.missing]
-    seconds = _all_known(record.seconds for record in run)
-    tokens = _all_known(record.tokens for record in run)
-    by_row = _all_known(record.tokens_by_row for record in run)
+    run = [record for record in records if record["status"] != "not_run"]
+    keyed = [record for record in run if record["answer"] is not None and not record["missing"]]
+    seconds, tokens = (_all_known(record[name] for record in run) for name in ("seconds", "tokens"))
+    by_row = [
+        record["tokens"] * (record["rows_asked"] or 0) / record["calls"] for record in run if tokens and record["calls"]
+    ]
     return {
-        **{mark: percent((bool(getattr(record, mark)) for record in keyed), 1) for mark in MARKS},
-        **{f"{mark}_count": sum(bool(getattr(record, mark)) for record in keyed) for mark in MARKS},
+        **{mark: percent((bool(record[mark]) for record in keyed), 1) for mark in MARKS},
+        **{f"{mark}_count": sum(bool(record[mark]) for record in keyed) for mark in MARKS},
         "questions": len(run),
         "with_key": len(keyed),
-        "errors": sum(record.status == "error" and not record.missing for record in run),
-        "missing": sum(record.missing for record in run),
-        "warned": sum(bool(record.warnings) for record in run),
+        "errors": sum(record["status"] == "error" and not record["missing"] for record in run),
+        "missing": sum(record["missing"] for record in run),
+        "warned": sum(bool(record["warnings"]) for record in run),
         "seconds": round(statistics.fmean(seconds), 3) if seconds else None,
         "seconds_median": round(statistics.median(seconds), 3) if seconds else None,
-        "calls": sum(record.calls for record in run),
-        "calls_median": statistics.median(record.calls for record in run) if run else None,
+        "calls": sum(record["calls"] for record in run),
+        "calls_median": statistics.median(record["calls"] for record in run) if run else None,
         "tokens": None if tokens is None else sum(tokens),
-        "rows_asked": sum(record.rows_asked or 0 for record in run),
-        "tokens_by_row": None if by_row is None else round(sum(by_row)),
+        "rows_asked": sum(record["rows_asked"] or 0 for record in run),
+        "tokens_by_row": None if tokens is None else round(sum(by_row)),
     }
 
 
-def _all_known(values: Iterable[_Number | None]) -> list[_Number] | None:
+def _all_known(values: Iterable[float | None]) -> list[float] | None:
     """The values; None if any of them is not known."""
     listed = list(values)
     known = [value for value in listed if value is not None]

@@ -177,7 +177,7 @@ def exec_sql(
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
 ) -> ExecSQL:
-    """``exec`` over a corpus: ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
+    """``exec`` over a corpus (TAG, section 2.2): ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
 
     The statement may call LM functions (:mod:`tagframe.answer.lm_sql`), with columns in braces:
     ``sem_filter('{f.title} is a romance')`` as a condition, ``sem_score('how sad {plot} is')``,

@@ -1,4 +1,4 @@
-"""How well a set of tables fits the one that is needed: JAR, section 4.1, and MURRE, section 4.1."""
+"""How well a set of tables fits the one that is needed: JAR, section 4.1, and MURRE, section 3.1."""
 
 from __future__ import annotations
 

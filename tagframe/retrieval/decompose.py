@@ -12,12 +12,6 @@ from tagframe.retrieval.question import Question
 if TYPE_CHECKING:
     from tagframe.lm import LM, Completions, Prompt
 
-DEVIATIONS = {
-    "JAR: appendix A.1": "without a model, rules make the sub-queries",
-}
-"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
-
-
 T = TypeVar("T")
 
 

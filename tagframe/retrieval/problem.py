@@ -16,9 +16,11 @@ from tagframe.keys.components import spanning_tree
 
 DEVIATIONS = {
     "JAR: sections 3.1 to 3.3": "pieces of one table are one candidate",
-    "JAR: equation 7": "no weights are printed: they are those of the authors' code; FIBEN has BIRD's",
+    "JAR: equation 7": (
+        "not printed: any weight; they are those of the authors' code, BIRD's for FIBEN and where none are given"
+    ),
 }
-"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+"""What is not as printed, or not printed, by paper and place; ``docs/papers.md`` has the same."""
 
 Floats = npt.NDArray[np.float64]
 

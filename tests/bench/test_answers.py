@@ -17,7 +17,7 @@ import tagframe as tf
 from tag_bench.answers import command
 from tag_bench.answers.databases import read_questions
 from tag_bench.answers.judgements import anything
-from tag_bench.answers.records import Record
+from tag_bench.answers.records import answered as record_of
 from tag_bench.records import read_records
 from tag_bench.server import Request, Server
 from tagframe.answer import Doubt
@@ -107,10 +107,10 @@ def test_a_record_has_what_an_answer_says_of_itself(data):
     query = SimpleNamespace(assumptions=("closed ones are left out",))
     doubts = (Doubt("value", "no cell of schools.City is 'Atlantis'"),)
     answer = tf.Answer(question.text, "Two.", [np.int64(2), pd.NA], query, pd.DataFrame(), doubts=doubts)
-    record = Record.of(question, "run").answered(question, answer)
-    assert (record.prediction, record.text) == ([2, None], "Two.")
-    assert record.assumptions == ["closed ones are left out"]
-    assert record.doubts == [{"reason": "value", "facts": "no cell of schools.City is 'Atlantis'"}]
+    record = record_of(question, answer)
+    assert (record["prediction"], record["text"]) == ([2, None], "Two.")
+    assert record["assumptions"] == ["closed ones are left out"]
+    assert record["doubts"] == [{"reason": "value", "facts": "no cell of schools.City is 'Atlantis'"}]
 
 
 def test_runnable_leaves_out_what_has_no_rows_and_ids_choose(data):

@@ -23,27 +23,29 @@ def test_text2sql_has_the_prompt_of_the_paper(live, festival):
     prompt = live.requests[0].prompt
     assert prompt.startswith("CREATE TABLE venues\n(\n    venue_id ")
     assert prompt.endswith(
-        "-- External Knowledge: Lisbon is a city\n-- Using valid SQLite and understanding External Knowledge, answer "
+        "-- External Knowledge: Lisbon is a city\n-- Using valid SQLite and understading External Knowledge, answer "
         "the following questions for the tables provided above\n-- How many venues are in Lisbon?\nSELECT"
     )
     assert "films" not in prompt
 
 
-def test_text2sql_over_retrieved_tables_has_values_and_keys(live, festival):
+def test_text2sql_over_retrieved_tables_has_jars_prompt(live, festival):
     part = festival.subset(["festival.films", "festival.genres"])
     found = part.tables.tag.retrieve_tables(QUESTION, k=2, method="lexical")
-    live.answers = ["SELECT nix FROM films", "Think.\nSELECT title FROM films LIMIT 1"]
-    answer = text2sql(festival, found, prompt="jar", repair=True)(QUESTION)
+    live.answers = "Think.\nSELECT title FROM films LIMIT 1"
+    answer = text2sql(festival, found, prompt="jar")(QUESTION)
     assert answer.values == ["Low Tide at Nazaré"]
-    first, second = live.requests
+    (first,) = live.requests
     assert "Generate SQL given the question, tables, and external knowledge" in first.prompt
     assert "title TEXT: " in first.prompt or "title object: " in first.prompt
     example = first.prompt.split("CREATE TABLE singer(\n")[1].split(")\n\n")[0]
+    assert first.prompt.startswith("// TASK INSTRUCTION\nGenerate SQL")
+    assert "\n\n// 1-SHOT PSEUDO EXAMPLE\nCREATE TABLE singer(" in first.prompt
+    assert first.prompt.endswith(f", ...)\n\nExternal knowledge: None\n\nQuestion: {QUESTION}\n\nAnswer:")
     assert [line.split()[0] for line in example.splitlines()] == [
         *("singer_id", "nation", "sname", "dname", "cname", "age", "year", "birth_year"),
         *("salary", "city", "phone_number", "tax"),
     ], "the whole example of appendix A.2"
-    assert "no such column: nix" in second.prompt
 
 
 def test_the_samples_in_jars_prompt_are_literals_of_what_is_stored(live, tmp_path):
@@ -56,10 +58,10 @@ def test_the_samples_in_jars_prompt_are_literals_of_what_is_stored(live, tmp_pat
     assert text2sql(tf.open_corpus(file), prompt="jar")("Which school?").values == ["0622710"]
     (table,) = [part for part in live.requests[0].prompt.split("CREATE TABLE ") if part.startswith("school(")]
     assert table.split("\n\n")[0].removesuffix(")").splitlines()[1:] == [
-        "code TEXT: '0622710',",
-        "species TEXT: ' ASY',",
-        "note TEXT: a text with char(10),",
-        "pupils INTEGER: 7",
+        "  code TEXT: '0622710', ...,",
+        "  species TEXT: ' ASY', ...,",
+        "  note TEXT: a text with char(10), ...,",
+        "  pupils INTEGER: 7, ...",
     ]
 
 

@@ -37,15 +37,17 @@ def made(folder, name, *more):
 def test_a_table_is_written_in_four_forms_beside_the_figures_in_print(folder):
     pytest.importorskip("matplotlib")
     result, out, _ = made(folder, "iterative-jar-2")
-    rows = result["rows"]
+    rows = {label.removesuffix(", rules in place of a model"): row for label, row in result["rows"].items()}
     assert rows["Only join (0,1,0), in print"]["CR@2"] == 41.8
     assert rows["Custom config (2,1,4)"]["CR@3"] == 100.0
     assert [path.suffix for path in sorted(out.glob("iterative-jar-2.*"))] == [".csv", ".md", ".png", ".tex"]
     text = (out / "iterative-jar-2.md").read_text()
     assert "| Only join (0,1,0), in print | 71.5 | 41.8 |" in text
     assert "'data_md5': {'spider'" in text
-    assert r"\\midrule" in (out / "iterative-jar-2.tex").read_text().replace("\\", "\\\\")
-    card = result["cards"]["Only join (0,1,0)"]
+    latex = (out / "iterative-jar-2.tex").read_text()
+    assert r"\midrule" in latex
+    assert r"$\lambda$ & R@2 & CR@2" in latex
+    card = result["cards"]["Only join (0,1,0), rules in place of a model"]
     assert {"commit", "data_md5", "source_md5", "weights_md5", "embedder", "seed", "machine"} <= card.keys()
     assert "weights='0/1/0'" in card["method_object"]
     _, _, said = made(folder, "iterative-jar-2")
@@ -67,6 +69,43 @@ def test_a_row_says_what_took_the_place_of_a_model(folder):
     assert rows["MURRE, rules in place of a model"]["CR@3"] == 100.0
     labels = [label for label, *_ in lines_of("murre-4", folder, ("--lm", "replay:store"))]
     assert labels == ["MURRE", "without rewrite", "without tabulation", "without early stop"]
+    assert [label for label, *_ in lines_of("tag-2", folder, ())][-1].endswith(
+        "recorded judgements in place of a model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "row", "label", "given"),
+    [
+        ("", (), "CRUSH", "rules in place of a model", False),
+        ("decomp.json", (), "CRUSH", "JAR's sub-queries in place of a schema", True),
+        ("decomp.json", ("--lm", "replay:store"), "CRUSH", "", False),
+        ("crush_hallucinated_schemas.json", (), "CRUSH", "", True),
+        ("", (), "JAR", "rules in place of a model", False),
+        ("", ("--lm", "replay:store"), "JAR", "", False),
+        ("decomp.json", (), "JAR", "", True),
+        ("", (), "dense", "", False),
+    ],
+)
+def test_what_a_model_made_of_the_questions_is_used_or_what_took_its_place_is_said(
+    folder, file, more, row, label, given
+):
+    if file:
+        (folder / file).write_text("[[], []]")
+    lines = {line: words for line, words, _ in lines_of("iterative-jar-7", folder, more)}
+    words = lines[f"{row}, {label}" if label else row]
+    assert ("--decompositions" in words) == given
+    assert ("jar:as_printed,subqueries=model" in words) == (row == "JAR" and bool(more))
+
+
+def test_values_of_a_table_are_set_by_name_and_said(folder):
+    labels = {label: words for label, words, _ in lines_of("iterative-jar-3", folder, (), {"seconds": "5"})}
+    assert "mip:as_printed,seconds=5" in labels["K=2, seconds=5, rules in place of a model"]
+    result, out, _ = made(folder, "murre-1", "--limit", "1")
+    assert "(spider --limit 1)" in result["about"], "a sample says so"
+    for wrong in (["--set", "beam=2"], ["--", "--method", "dense"]):
+        given = ["murre-1", "--data", str(folder), "--out", str(out), *wrong]
+        assert "its rows say it" in CliRunner().invoke(command, given).output
 
 
 def test_columns_are_means_over_groups_of_records(folder):
@@ -89,7 +128,7 @@ def test_columns_are_means_over_groups_of_records(folder):
 def test_each_table_of_the_file_is_one_that_can_be_made(name):
     table = TABLES[name]
     for row in table["rows"]:
-        words = table["command"].format_map({"more": "", **row}).split()
+        words = table["command"].format_map({**table.get("values", {}), **row}).split()
         assert words[0] in ("retrieval", "answers", "sql")
         if words[0] != "answers":
             method_named(words[words.index("--method") + 1])

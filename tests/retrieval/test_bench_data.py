@@ -209,7 +209,7 @@ def test_mmqa_is_read_as_its_authors_publish_it(tmp_path):
             "foreign_keys": ["head id"], "primary_keys": ["head id"],
         }  # fmt: skip
 
-    head, heads = [["head_ID", "Name"], [1, "Ann"], [2, "Bo"]], [["head_ID", "age"], [1, 67.0]]
+    head, heads = [["head_ID", "Name", "name"], [1, "Ann", "A."], [2, "Bo", "B."]], [["head_ID", "age"], [1, 67.0]]
     file = tmp_path / "Synthesized_two_table.json"
     questions = [
         asked("Who?", head=head, management=[["head_ID"], [1]]),
@@ -223,6 +223,7 @@ def test_mmqa_is_read_as_its_authors_publish_it(tmp_path):
         ["mmqa.head", "mmqa.management"], ["mmqa.head_2", "mmqa.management"]
     ]  # fmt: skip
     assert data.corpus.profile("mmqa.head").rows == 2
+    assert [column.name for column in data.corpus.profile("mmqa.head").columns] == ["head_ID", "Name", "name_2"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "no JSON", '[{"question": "q"}]', '[["a"]]'])

@@ -4,8 +4,7 @@ Kothyari, Dhingra, Sarawagi, Chakrabarti: *CRUSH4SQL: Collective Retrieval Using
 (EMNLP 2023), as Boutaleb et al. describe and compare it (appendix D of *Exploring Multi-Table Retrieval Through
 Iterative Search*), with the candidates and the weights of the published code (``TOPK``, ``get_snm``).
 
-Deviations: what is chosen are tables, as in Boutaleb et al.; the elements of CRUSH4SQL are columns. Segments are
-encoded without the question. The prompt is ours, with one example.
+What is chosen are tables, as in Boutaleb et al.; the elements of CRUSH4SQL itself are columns.
 """
 
 from __future__ import annotations
@@ -30,10 +29,12 @@ if TYPE_CHECKING:
 
 DEVIATIONS = {
     "iterative JAR: appendix D": (
-        "CRUSH4SQL's own elements are columns, and it encodes segments with the question; the prompt is ours"
+        "the cosines of a segment are weighted by their entropy, as in the published code, and once all segments "
+        "are covered, all are uncovered again; there is no budget beside k; the prompt, which is not printed, is "
+        "ours, and segments are encoded without the question"
     ),
 }
-"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+"""What is not as printed, or not printed, by paper and place; ``docs/papers.md`` has the same."""
 
 PROMPT = """Imagine the smallest database schema that would answer the question. Write one table on a line, as \
 table(column, column, ...), and nothing else.

@@ -32,13 +32,12 @@ from tagframe.retrieval.problem import (
 )
 
 DEVIATIONS = {
-    "JAR: equations 1 to 15, optimum": (
-        "the same optimum, by branch and bound instead of a solver; of equal sets the one of the lowest ids, "
-        "where a solver gives any; if no tables connect, the best set without that condition, and the result "
-        "says so"
+    "JAR: equations 1 to 15": (
+        "not printed: which of equal sets is chosen (that of the lowest ids), and what is if no tables connect (the"
+        " best set without that condition, and the result says so)"
     ),
 }
-"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+"""What is not as printed, or not printed, by paper and place; ``docs/papers.md`` has the same."""
 
 Sets = npt.NDArray[np.intp]
 """Shape (m, t): m sets of t tables, one per row."""

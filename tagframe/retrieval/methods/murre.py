@@ -1,12 +1,11 @@
 """MURRE: hops of retrieving and rewriting the question for what is still missing, with beam search.
 
-Zhang, Wang, Dou, Zhu, Che: *Multi-Hop Table Retrieval for Open-Domain Text-to-SQL* (arXiv 2402.10666, 2024), section 2
-and algorithm 1; sections and tables here are those of this version. Its final version is *MURRE: Multi-Hop Table
-Retrieval with Removal for Open-Domain Text-to-SQL* (COLING 2025).
+Zhang, Wang, Dou, Zhu, Che: *Multi-Hop Table Retrieval for Open-Domain Text-to-SQL* (arXiv 2402.10666, 2024), section
+2.1 to section 2.4, algorithm 1, section 3.1 and section 3.3; sections and tables here are those of this version. Its
+final version is *MURRE: Multi-Hop Table Retrieval with Removal for Open-Domain Text-to-SQL* (COLING 2025).
 
-Deviations: tables of no list are ranked, too, after all others, since a caller may want more tables than the lists
-hold; tables of one list have the same product and are ordered by their similarity to the question. Without a model, the
-names of the retrieved tables are removed from the question instead of rewriting it (:func:`without_found`).
+Tables of no list are ranked, too, since a caller may want more tables than the lists hold. Without a model, the names
+of the retrieved tables are removed from the question instead of rewriting it (:func:`without_found`).
 """
 
 from __future__ import annotations
@@ -37,18 +36,23 @@ if TYPE_CHECKING:
     from tagframe.lm import LM
 
 DEVIATIONS = {
+    "MURRE: section 2.2, lists": (
+        "similarities below 0 count as 0; one list in place of several of the same tables is rewritten"
+    ),
+    "MURRE: appendix A": "four examples of our own in place of those of tables 7 and 8, which are of Spider and BIRD",
+    "MURRE: section 2.3": (
+        "not printed: whether a list that stopped takes a place in later hops (it does not), and what becomes of "
+        "one whose call fails (it stops, with a warning)"
+    ),
     "MURRE: algorithm 1": (
-        "tables of no list are ranked, too, after all others; tables of one list, which have one product, by "
-        "their similarity to the question; without a model (`lm=`), rules remove words instead of rewriting, "
-        "in 2 hops"
+        "not printed: the order of tables of one list, which have one product (by their similarity to the "
+        "question), and of tables of no list (after all others)"
     ),
-    "MURRE: appendix A": (
-        "four examples of our own in place of those of tables 7 and 8, which are of Spider and BIRD; the "
-        "prompts without tabulation and without early stop are not printed"
+    "MURRE: section 3.3, prompts": (
+        "not printed: the prompts; they are those of appendix A, changed as little as possible"
     ),
-    "MURRE: section 3.3": "with MiniLM, it ranks as the dense ranking does (see below)",
 }
-"""What is not as printed, by paper and place; ``docs/papers.md`` has the same."""
+"""What is not as printed, or not printed, by paper and place; ``docs/papers.md`` has the same."""
 
 BEAM, HOPS = 5, 3
 """The paper's beam size and largest number of hops (section 3.1)."""
@@ -230,7 +234,9 @@ def rewritten(
     question: str,
     lists: Sequence[Sequence[int]],
 ) -> list[str | None]:
-    """For each list, the tables that are missing according to a model; lists whose call fails stop, with a warning.
+    """For each list, the tables that are missing according to a model (section 2.3).
+
+    Lists whose call fails stop, with a warning.
 
     Args:
         lm: the model.
@@ -301,7 +307,7 @@ class MURRE(Method):
     Attributes:
         as_printed: tables are encoded as the paper linearises them (:func:`linearised`), instead of as the sentences of
             names that all methods search.
-        beam: how many lists of tables are kept at each hop.
+        beam: how many lists of tables are kept at each hop (section 3.1).
         hops: the largest number of hops; None for 3, as in the paper, or 2 without a model.
         ablate: the part that is left out, as in the paper's ablations (section 3.3, table 4): "rewrite", "tabulation"
             (which needs a model) or "early-stop".
