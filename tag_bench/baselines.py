@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.answer import TAG, Gen, Generated, Query, one_value
-from tagframe.answer.cell_literals import cell_literals
+from tagframe.retrieval.cell_literals import cell_literals
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import plain_rows, values_of
 from tagframe.answer.guard import Reader

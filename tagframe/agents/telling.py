@@ -14,7 +14,6 @@ import pandas as pd
 
 from tagframe.agents.tool_results import Account, CountedJoin, Join, RowsBehind
 from tagframe.answer.cited_rows import CITED
-from tagframe.answer.schema_text import CHARACTERS_A_TOKEN
 from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.corpus.stored_profiles import AtHand
@@ -30,6 +29,7 @@ from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.refine import nearest_columns
+from tagframe.retrieval.schema_text import CHARACTERS_A_TOKEN
 
 _MAX_CITED_KEYS = 5
 _MAX_DOUBTS = 10

@@ -51,7 +51,6 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.answer.query import Query, names_of
-from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.answer.steps import driver
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
@@ -79,6 +78,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.schema_text import column_texts, describe_keys, sql_name
 from tagframe.retrieval.ways import plan_for
 from tagframe.stopping import Stopped, stopped_by
 

@@ -13,10 +13,8 @@ from tagframe.answer.generation import one_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for
 from tagframe.answer.lm_sql import check_staged
-from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import are_few, describe_keys, describe_tables, is_epoch
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
@@ -25,6 +23,8 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import fence, one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+from tagframe.retrieval.matched_cells import matched_cells
+from tagframe.retrieval.schema_text import are_few, describe_keys, describe_tables, is_epoch
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ class Synthesizer:
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
-        cells = matched_cells(f"{request} {self.evidence}".strip(), visible, reader)
+        cells = matched_cells(f"{request} {self.evidence}".strip(), self.corpus, visible.tables, dialect)
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
         return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics)
 
