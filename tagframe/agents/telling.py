@@ -28,8 +28,7 @@ from tagframe.operators.cells import json_cells
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.refine import nearest_columns
-from tagframe.retrieval.schema_text import CHARACTERS_A_TOKEN
+from tagframe.retrieval.schema_text import CHARACTERS_A_TOKEN, nearest_columns
 
 _MAX_CITED_KEYS = 5
 _MAX_DOUBTS = 10
