@@ -114,7 +114,9 @@ class Proposal:
     def applied(self, plan: JoinPlan) -> JoinPlan:
         """The plan for the rows without a partner, if such are wanted."""
         with suppress(TableNotFound):
-            plan = plan.restarted(plan.source(self.start).id) if self.start and not plan.is_anchored else plan
+            start = plan.source(self.start).id if self.start and not plan.is_anchored else plan.start
+            if start != plan.start:
+                plan = replace(plan.restarted(start), left_out=plan.left_out, unconnected=plan.unconnected)
         there = []
         for id in self.without:
             with suppress(TableNotFound):
@@ -249,7 +251,8 @@ def _counted(key: KeyPair, rows: _Rows) -> KeyPair | str:
         filled = int((~matches.nulls).sum())
         shares.append(int((matches.counts > 0).sum()) / max(filled, 1))
     if not shares[0]:
-        such = [repr(side[0].dropna().iloc[0])[:_LONGEST] for side in (mine, theirs) if side[0].notna().any()]
+        cells = [side[0].dropna().head(1).tolist() for side in (mine, theirs)]
+        such = [repr(some[0])[:_LONGEST] for some in cells if some]
         beside = f" ({such[0]} beside {such[1]})" if len(such) == 2 else ""
         return (
             f"its key {key.left} = {key.right} was not used: none of {counted(len(left), 'row')} has a partner{beside}"
@@ -363,7 +366,7 @@ def settled(
         return _with(found, proposal, remark, REFUSED)
     tables = [part.table for source in joined.sources for part in source.parts or (source,)]
     sizes = [found.corpus.profile(table).rows for table in tables]
-    if None in sizes or sum(filter(None, sizes)) > MOST_CELLS or len(tables) == 1:
+    if None in sizes or not 0 < sum(filter(None, sizes)) <= MOST_CELLS or len(tables) == 1:
         return replace(found, proposal=replace(proposal, start="", once=()))
     return _tried(found, proposal, conditions)
 
@@ -387,12 +390,12 @@ def _tried(found: RetrievedTables, proposal: Proposal, conditions: Mapping[Colum
         why = why or text.partition(". ")[0]
         if not text:
             break
-    said = " and ".join(f"{table}.{column} = {value!r}" for (table, column), value in conditions.items())
+    listed = " and ".join(f"{table}.{column} = {value!r}" for (table, column), value in conditions.items())
     remarks = []
     if conditions and best.where == proposal.where:
-        remarks.append(f"rows are not filtered by {said}: no join needs it")
+        remarks.append(f"rows are not filtered by {listed}: no join needs it")
     elif conditions:
-        remarks.append(f"where={said} is applied, for without it {why}")
+        remarks.append(f"where={listed} is applied, for without it {why}")
     if best.once:
         remarks.append(f"of {' and '.join(best.once)} one row of each key is joined, for {why}")
     if trouble:

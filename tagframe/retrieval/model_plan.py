@@ -52,11 +52,11 @@ ROOM = 6_000
 """As many values are shown as this many characters have room for: they show which columns hold the same values."""
 
 HOPELESS = -10.0
-"""A table with lower log-odds against the likeliest one is not shown. Of the gold tables of Spider, BIRD, FIBEN and
+"""A table with lower log-odds against the likeliest one is not visible. Of the gold tables of Spider, BIRD, FIBEN and
 Spider 2, one in a thousand is below -9."""
 
 COLUMNS = (40, 12, 4)
-"""The columns of a wide table that are shown, those nearest to the question, and keys: the first number that fits."""
+"""The columns of a wide table that are visible, those nearest to the question, and keys: the first number that fits."""
 
 SHARE = 16
 """One table may take one in so many of the remaining characters, so that as many tables as possible are seen."""
@@ -73,7 +73,7 @@ MISSING = 0.93
 """The probability that a table which the model misses does not exist: 12 of 12 recorded cases."""
 
 FOUND_FOR_MISSING = 2
-"""The number of tables that are looked up for each missing one, among those that were not shown."""
+"""The number of tables that are looked up for each missing one, among those that were not visible."""
 
 _MOST_TABLES = 20
 """The most tables that a question may need: a model that names more has not chosen. FIBEN's queries need up to 11."""
@@ -113,7 +113,7 @@ _FORM_BY_NAME = Form(fields_schema({**_FIELDS, "maybe": _LIST, "missing": _LIST}
 
 
 @dataclass(frozen=True)
-class Shown:
+class Visible:
     """The tables in a prompt.
 
     Attributes:
@@ -152,30 +152,30 @@ def with_model_plan(
         anchored: the position of the anchor, which the model reads first.
     """
     is_bare = bool(1 - index.has_rows.mean() > BARE)
-    prompt, shown = plan_prompt(
+    prompt, visible = plan_prompt(
         corpus, index, question, candidates(method, index, question, evidence, anchored), anchored, is_bare
     )  # fmt: skip
     form = _FORM_BY_NAME if is_bare else _FORM
-    completion = ask(lm, question.text, [prompt], lambda text: parse_plan(text, shown), form)[0]
+    completion = ask(lm, question.text, [prompt], lambda text: parse_plan(text, visible), form)[0]
     plan = completion.value
     if plan is None:
         warn(f"the model gave no usable plan; the tables were chosen without it: {completion.error}")
         return replace(evidence, note="the model gave no usable plan: the tables were chosen without it")
-    plan = replace(plan, tables=tuple(_whole(plan, shown, corpus)))
-    seen = [index.position(id) for id in shown.names.values()]
+    plan = replace(plan, tables=tuple(_whole(plan, visible, corpus)))
+    at = {id: position for position, one in enumerate(index.families) for id in one.parts or (one.table.id,)}
+    seen = {at[id] for id in visible.names.values()}
     missed = [table for text in plan.missing for table in lookup(index, text) if table not in seen]
     opinion = np.full(len(index.tables), PASSED_OVER)
-    first = {piece: id for id, pieces in shown.pieces.items() for piece in pieces}
-    opinion[[index.position(first.get(id, id)) for id in plan.maybe]] = MAYBE_BY_NAME if is_bare else MAYBE
+    opinion[[at[id] for id in plan.maybe]] = MAYBE_BY_NAME if is_bare else MAYBE
     opinion[missed] = MAYBE_BY_NAME
-    opinion[[index.position(first.get(id, id)) for id in plan.ids]] = NEEDED
+    opinion[[at[id] for id in plan.ids]] = NEEDED
     sure = (SURE_BY_NAME if is_bare else SURE) * (1 - MISSING if plan.missing else 1.0)
     facts = {**evidence.facts, "planned": sure if plan.tables else 1.0}
-    return replace(evidence, opinion=opinion, facts=facts, note=_note(plan, len(seen)), plan=plan)
+    return replace(evidence, opinion=opinion, facts=facts, note=_note(plan, len(visible.names)), plan=plan)
 
 
-def _note(plan: ModelPlan, shown: int) -> str:
-    note = f"the model chose {', '.join(plan.ids) or 'none'} of {shown} tables"
+def _note(plan: ModelPlan, count: int) -> str:
+    note = f"the model chose {', '.join(plan.ids) or 'none'} of {count} tables"
     note += f"; it may need {', '.join(plan.maybe)}" if plan.maybe else ""
     return f"{note}; missing: {'; '.join(plan.missing)}" if plan.missing else note
 
@@ -183,7 +183,7 @@ def _note(plan: ModelPlan, shown: int) -> str:
 def candidates(
     method: Method, index: RetrievalIndex, question: Question, evidence: Evidence, anchored: int | None
 ) -> list[int]:
-    """The tables that the model may be shown: the anchor, and those that the method finds best."""
+    """The tables that the model may be visible: the anchor, and those that the method finds best."""
     wide = method.prepare(index, question, evidence, anchored, CANDIDATES)
     best = method.select(wide.problem, CANDIDATES).indices
     promise = wide.problem.r + np.maximum(wide.problem.learned, 0.0)
@@ -214,26 +214,27 @@ def plan_prompt(
     tables: Sequence[int],
     anchored: int | None = None,
     is_bare: bool = False,
-) -> tuple[Prompt, Shown]:
+) -> tuple[Prompt, Visible]:
     """The prompt: tables, their joins, cells that the question names, and the question.
 
     Args:
         corpus: of the tables.
         index: of the corpus.
         question: as asked.
-        tables: positions of the candidates, best first. If all tables of the corpus fit, all are shown, in their order.
+        tables: positions of the candidates, best first. All tables of the corpus, in their order, if all fit.
         anchored: the position of the table that the question starts from.
         is_bare: whether only names are known of the tables.
     """
     filled = [at for at, table in enumerate(index.tables) if table.rows != 0 or at == anchored]
-    everything = _names(index, filled or range(len(index.tables)))
+    everything = _names(corpus, index, filled or range(len(index.tables)))
     columns: dict[str, list[str]] = {}
     if are_few(corpus, everything):
         names, room = everything, ROOM
     else:
         read, columns = _fitting(index, question, tables)
-        names, room = _names(index, read), CHARACTERS
-    pieces = {id: parts for id in names.values() if (parts := index.families[index.position(id)].parts)}
+        names, room = _names(corpus, index, read), CHARACTERS
+    families = {family.table.id: family.parts for family in index.families}
+    pieces = {id: parts for id in names.values() if _are_numbered(parts := families.get(id, ()))}
     notes = {id: _alike(parts) for id, parts in pieces.items()}
     schema = describe_tables(corpus, names, "sqlite", columns, notes, room, reads=not columns)
     cells = matched_cells(question.text, corpus, names, "sqlite")
@@ -242,15 +243,24 @@ def plan_prompt(
         described.append(f"The rows start from the table {index.tables[anchored].id}, which is named first.")
     described.append(f"Question: {question.text}")
     task = f"{_TASK}{_POSSIBLE * is_bare}\n{NAMES_ARE_DATA}\n\n{_REPLY}"
-    shown = Shown(names, pieces, question.text, _named(corpus, names, pieces))
-    return Prompt((Message("system", task), Message("user", "\n\n".join(described)))), shown
+    visible = Visible(names, pieces, question.text, _named(corpus, names, pieces))
+    return Prompt((Message("system", task), Message("user", "\n\n".join(described)))), visible
 
 
-def _names(index: RetrievalIndex, tables: Sequence[int]) -> dict[str, str]:
-    """Name in the prompt → table id: its own name, or its id if another table has the same name."""
+def _names(corpus: Corpus, index: RetrievalIndex, tables: Sequence[int]) -> dict[str, str]:
+    """Name in the prompt → table id: its own name, or its id if another table has the same name.
+
+    Of the pieces of a table the first stands for all if only numbers tell them apart; others mean something each.
+    """
     profiles = [index.tables[table] for table in tables]
+    of_words = [id for table in tables if not _are_numbered(parts := index.families[table].parts) for id in parts[1:]]
+    profiles += [corpus.profile(id) for id in of_words]
     shared = Counter(profile.name.casefold() for profile in profiles)
     return {profile.name if shared[profile.name.casefold()] == 1 else profile.id: profile.id for profile in profiles}
+
+
+def _are_numbered(pieces: Sequence[str]) -> bool:
+    return len({re.sub(r"\d+", "", id.casefold()) for id in pieces}) == 1
 
 
 def _named(corpus: Corpus, names: Mapping[str, str], pieces: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -272,7 +282,7 @@ def _alike(parts: Sequence[str]) -> str:
 def _fitting(
     index: RetrievalIndex, question: Question, tables: Sequence[int]
 ) -> tuple[list[int], dict[str, list[str]]]:
-    """As many of the tables as have room, and the columns of each that are shown."""
+    """As many of the tables as have room, and the columns of each that are visible."""
     _, fine = index.fine([question.text, *question.subqueries], tables)
     joining = _joining(index, tables)
     read: list[int] = []
@@ -315,7 +325,7 @@ _AS = re.compile(r"(.+?)\s+(?:as\s+)?([^\s.]+)", re.IGNORECASE | re.DOTALL)
 _ROLE = re.compile(r"(.+?)\s+as\s+(.+)", re.IGNORECASE | re.DOTALL)
 
 
-def parse_plan(text: str, shown: Shown) -> ModelPlan:
+def parse_plan(text: str, visible: Visible) -> ModelPlan:
     """Parse a model's answer.
 
     Raises:
@@ -325,15 +335,15 @@ def parse_plan(text: str, shown: Shown) -> ModelPlan:
     answer = _object(parse_block(text))
     if "tables" not in answer:
         raise AnswerRejected(f'expected a JSON object with "tables", got {text[:120]!r}')
-    tables, unknown = _tables(_texts(answer["tables"], " as "), shown)
+    tables, unknown = _tables(_texts(answer["tables"], " as "), visible)
     if unknown and not tables:
         raise AnswerRejected(f"{unknown[0]!r:.120} is none of the tables that were shown")
     if len({id for id, _ in tables}) > _MOST_TABLES:
         raise AnswerRejected(f"no question needs {len(tables)} tables: name those that it has to read")
     joins = _texts(answer.get("joins"), " = ")
-    tables += _joined_too(joins, tables, shown)
-    without, exists = (_called(_texts(answer.get(part), ""), tables, shown) for part in ("without", "exists"))
-    maybe = [id for name in _texts(answer.get("maybe"), "") if (id := shown.find(name)) is not None]
+    tables += _joined_too(joins, tables, visible)
+    without, exists = (_called(_texts(answer.get(part), ""), tables, visible) for part in ("without", "exists"))
+    maybe = [id for name in _texts(answer.get("maybe"), "") if (id := visible.find(name)) is not None]
     ids = {id for id, _ in tables}
     return ModelPlan(
         tuple(tables),
@@ -376,14 +386,14 @@ def _texts(value: Any, sign: str) -> list[str]:
     return found[: _MOST_LISTED * 3]
 
 
-def _tables(names: Sequence[str], shown: Shown) -> tuple[list[tuple[str, str]], list[str]]:
+def _tables(names: Sequence[str], visible: Visible) -> tuple[list[tuple[str, str]], list[str]]:
     """Id and name of each table that an answer names, and what is no table."""
     found: dict[tuple[str, str], None] = {}
     unknown = []
     for name in names:
-        id, called = shown.find(name), name.strip("\"'` ")
+        id, called = visible.find(name), name.strip("\"'` ")
         if id is None and (parts := _ROLE.fullmatch(name) or _AS.fullmatch(name)) is not None:
-            id, called = shown.find(parts[1]), parts[2].strip("\"'` ")
+            id, called = visible.find(parts[1]), parts[2].strip("\"'` ")
         if id is None:
             unknown.append(name)
         else:
@@ -391,36 +401,36 @@ def _tables(names: Sequence[str], shown: Shown) -> tuple[list[tuple[str, str]], 
     return list(found), unknown
 
 
-def _whole(plan: ModelPlan, shown: Shown, corpus: Corpus) -> Iterator[tuple[str, str]]:
+def _whole(plan: ModelPlan, visible: Visible, corpus: Corpus) -> Iterator[tuple[str, str]]:
     """The tables of a plan; of one in pieces, if only the shown one is named, all those that the question means."""
     for id, called in plan.tables:
-        pieces = [corpus.profile(piece) for piece in shown.pieces.get(id, ())]
-        if len({*shown.pieces.get(id, ())} & {*plan.ids}) != 1:
+        pieces = [corpus.profile(piece) for piece in visible.pieces.get(id, ())]
+        if len({*visible.pieces.get(id, ())} & {*plan.ids}) != 1:
             yield id, called
             continue
-        first, *others = named_pieces(pieces, shown.question)
+        first, *others = named_pieces(pieces, visible.question)
         yield first.id, called
         yield from ((piece.id, piece.id) for piece in others)
 
 
-def _joined_too(joins: Sequence[str], tables: Sequence[tuple[str, str]], shown: Shown) -> list[tuple[str, str]]:
+def _joined_too(joins: Sequence[str], tables: Sequence[tuple[str, str]], visible: Visible) -> list[tuple[str, str]]:
     """The tables that only keys name."""
     known = {name.casefold() for _, name in tables} | {id.casefold() for id, _ in tables}
     found: dict[tuple[str, str], None] = {}
     for join in joins:
         for side in re.split(r"<=|>=|<|>|=+|\band\b", join, flags=re.IGNORECASE):
             table = side.strip().replace('"', "").rpartition(".")[0]
-            id = shown.find(table) if table and table.casefold() not in known else None
+            id = visible.find(table) if table and table.casefold() not in known else None
             if id is not None and id not in {one for one, _ in tables}:
                 found[id, table] = None
     return list(found)
 
 
-def _called(names: Sequence[str], tables: Sequence[tuple[str, str]], shown: Shown) -> tuple[str, ...]:
+def _called(names: Sequence[str], tables: Sequence[tuple[str, str]], visible: Visible) -> tuple[str, ...]:
     """The names in the answer of tables that it names once more."""
     own = {name.casefold(): name for _, name in tables}
     by_id = dict(reversed(tables))
-    found = [own.get(name.casefold()) or by_id.get(shown.find(name) or "") for name in names]
+    found = [own.get(name.casefold()) or by_id.get(visible.find(name) or "") for name in names]
     return tuple(dict.fromkeys(name for name in found if name is not None))
 
 

@@ -460,6 +460,8 @@ def _as_proposed(
         return how, where
     own = proposal.where_in(plan)
     if where is None or isinstance(where, Mapping):
+        given = {plan.find_column(name) for name in where or ()}
+        own = {name: value for name, value in own.items() if plan.find_column(name) not in given}
         where = {**own, **(where or {})} or None
     return how or proposal.how_of(plan), where
 
