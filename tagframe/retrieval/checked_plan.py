@@ -209,34 +209,27 @@ def _bare(text: str) -> str:
 
 
 def _keys(joins: Sequence[str], named: Sequence[NamedTable], rows: _Rows) -> tuple[list[KeyPair], list[str]]:
-    """The keys that hold, and remarks on the others."""
-    good, remarks = [], []
+    """The keys that hold, and remarks on the others. Pairs of columns of the same two tables are one key."""
+    good: list[str] = []
+    found: list[KeyPair] = []
+    remarks: list[str] = []
     for text in map(_bare, joins):
         try:
-            keys_on([text], named)
+            found = keys_on([*good, text], named)
             good.append(text)
         except TagframeError as error:
-            remarks.append(f"its key {text[:_LONGEST]!r} was not used: {error}"[:_LONGEST_ERROR])
+            remarks.append(f"its key {text[:_LONGEST]!r} {_NOT_USED}: {error}"[:_LONGEST_ERROR])
     keys: list[KeyPair] = []
     parts = Components(table.id for table in named)
-    for key in _together(good, named, remarks):
-        counted_key = _counted(key, rows)
-        if isinstance(counted_key, str):
-            remarks.append(counted_key)
+    for key in found:
+        checked_key = _counted(key, rows)
+        if isinstance(checked_key, str):
+            remarks.append(f"its key {key.left} = {key.right} {_NOT_USED}: {checked_key}")
         elif parts.join(*key.tables):
-            keys.append(counted_key)
+            keys.append(checked_key)
         else:
-            remarks.append(f"its key {key.left} = {key.right} was not used: other keys join these tables already")
+            remarks.append(f"its key {key.left} = {key.right} {_NOT_USED}: other keys join these tables already")
     return keys, remarks
-
-
-def _together(texts: Sequence[str], named: Sequence[NamedTable], remarks: list[str]) -> list[KeyPair]:
-    """The keys; pairs of columns of the same two tables are one key."""
-    try:
-        return [key for key in keys_on(texts, named) if len(key.tables) == 2] if texts else []
-    except TagframeError as error:
-        remarks.append(f"its keys were not used: {error}"[:_LONGEST_ERROR])
-        return []
 
 
 def _counted(key: KeyPair, rows: _Rows) -> KeyPair | str:
@@ -246,23 +239,16 @@ def _counted(key: KeyPair, rows: _Rows) -> KeyPair | str:
         return replace(key, evidence=Evidence(origin="model", name=1.0, reason="named by the model, not counted"))
     mine, theirs = [left[one] for one in key.left_columns], [right[one] for one in key.right_columns]
     there, back = match_rows(mine, theirs), match_rows(theirs, mine)
-    shares = []
-    for matches in (there, back):
-        filled = int((~matches.nulls).sum())
-        shares.append(int((matches.counts > 0).sum()) / max(filled, 1))
+    shares = [(one.counts > 0).sum() / max((~one.nulls).sum(), 1) for one in (there, back)]
     if not shares[0]:
-        cells = [side[0].dropna().head(1).tolist() for side in (mine, theirs)]
-        such = [repr(some[0])[:_LONGEST] for some in cells if some]
-        beside = f" ({such[0]} beside {such[1]})" if len(such) == 2 else ""
-        return (
-            f"its key {key.left} = {key.right} was not used: none of {counted(len(left), 'row')} has a partner{beside}"
-        )
+        cells = [repr(cell)[:_LONGEST] for side in (mine, theirs) for cell in side[0].dropna().head(1).tolist()]
+        return f"none of {counted(len(left), 'row')} has a partner ({' beside '.join(cells)})"
     if there.partners is not None and back.partners is None:
         key, shares = key.reversed(), shares[::-1]
         there = back
     reason = f"named by the model, {shares[0]:.0%} of the rows found" + ", target unique" * (there.partners is None)
-    evidence = Evidence(origin="model", contained=shares[0], covered=shares[1], name=1.0, reason=reason)
-    share = max(shares)
+    evidence = Evidence(origin="model", contained=float(shares[0]), covered=float(shares[1]), name=1.0, reason=reason)
+    share = float(max(shares))
     return replace(key, score=max(share, ACCEPTED) if share >= _SOME else share, evidence=evidence)
 
 
@@ -280,22 +266,11 @@ def _conditions(texts: Sequence[str], named: Sequence[NamedTable], rows: _Rows) 
         try:
             if parts is None:
                 raise InvalidArgument('a condition is "table.column = value"')
-            column, value = find_column(_bare(parts[1]), named), _value(parts[3])
+            column, value, sign = find_column(_bare(parts[1]), named), _value(parts[3]), parts[2]
+            found[column] = (sign, value) if sign[0] in "<>" else _as_stored(column, value, rows)
         except TagframeError as error:
-            remarks.append(f"its condition {text[:_LONGEST]!r} was not used: {error}"[:_LONGEST_ERROR])
-            continue
-        sign = parts[2].lower()
-        cell = (sign, value) if sign[0] in "<>" else _as_stored(column, value, rows)
-        if isinstance(cell, _NoCell):
-            remarks.append(f"its condition {text[:_LONGEST]!r} was not used: {cell.why}")
-        else:
-            found[column] = cell
+            remarks.append(f"its condition {text[:_LONGEST]!r} {_NOT_USED}: {error}"[:_LONGEST_ERROR])
     return found, remarks
-
-
-@dataclass(frozen=True)
-class _NoCell:
-    why: str
 
 
 def _value(text: str) -> Any:
@@ -308,7 +283,11 @@ def _value(text: str) -> Any:
 
 
 def _as_stored(column: Column, value: Any, rows: _Rows) -> Any:
-    """The cell, or the cells, that a value means; what there is if there is none."""
+    """The cell, or the cells, that a value means.
+
+    Raises:
+        InvalidArgument: there is none; the message has the nearest one.
+    """
     table = rows(column[0], [column[1]])
     if table is None:
         return value
@@ -320,7 +299,7 @@ def _as_stored(column: Column, value: Any, rows: _Rows) -> Any:
         lone = str(wanted[stored.index(None)])
         near = difflib.get_close_matches(lone, map(str, cells[:_MOST_COMPARED]), n=1, cutoff=0.0)
         nearest = f"; the nearest is {near[0][:_LONGEST]!r}" if near else ""
-        return _NoCell(f"no cell of {column[0]}.{column[1]} is {lone[:_LONGEST]!r}{nearest}")
+        raise InvalidArgument(f"no cell of {column[0]}.{column[1]} is {lone[:_LONGEST]!r}{nearest}")
     return stored if isinstance(value, list) else stored[0]
 
 
@@ -346,11 +325,7 @@ def settled(
         conditions: that it gives.
     """
     confidence = found.confidence
-    if (
-        confidence is not None
-        and len(proposal.keys) < len(plan.joins)
-        and any(_NOT_USED in one for one in proposal.remarks)
-    ):
+    if confidence is not None and any(remark.startswith("its key") for remark in proposal.remarks):
         confidence *= DOUBTED
     found = replace(found, proposal=proposal, confidence=confidence)
     try:
@@ -359,7 +334,7 @@ def settled(
         if proposal.keys:  # without them, the tables may join by the keys of their data
             remark = f"its keys were not used: {error}"[:_LONGEST_ERROR]
             proposal = replace(proposal, keys=(), remarks=(*proposal.remarks, remark))
-            return settled(replace(found, confidence=confidence), proposal, plan, conditions)
+            return settled(found, proposal, plan, conditions)
         return _with(found, proposal, f"its tables cannot be joined: {error}"[:_LONGEST_ERROR], REFUSED)
     if proposal.without and not joined.absent:
         remark = f"rows without a row in {' and '.join(proposal.without)} cannot be given"
@@ -374,8 +349,8 @@ def settled(
 def _tried(found: RetrievedTables, proposal: Proposal, conditions: Mapping[Column, Any]) -> RetrievedTables:
     """The tables with the first way to merge that neither repeats rows nor is refused, or the least doubtful one.
 
-    From the first table alone; then only with the conditions, with one row of a table that has to exist, and from the
-    finest table.
+    From the first table alone, then with the conditions, with one row of a table that has to exist; and if all that is
+    refused, from the finest table.
     """
     best, trouble, share, why = proposal, "", 0.0, ""
     for start, once, where in product(
@@ -383,6 +358,8 @@ def _tried(found: RetrievedTables, proposal: Proposal, conditions: Mapping[Colum
         dict.fromkeys([(), proposal.once]),
         [{}, conditions] if conditions else [{}],
     ):
+        if start != proposal.start and share >= DOUBTED:
+            break  # from the finest table, rows of the first would repeat unsaid
         way = replace(proposal, start=start, once=once, where={**proposal.where, **where})
         text, left = _trouble(replace(found, proposal=way))
         if left > share:

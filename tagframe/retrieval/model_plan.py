@@ -9,15 +9,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from tagframe.corpus import Corpus
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
+from tagframe.keys.inference import ACCEPTED
+from tagframe.keys.key_pair import KeyPair
 from tagframe.lm import LM, Form, Message, Prompt, fields_schema
 from tagframe.operators.answer_grammar import parse_block
+from tagframe.operators.cells import fence
 from tagframe.retrieval.checked_plan import ModelPlan
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.families import named_pieces
@@ -75,6 +80,8 @@ MISSING = 0.93
 FOUND_FOR_MISSING = 2
 """The number of tables that are looked up for each missing one, among those that were not visible."""
 
+OF_JOINS = 5
+"""Joins may take one in so many of the tables' characters in addition."""
 _MOST_TABLES = 20
 """The most tables that a question may need: a model that names more has not chosen. FIBEN's queries need up to 11."""
 _MOST_LISTED = 20
@@ -227,18 +234,21 @@ def plan_prompt(
     """
     filled = [at for at, table in enumerate(index.tables) if table.rows != 0 or at == anchored]
     everything = _names(corpus, index, filled or range(len(index.tables)))
-    columns: dict[str, list[str]] = {}
-    if are_few(corpus, everything):
-        names, room = everything, ROOM
-    else:
+    names, room, columns = everything, ROOM, None
+    if not are_few(corpus, everything):
         read, columns = _fitting(index, question, tables)
         names, room = _names(corpus, index, read), CHARACTERS
     families = {family.table.id: family.parts for family in index.families}
     pieces = {id: parts for id in names.values() if _are_numbered(parts := families.get(id, ()))}
-    notes = {id: _alike(parts) for id, parts in pieces.items()}
-    schema = describe_tables(corpus, names, "sqlite", columns, notes, room, reads=not columns)
-    cells = matched_cells(question.text, corpus, names, "sqlite")
-    described = prompt_parts(schema, describe_keys(corpus, names), cells)
+    schema = describe_tables(corpus, names, "sqlite", columns, room)
+    joins = describe_keys(corpus, names, among=_keys(index, read) if columns else None)
+    if columns:
+        lengths = accumulate(map(len, joins))
+        joins = [line for line, length in zip(joins, lengths, strict=True) if length <= CHARACTERS // OF_JOINS]
+    described = prompt_parts(schema, joins, matched_cells(question.text, corpus, names, "sqlite"))
+    if pieces:
+        alike = [f"{name}: {_some(pieces[id])}" for name, id in names.items() if id in pieces]
+        described.insert(1, f"These stand for several tables with the same columns:\n{fence(alike, 'alike')}")
     if anchored is not None:
         described.append(f"The rows start from the table {index.tables[anchored].id}, which is named first.")
     described.append(f"Question: {question.text}")
@@ -273,10 +283,15 @@ def _named(corpus: Corpus, names: Mapping[str, str], pieces: Mapping[str, Sequen
     return {name: min(ids) for name, ids in found.items() if len(ids) == 1}
 
 
-def _alike(parts: Sequence[str]) -> str:
-    """That a table is the first of several of the same columns."""
-    listed = [*parts[1:_MOST_PIECES], "…", parts[-1]] if len(parts) > _MOST_PIECES + 1 else parts[1:]
-    return f"the same columns have {', '.join(listed)}"
+def _some(pieces: Sequence[str]) -> str:
+    return ", ".join(pieces if len(pieces) <= _MOST_PIECES else [*pieces[:_MOST_PIECES], "…", pieces[-1]])
+
+
+def _keys(index: RetrievalIndex, tables: Sequence[int]) -> list[KeyPair]:
+    """The likely keys between tables; those of the best tables first, by the worse of the two."""
+    rank = {index.tables[table].id: position for position, table in enumerate(tables)}
+    likely = [key for key in index.links.keys(list(tables)) if key.score >= ACCEPTED]
+    return sorted(likely, key=lambda key: (max(rank[end] for end in key.tables), -key.score))
 
 
 def _fitting(
@@ -300,7 +315,8 @@ def _fitting(
         if len(read) >= AT_LEAST and spent > CHARACTERS:
             break
         read.append(table)
-        columns[profile.id] = [column.name for column in chosen]
+        for id in (profile.id, *index.families[table].parts):
+            columns[id] = [column.name for column in chosen]
     return read, columns
 
 
@@ -322,6 +338,7 @@ def _joining(index: RetrievalIndex, tables: Sequence[int]) -> dict[str, dict[str
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 _AS = re.compile(r"(.+?)\s+(?:as\s+)?([^\s.]+)", re.IGNORECASE | re.DOTALL)
+_TABLE_OF = re.compile(r"(\"[^\"]+\"|[^\s=\"(]+)\.")
 _ROLE = re.compile(r"(.+?)\s+as\s+(.+)", re.IGNORECASE | re.DOTALL)
 
 
@@ -333,8 +350,6 @@ def parse_plan(text: str, visible: Visible) -> ModelPlan:
             shown to the model.
     """
     answer = _object(parse_block(text))
-    if "tables" not in answer:
-        raise AnswerRejected(f'expected a JSON object with "tables", got {text[:120]!r}')
     tables, unknown = _tables(_texts(answer["tables"], " as "), visible)
     if unknown and not tables:
         raise AnswerRejected(f"{unknown[0]!r:.120} is none of the tables that were shown")
@@ -360,13 +375,11 @@ def parse_plan(text: str, visible: Visible) -> ModelPlan:
 
 def _object(body: str) -> dict[str, Any]:
     """The JSON object in an answer, whatever stands around it."""
-    try:
+    with suppress(ValueError, RecursionError):
         answer, _ = json.JSONDecoder().raw_decode(body, max(body.find("{"), 0))
-    except (ValueError, RecursionError) as error:
-        raise AnswerRejected(f"expected one JSON object, got {body[:120]!r}") from error
-    if not isinstance(answer, dict):
-        raise AnswerRejected(f"expected one JSON object, got {body[:120]!r}")
-    return answer
+        if isinstance(answer, dict) and "tables" in answer:
+            return answer
+    raise AnswerRejected(f'expected one JSON object with "tables", got {body[:120]!r}')
 
 
 def _texts(value: Any, sign: str) -> list[str]:
@@ -415,15 +428,9 @@ def _whole(plan: ModelPlan, visible: Visible, corpus: Corpus) -> Iterator[tuple[
 
 def _joined_too(joins: Sequence[str], tables: Sequence[tuple[str, str]], visible: Visible) -> list[tuple[str, str]]:
     """The tables that only keys name."""
-    known = {name.casefold() for _, name in tables} | {id.casefold() for id, _ in tables}
-    found: dict[tuple[str, str], None] = {}
-    for join in joins:
-        for side in re.split(r"<=|>=|<|>|=+|\band\b", join, flags=re.IGNORECASE):
-            table = side.strip().replace('"', "").rpartition(".")[0]
-            id = visible.find(table) if table and table.casefold() not in known else None
-            if id is not None and id not in {one for one, _ in tables}:
-                found[id, table] = None
-    return list(found)
+    known = {name.casefold() for _, name in tables} | {id for id, _ in tables}
+    names = dict.fromkeys(name for join in joins for name in _TABLE_OF.findall(join) if name.casefold() not in known)
+    return [(id, name) for name in names if (id := visible.find(name)) is not None and id not in known]
 
 
 def _called(names: Sequence[str], tables: Sequence[tuple[str, str]], visible: Visible) -> tuple[str, ...]:

@@ -120,9 +120,7 @@ def describe_tables(
     tables: Mapping[str, str],
     dialect: str = "sqlite",
     columns: Mapping[str, Collection[str]] | None = None,
-    notes: Mapping[str, str] | None = None,
     room: int = _ROOM,
-    reads: bool = True,
 ) -> str:
     """Tables in a line each, with as many values as are cheap; the same text for every question.
 
@@ -130,18 +128,15 @@ def describe_tables(
         corpus: where they are.
         tables: name in SQL → table id.
         dialect: for writing names.
-        columns: table id → the columns to show; all of them for other tables.
-        notes: table id → a remark.
+        columns: table id → the columns to show, with the values that profiles have; None for all, with values read.
         room: as many values are shown as so many characters have room for.
-        reads: whether values are read from the tables; False shows those that profiles have.
     """
-    columns, notes = columns or {}, notes or {}
     for detail in _DETAILS if columns or _fit(corpus, tables) else _DETAILS[-1:]:
         blocks: dict[str, list[str]] = defaultdict(list)
         for name, id in tables.items():
             profile = corpus.profile(id)
-            line = _line(corpus, name, profile, detail, dialect, columns.get(id), notes.get(id, ""), reads)
-            blocks[profile.database].append(line)
+            only = columns[id] if columns else None
+            blocks[profile.database].append(_line(corpus, name, profile, detail, dialect, only))
         heads = {name: [f"DATABASE {name}"] if len(blocks) > 1 else [] for name in blocks}
         text = "\n\n".join("\n".join([*heads[name], *lines]) for name, lines in blocks.items())
         if len(text) <= room:
@@ -185,28 +180,20 @@ def _fit(corpus: Corpus, tables: Mapping[str, str]) -> bool:
 
 
 def _line(
-    corpus: Corpus,
-    name: str,
-    profile: TableProfile,
-    detail: _Detail,
-    dialect: str,
-    only: Collection[str] | None,
-    note: str,
-    reads: bool,
+    corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dialect: str, only: Collection[str] | None
 ) -> str:
-    """A table and its columns in one line."""
+    """A table and its columns, or only some of these, in one line."""
     columns = []
-    others = 0
-    for column, kind, notes, description in _columns(corpus, profile, detail, reads):
-        if only is not None and column not in only:
-            others += 1
-            continue
-        facts = _joined([*notes, description])
-        facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
-        columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
+    described = [*_columns(corpus, profile, detail, reads=only is None)]
+    for column, kind, notes, description in described:
+        if only is None or column in only:
+            facts = _joined([*notes, description])
+            facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
+            columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
     rows = "empty" if profile.rows == 0 else "" if profile.rows is None else f"{profile.rows:,} rows"
-    head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]]), note]))
-    listed = ", ".join([*map("…".join, _numbered(columns)), *([f"… {others} more columns"] if others else [])])
+    head = "; ".join(filter(None, [rows, _joined([profile.description[: detail.described]])]))
+    others = [f"… {len(described) - len(columns)} more columns"] * (len(columns) < len(described))
+    listed = ", ".join([*map("…".join, _numbered(columns)), *others])
     return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {listed}"
 
 
@@ -367,7 +354,13 @@ def _joined(notes: Iterable[str]) -> str:
     return "; ".join(" ".join(note.split()) for note in notes if note)
 
 
-def describe_keys(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sqlite", of: str = "") -> list[str]:
+def describe_keys(
+    corpus: Corpus,
+    tables: Mapping[str, str],
+    dialect: str = "sqlite",
+    of: str = "",
+    among: Sequence[KeyPair] | None = None,
+) -> list[str]:
     """How the tables join, the surest first: ``a.x = b.y (many-to-one)``.
 
     Columns that refer to the same one are in one line: ``a.x, c.x = b.y (many-to-one)``. If one side is text and the
@@ -379,11 +372,13 @@ def describe_keys(corpus: Corpus, tables: Mapping[str, str], dialect: str = "sql
         tables: name in SQL → table id.
         dialect: for writing names.
         of: only the keys of this table, by id.
+        among: the keys to describe; None for those of :func:`tagframe.joins.keys_between`.
     """
     named = {id: name for name, id in tables.items()}
     counts: dict[frozenset[str], int] = {}
     lines: dict[tuple[str, str], list[str]] = defaultdict(list)
-    keys = [key for key in _keys_of_schemas(corpus, [*named]) if key.tables <= {*named} and len(key.tables) > 1]
+    known = _keys_of_schemas(corpus, [*named]) if among is None else among
+    keys = [key for key in known if key.tables <= {*named} and len(key.tables) > 1]
     parents: dict[tuple[str, str], tuple[str, str]] = {}
     for key in keys:
         if len(key.left_columns) == 1:

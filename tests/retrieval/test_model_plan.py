@@ -326,7 +326,7 @@ def test_pieces_of_a_table_are_one_and_an_answer_may_name_some(words):
     pieces = {f"web.events_{year}": pd.DataFrame({"user": [year], "url": ["a"]}) for year in range(2019, 2024)}
     corpus = tf.open_corpus({**pieces, "web.user": pd.DataFrame({"user": range(2019, 2024), "name": list("abcde")})})
     prompt, visible = shown(corpus, words)
-    assert "the same columns have web.events_2020" in prompt.messages[-1].content
+    assert "<alike>\nevents_2019: web.events_2019, web.events_2020" in prompt.messages[-1].content
     assert len(visible.names) == 2
     join = ["events_2019.user = user.user"]
     for answer, question, rows in [
