@@ -423,3 +423,28 @@ def test_the_same_question_has_the_same_prompt(corpus, words, tmp_path):
                 found = retrieve_tables("Which singers gave a concert?", corpus, method=LOOK, embedder=words)
                 assert found.ids == ["music.concert"]
         assert len(server.requests) == 1
+
+
+RECORDED = {
+    "How much was sold by shops in Faro to shops in Beja?": (
+        '{"tables": ["sale", "shop as seller_shop", "shop as buyer_shop"], "joins": ["sale.seller = seller_shop.code", '
+        '"sale.buyer = buyer_shop.code"], "without": [], "exists": [], "keep": false, "where": [], "missing": []}'
+    ),
+    "What is the total amount of the sales that were never refunded?": (
+        '{"tables": ["sale", "refund"], "joins": ["sale.sale = refund.sale_no"], "without": ["refund"], "exists": [], '
+        '"keep": false, "where": [], "missing": []}'
+    ),
+    "What was each sale worth at the prices of the season 2020/21?": (
+        '{"tables": ["sale", "price"], "joins": ["sale.good = price.item"], "without": [], "exists": [], '
+        '"keep": false, "where": ["price.season = \'2020/21\'"], "missing": []}'
+    ),
+}
+"""What a strong language model (Claude) wrote by hand for the prompts of these questions; it knew the tables."""
+
+
+def test_recorded_answers_of_a_strong_model_give_the_frames(words, trade):
+    roles, never, worth = (asked(trade, words, RECORDED[text], question=text)[0].merge() for text in RECORDED)
+    is_meant = (roles["seller_shop.town"] == "Faro") & (roles["buyer_shop.town"] == "Beja")
+    assert roles[is_meant].amount.sum() == 80
+    assert never.amount.sum() == 150
+    assert (worth.amount * worth.price).sum() == 80 * 4.0 + 120 * 5.0
