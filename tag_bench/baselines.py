@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.answer import TAG, Gen, Generated, Query, one_value
-from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import plain_rows, values_of
 from tagframe.answer.guard import Reader
@@ -43,6 +42,7 @@ from tagframe.operators.answer_grammar import parse_block, without_reasoning
 from tagframe.operators.cells import fence
 from tagframe.operators.topk import whole_number
 from tagframe.retrieval import RetrievedTables
+from tagframe.retrieval.cell_literals import cell_literals
 
 DEVIATIONS = {
     "JAR: appendix A.2": "not printed: how many instances a column has; three, as literals of SQL",

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from tagframe.agents.tool_results import Account, CountedJoin, Join
-from tagframe.answer.schema_text import CHARACTERS_A_TOKEN
 from tagframe.corpus.references import NamedTable, without_role
 from tagframe.corpus.stored_profiles import AtHand
 from tagframe.embed import get_embedder
@@ -26,7 +25,7 @@ from tagframe.operators.cells import json_cells
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.refine import nearest_columns
+from tagframe.retrieval.schema_text import CHARACTERS_A_TOKEN, nearest_columns
 
 _MAX_DOUBTS = 10
 

@@ -39,7 +39,6 @@ from tagframe.agents.schemas import Format, called, in_format
 from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.answer import SQLLimits, aask
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
-from tagframe.answer.schema_text import column_texts, describe_keys, sql_name
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand
@@ -58,6 +57,7 @@ from tagframe.merging import Reaction, run_plan
 from tagframe.merging.advice import heard
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.schema_text import column_texts, describe_keys, sql_name
 from tagframe.retrieval.ways import plan_for
 
 Tool = Callable[..., Any]

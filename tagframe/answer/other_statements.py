@@ -14,7 +14,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks
-from tagframe.answer.cell_literals import cell_literals
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
@@ -37,6 +36,7 @@ from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
+from tagframe.retrieval.cell_literals import cell_literals
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.words import stem, words_in
 

@@ -15,10 +15,8 @@ from tagframe.answer.generation import one_value, page_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
-from tagframe.answer.matched_cells import matched_cells
 from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import LONG, are_few, describe_keys, describe_tables, is_epoch
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
@@ -28,6 +26,8 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import fence, one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+from tagframe.retrieval.matched_cells import matched_cells
+from tagframe.retrieval.schema_text import LONG, are_few, describe_keys, describe_tables, is_epoch, key_columns
 
 T = TypeVar("T")
 
@@ -39,6 +39,7 @@ _PAGE = 1_500
 _WHY = """If it asks why two numbers differ: compare their groups in each column that may say so. For each such column
 one part, joined by UNION ALL: SELECT 'city' AS part, city AS value, sum(…) AS one, sum(…) AS other, sum(…) - sum(…) AS
 change … GROUP BY city; over all of it ORDER BY abs(change) DESC LIMIT 20. Its first line is "-- answer: text"."""
+_CUT = 'Of tables that end in "more columns", only keys are here: {"missing": "columns of x"} shows the rest.'
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
 _WHOLE = 5
@@ -151,12 +152,13 @@ class Synthesizer:
         """The prompt: the request, and the tables to show."""
         reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        schema = describe_tables(self.corpus, visible.tables, dialect, visible.brief)
+        keys = key_columns(self.corpus, visible.tables, visible.brief)
+        schema = "\n".join([*([_CUT] if keys else []), describe_tables(self.corpus, visible.tables, dialect, keys)])
         joins = describe_keys(self.corpus, visible.tables, dialect)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
-        cells = matched_cells(f"{request} {self.evidence}".strip(), visible, reader)
+        cells = matched_cells(f"{request} {self.evidence}".strip(), self.corpus, visible.tables, dialect)
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
         verified = [
             line

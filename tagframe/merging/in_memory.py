@@ -377,9 +377,10 @@ class Merge:
         return found
 
     def column(self, key: Column) -> pd.Series:
-        """One column of the joined rows that was read before the join."""
+        """One column of the joined rows; one that only a question's condition needs is read now."""
         table, name = key
-        series = taken(self.tables[table][name], self.rows.of(table))
+        whole = self.tables[table] if name in self.tables[table] else self._source.whole(table, [name])
+        series = taken(whole[name], self.rows.of(table))
         if self.how in ("right", "outer"):
             for other, same in self._sharing[self.names[key]]:
                 if (other, same) != key and series.isna().any():

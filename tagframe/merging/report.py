@@ -137,6 +137,7 @@ class MergeReport(Public):
         moved: the rows that came from each engine of a merge across several.
         frame_rows: the number of rows of the frame now, if it differs from the merge's.
         limit: the largest number of rows that was asked for.
+        remarks: what does not hold of a model's plan, and what was done instead.
     """
 
     plan: JoinPlan = field(repr=False)
@@ -148,6 +149,7 @@ class MergeReport(Public):
     moved: tuple[Moved, ...] = ()
     frame_rows: int | None = None
     limit: int | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def _joined_rows(self) -> int:
@@ -229,6 +231,7 @@ class MergeReport(Public):
             "differing": list(self.differing),
             "sql": self.sql,
             "limit": self.limit,
+            "remarks": list(self.remarks),
             "moved": [dataclasses.asdict(moved) for moved in self.moved],
             "aggregate": {source.id: dict(source.aggregates) for source in self._made_of_tables},
         }
@@ -244,6 +247,7 @@ class MergeReport(Public):
             *([f"{plan_text[:1].upper()}{plan_text[1:]}."] if (plan_text := self.plan.sentence_of_absence) else []),
             *(f"Exact copies of rows of {one.id} count once." for one in self.plan.sources if one.distinct),
             *(f"{table} is left out: {self.plan.why_left_out(table)}." for table in self.plan.left_out),
+            *(f"Of the model's plan: {remark}." for remark in self.remarks),
         ]
 
     @property

@@ -10,17 +10,20 @@ from tagframe.errors import AnswerRejected, warn
 from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
-    from tagframe.lm import LM, Completions, Prompt
+    from tagframe.lm import LM, Completions, Form, Prompt
 
 T = TypeVar("T")
 
 
-def ask(lm: LM, question: str, prompts: Sequence[Prompt], accept: Callable[[str], T]) -> Completions[T]:
-    """The completions of some prompts about a question; the question of an enclosing call goes first."""
+def ask(
+    lm: LM, question: str, prompts: Sequence[Prompt], accept: Callable[[str], T], form: Form | None = None
+) -> Completions[T]:
+    """The completions of some prompts about a question, in a form; the question of an enclosing call goes first."""
+    from tagframe.lm import Batch
     from tagframe.lm.prompt import about, question_in_force
 
-    with about(question_in_force() or question):
-        return lm.complete(prompts, accept=accept, description="retrieve")
+    with about(question_in_force() or question), lm.stream("retrieve") as stream:
+        return stream.complete(Batch(prompts, accept, form=form))
 
 
 _TAGGED = re.compile(r"<sub_c>(.*?)</sub_c>", flags=re.DOTALL | re.IGNORECASE)

@@ -21,6 +21,7 @@ from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import EmptyCorpus, InvalidArgument
 from tagframe.retrieval.cell_values import cells_of
+from tagframe.retrieval.checked_plan import ModelPlan, checked, settled
 from tagframe.retrieval.families import are_copies, named_pieces, twins_of
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.learned import correction_of, known_of
@@ -159,7 +160,7 @@ def _model(method: Method) -> LM | None:
 
 def _quoted(search: Search) -> Quote:
     from tagframe.lm import Quote, QuoteEnds, QuotingLM, quoted_embeddings
-    from tagframe.retrieval.refine import guess
+    from tagframe.retrieval.model_plan import guess
 
     model = _model(search.method)
     quoting = None if model is None else QuotingLM(model, guess)
@@ -169,8 +170,6 @@ def _quoted(search: Search) -> Quote:
         with contextlib.suppress(QuoteEnds):
             replace(search, lm=quoting, by_words=True).run()
     quote = Quote() if quoting is None else quoting.quote
-    if search.method.needs_model and quote.calls:  # a second look may miss a table, and the model be asked once more
-        quote += Quote(calls_at_most=quote.calls_at_most, dollars_at_most=quote.dollars_at_most)
     return sum(embedded, quote)
 
 
@@ -228,10 +227,20 @@ class Search:
         hits = _hits(self, question, prepared, selection)
         note = "; ".join(filter(None, _notes(self, prepared, selection)))
         anchor = None if self.anchored is None else index.tables[self.anchored].id
-        return RetrievedTables(self.text, hits, self.corpus, anchor, method.name, note, selection.confidence)
+        found = RetrievedTables(self.text, hits, self.corpus, anchor, method.name, note, selection.confidence)
+        plan = None if prepared.evidence is None else prepared.evidence.plan
+        return found if plan is None else self._planned(found, plan)
+
+    def _planned(self, found: RetrievedTables, plan: ModelPlan) -> RetrievedTables:
+        """The tables with what counts leave of a model's plan."""
+        groups = {id: hit.parts for hit in found.tables for id in hit.parts}
+        proposal, conditions = checked(self.corpus, plan, groups)
+        found = settled(found, proposal.among(found.members), plan, conditions)
+        remarks = () if found.proposal is None else found.proposal.remarks
+        return replace(found, note="; ".join([found.note, *remarks]))
 
     def _informed(self, question: Question, relevance: Any) -> Any:
-        """The relevance with what cells, earlier statements and a model's second look add, if it is an ``Evidence``."""
+        """The relevance with what cells, earlier statements and a model's plan add, if it is an ``Evidence``."""
         if isinstance(relevance, np.ndarray) and relevance.shape != (len(self.index.tables),):
             raise InvalidArgument(
                 f"method {self.method.name!r}: relevance must have the shape ({len(self.index.tables)},); "
@@ -244,9 +253,9 @@ class Search:
             evidence = with_learned(evidence, self.index, question, self.statements, vectors_of(self.corpus))
         if not self.method.needs_model or self.lm is None or evidence.opinion is not None:
             return evidence
-        from tagframe.retrieval.refine import with_second_look
+        from tagframe.retrieval.model_plan import with_model_plan
 
-        return with_second_look(self.method, self.index, question, evidence, self.lm, self.anchored)
+        return with_model_plan(self.method, self.corpus, self.index, question, evidence, self.lm, self.anchored)
 
 
 def with_learned(
@@ -292,8 +301,19 @@ def _hits(search: Search, question: Question, prepared: Prepared[Any], selection
         for table in [prepared.tables[position]]
     )  # fmt: skip
     anchor = None if search.anchored is None else index.tables[search.anchored].id
+    if prepared.evidence is not None and (plan := prepared.evidence.plan) is not None:
+        return tuple(_of_plan(hit, plan) for hit in hits)
     hits = _with_twins(hits, search.corpus, search.text, anchor)
     return hits if search.k is not None else _without_unnamed(hits, search.corpus, search.text)
+
+
+def _of_plan(hit: TableHit, plan: ModelPlan) -> TableHit:
+    """A table as a model's plan has it, with those of its pieces that the plan names."""
+    named = tuple(id for id in plan.ids if id in (hit.id, *hit.parts))
+    if not named:
+        return hit
+    parts = named if len(named) > 1 else ()
+    return replace(hit, id=named[0], parts=parts, reasons=("the model's plan has it", *hit.reasons))
 
 
 def _notes(search: Search, prepared: Prepared[Any], selection: Selection) -> list[str]:

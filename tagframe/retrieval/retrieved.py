@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Unpack, overload
@@ -29,6 +29,7 @@ from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
+from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.denied import tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import filter_of
@@ -94,6 +95,7 @@ class RetrievedTables(Public):
         method: the selector that chose them.
         note: a remark on the result as a whole ("4 tables, 98% likely enough (next candidate: 2%)"), or "".
         confidence: the probability that the tables are all that the question needs; None if the method gives none.
+        proposal: how a model joins the tables, as far as counts bear it out; None without one.
     """
 
     question: str
@@ -103,6 +105,7 @@ class RetrievedTables(Public):
     method: str = ""
     note: str = ""
     confidence: float | None = None
+    proposal: Proposal | None = field(default=None, repr=False)
 
     @property
     def ids(self) -> list[str]:
@@ -110,7 +113,8 @@ class RetrievedTables(Public):
         ids = [hit.id for hit in self.tables]
         return ids if self.anchor is None else [self.anchor, *ids]
 
-    def _members(self) -> list[str]:
+    @property
+    def members(self) -> list[str]:
         """The ids of all tables, with every piece of a table in pieces; the anchor first."""
         members = [id for hit in self.tables for id in hit.parts or (hit.id,)]
         return members if self.anchor is None else [self.anchor, *members]
@@ -144,10 +148,13 @@ class RetrievedTables(Public):
             if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
             for id in hit.parts or (hit.id,)
         ]
-        return plan_for(
-            self.corpus, self._members(), self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
-            min_chance=min_chance, doubtful=doubtful, may_deny=may_deny,
+        proposal = self.proposal if on is None else None
+        plan = plan_for(
+            self.corpus, self.members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
+            min_chance=min_chance, doubtful=doubtful, may_deny=may_deny and proposal is None,
+            keys=() if proposal is None else proposal.keys,
         )  # fmt: skip
+        return proposal.applied(plan) if proposal is not None and may_deny else plan
 
     @property
     def plans(self) -> list[JoinPlan]:
@@ -214,7 +221,11 @@ class RetrievedTables(Public):
                 tables or their columns.
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
+        proposal = self.proposal if plan is None and on is None else None
+        if proposal is not None and proposal.once and aggregate is None:
+            aggregate = dict.fromkeys(proposal.once, "first")
         plan = self._plan_of(plan, on, stack, roles, aggregate, min_chance, how)
+        how, where = _as_proposed(proposal, plan, how, where)
         frame, report = run_plan(
             plan,
             self.corpus,
@@ -230,6 +241,8 @@ class RetrievedTables(Public):
             validate=validate,
             implied=filter_of(self.question),
         )
+        if proposal is not None and proposal.remarks:
+            report = replace(report, remarks=proposal.remarks)
         results.remember(frame, merge_report=report)
         return frame
 
@@ -248,7 +261,10 @@ class RetrievedTables(Public):
 
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
+        proposal = self.proposal if plan is None and on is None else None
         plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance, arguments.get("how"))
+        how, where = _as_proposed(proposal, plan, arguments.get("how"), arguments.get("where"))
+        arguments = {**arguments, "how": how, "where": where}
         return merge_batches(plan, self.corpus, rows, implied=filter_of(self.question), **arguments)
 
     def _plan_of(
@@ -275,8 +291,8 @@ class RetrievedTables(Public):
                 plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, may_deny)
             if stack is None:
                 say_stacked(plan, on)
-            if how is None and not plan.absent and self.question:
-                names = {id: self.corpus.profile(id).columns for id in self._members()}
+            if how is None and not plan.absent and self.question and self.proposal is None:
+                names = {id: self.corpus.profile(id).columns for id in self.members}
                 columns = {id: [column.name for column in profile] for id, profile in names.items()}
                 say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
         return plan
@@ -306,7 +322,7 @@ class RetrievedTables(Public):
             InvalidArgument: no table would be left.
         """
         chosen = {self._member(table) for table in tables}
-        gone = {*self._members()} - chosen
+        gone = {*self.members} - chosen
         return self._by_hand([hit.needed() for one in self.tables if (hit := one.without(gone)) is not None])
 
     def add(self, *tables: str) -> RetrievedTables:
@@ -317,7 +333,7 @@ class RetrievedTables(Public):
         """
         wanted = dict.fromkeys(self.corpus.profile(table).id for table in tables)
         known = [hit.needed() if {hit.id, *hit.parts} & wanted.keys() else hit for hit in self.tables]
-        new = [TableHit(id, 0.0, ("added by you",), 1.0) for id in wanted if id not in self._members()]
+        new = [TableHit(id, 0.0, ("added by you",), 1.0) for id in wanted if id not in self.members]
         return self._by_hand([*known, *new])
 
     def _member(self, table: str) -> str:
@@ -336,7 +352,8 @@ class RetrievedTables(Public):
     def _by_hand(self, hits: Sequence[TableHit]) -> RetrievedTables:
         if not hits and self.anchor is None:
             raise InvalidArgument(f"no table would be left; the result has {', '.join(self.ids)}")
-        return replace(self, tables=tuple(hits), note="you chose the tables", confidence=None)
+        found = replace(self, tables=tuple(hits), note="you chose the tables", confidence=None)
+        return found if self.proposal is None else replace(found, proposal=self.proposal.among(found.members))
 
     def correct(self, tables: Sequence[str]) -> None:
         """Say which tables the question needs. The same question then returns these; other questions learn from it.
@@ -433,6 +450,20 @@ class RetrievedTables(Public):
             return self.join_plan, ""
         except NotConnected as error:
             return None, str(error)
+
+
+def _as_proposed(
+    proposal: Proposal | None, plan: JoinPlan, how: MergeHow | None, where: Where | None
+) -> tuple[MergeHow | None, Where | None]:
+    """The kind of the joins and the conditions of a merge, those of a model's plan where the user gives none."""
+    if proposal is None:
+        return how, where
+    own = proposal.where_in(plan)
+    if where is None or isinstance(where, Mapping):
+        given = {plan.find_column(name) for name in where or ()}
+        own = {name: value for name, value in own.items() if plan.find_column(name) not in given}
+        where = {**own, **(where or {})} or None
+    return how or proposal.how_of(plan), where
 
 
 def merge_tables(corpus: Corpus, tables: Sequence[str], **arguments: Any) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from tagframe.retrieval.question import USUAL_NAMES, Question
 from tagframe.retrieval.words import known_form, terms
 
 if TYPE_CHECKING:
+    from tagframe.retrieval.checked_plan import ModelPlan
     from tagframe.retrieval.index import RetrievalIndex
 
 SIGNALS = tuple(
@@ -111,9 +112,10 @@ class Evidence:
         label: the word or sub-query behind each row.
         values: values of the question that were found in cells.
         facts: by the names of :data:`FACTS`.
-        opinion: shape (n,), the log-odds that a model's second look (:mod:`tagframe.retrieval.refine`) or a person
-            adds; None without either.
-        note: what the second look says to the user.
+        opinion: shape (n,), the log-odds that a model's plan (:mod:`tagframe.retrieval.model_plan`) or a person adds;
+            None without either.
+        note: what the plan says to the user.
+        plan: of the model.
         known: what was learned from statements; None if nothing was.
         vector: of the question, if it is needed.
     """
@@ -127,6 +129,7 @@ class Evidence:
     facts: Mapping[str, float] = field(default_factory=dict)
     opinion: Floats | None = None
     note: str = ""
+    plan: ModelPlan | None = None
     known: Known | None = None
     vector: Floats | None = None
 

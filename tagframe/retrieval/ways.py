@@ -48,6 +48,7 @@ def plan_for(
     min_chance: float = MIN_CHANCE,
     doubtful: Collection[str] = (),
     may_deny: bool = False,
+    keys: Sequence[KeyPair] = (),
 ) -> JoinPlan:
     """The plan that joins tables of a corpus as a question means it.
 
@@ -59,13 +60,14 @@ def plan_for(
         doubtful: ids of tables that are probably not needed. They are left out where they only repeat or lose rows, and
             where all needed tables are in another database.
         may_deny: whether tables that the question denies ("customers without orders") shall have no rows.
+        keys: that a model's plan has, in place of ``on``; they say all roles, too.
 
     Raises:
         NotConnected: no key pairs connect the tables.
         InvalidArgument, TableNotFound, ColumnNotFound: as :func:`tagframe.joins.keys_on`.
     """
     profiles = {id: corpus.profile(id) for id in tables}
-    given = [] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
+    given = [*keys] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
     named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
@@ -79,7 +81,8 @@ def plan_for(
     hints, by_words = _read(question, corpus) if question else (None, None)
     plan = plan_tables(
         corpus, members, anchor=anchor, given=given, hints=hints, bridges=tables_around(corpus, members),
-        stack_unions=stack, doubtful=doubtful.intersection(members), min_chance=min_chance, roles=roles or by_words,
+        stack_unions=stack, doubtful=doubtful.intersection(members), min_chance=min_chance,
+        roles=roles or (None if keys else by_words),
     )  # fmt: skip
     if apart or beside:
         left_out, lone = {*plan.left_out, *apart, *beside}, {*plan.unconnected, *apart}

@@ -12,7 +12,7 @@ import tagframe as tf
 from tagframe.errors import InvalidArgument, SourceNotFound
 from tagframe.retrieval import Question
 from tagframe.retrieval.index import RetrievalIndex
-from tagframe.retrieval.refine import refine_prompt
+from tagframe.retrieval.model_plan import plan_prompt
 
 
 @pytest.fixture
@@ -145,14 +145,23 @@ def test_a_project_of_dbt(corpus: tf.Corpus, tmp_path: Path):
     assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state, 3 = shipped", "farm.T2": "stables"}
 
 
-def test_what_is_described_is_found_and_in_the_prompt_of_a_second_look(corpus: tf.Corpus):
-    index = RetrievalIndex(corpus, None)
-    plain, _ = refine_prompt(index, Question.of("x y"), [0, 1, 2])
+def test_a_schema_of_dbt(corpus: tf.Corpus, tmp_path: Path):
+    (tmp_path / "schema.yml").write_text(
+        "version: 2\nmodels:\n  - name: T1\n    description: orders\n    columns:\n"
+        "      - {name: ST, description: state}\n"
+        "      - name: ID\nsources:\n  - name: raw\n    tables:\n      - {name: farm.T2, description: stables}\n"
+    )
+    assert corpus.describe(tmp_path / "schema.yml").unknown == ()
+    assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state", "farm.T2": "stables"}
+
+
+def test_what_is_described_is_found_and_in_the_prompt_of_a_plan(corpus: tf.Corpus):
+    plain, _ = plan_prompt(corpus, RetrievalIndex(corpus, None), Question.of("x y"), [0, 1, 2])
     corpus.describe(pd.DataFrame({"table": ["shop.T2"], "column": ["ID"], "description": ["number of the greenhouse"]}))
     assert corpus.retrieve_tables("Which greenhouse?", k=1).ids == ["shop.T2"]
-    text = str(refine_prompt(RetrievalIndex(corpus, None), Question.of("x y"), [0, 1, 2])[0].messages[1].content)
-    assert '"descriptions":{"ID":"number of the greenhouse"}' in text
-    assert '"descriptions"' not in str(plain.messages[1].content)
+    described, _ = plan_prompt(corpus, RetrievalIndex(corpus, None), Question.of("x y"), [0, 1, 2])
+    assert "number of the greenhouse" in str(described.messages[1].content)
+    assert "greenhouse" not in str(plain.messages[1].content)
 
 
 def test_what_says_nothing_is_refused_by_name(corpus: tf.Corpus, tmp_path: Path):

@@ -75,6 +75,8 @@ spider_train in their own databases, as many sets are exact as without, and one 
 MIN_REFERENCE = 0.05
 """The least link score of a table to which another may refer, if it alone has a word of the question in its cells."""
 _LATIN = re.compile("[a-z]", re.IGNORECASE)
+_POSSIBLE = -2.0
+"""The log-odds above which a table is in the set of a model's plan."""
 _COVERED = (RowKind.SPOKEN, RowKind.MENTIONED)
 """Words of the question that names have: needed tables cover them (:func:`_covering`)."""
 
@@ -131,7 +133,7 @@ def pool(problem: SelectionProblem) -> npt.NDArray[np.intp]:
 
 
 def _promise(problem: SelectionProblem) -> Floats:
-    """The score of each table by itself: the first stage's score, what was learned, and what a second look adds."""
+    """The score of each table by itself: the first stage's, what was learned, and what a model or a person adds."""
     share = 0.0 if problem.examples is None else problem.examples.share
     return problem.r + share * problem.learned + problem.opinion
 
@@ -215,7 +217,7 @@ def fitted(
 
 
 def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int]) -> float:
-    """The probability that the corpus has what the question asks for; a second look at the likeliest table counts.
+    """The probability that the corpus has what the question asks for; a model's plan counts.
 
     It is 1 if it cannot be known: in a lake, without an embedder, or of a question in another language than the
     encoder's, whose words are near to no name; not so if it is in another script, and no name and no cell has one of
@@ -262,9 +264,10 @@ def is_knowable(facts: Mapping[str, float]) -> bool:
 
 
 def _called(problem: SelectionProblem) -> list[int]:
-    """The tables that a second look or a person calls needed, if they are more than the largest sets have."""
-    called = np.flatnonzero((problem.opinion > 0) & ~problem.anchor).tolist()
-    return called if len(called) + problem.anchor.sum() > LARGEST else []
+    """The tables of a model's plan; or those that a person calls needed, if no set has so many."""
+    is_planned = "planned" in problem.facts
+    called = np.flatnonzero((problem.opinion > (_POSSIBLE if is_planned else 0)) & ~problem.anchor).tolist()
+    return called if len(called) + problem.anchor.sum() > LARGEST or (is_planned and problem.opinion.max() > 0) else []
 
 
 def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[int]:
@@ -364,12 +367,7 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     chance = completeness(replace(problem, examples=None), known, weights, [tables])[0]
     facts = {**problem.facts, **doubts(problem, known)}
     if problem.opinion.any():
-        if overlooked := facts.get("overlooked", 0.0):
-            plain = replace(problem, opinion=np.zeros(0))
-            joined = joining(plain, posterior(plain, weights), weights)
-            without = confidence_of(plain, joined, weights, tables)
-            chance = (1 - facts.get("missing", 0.0)) * (chance + overlooked * (without - chance))
-        return chance
+        return chance * facts.get("planned", 1.0)
     if facts.get("bare", 0.0) <= BARE:
         return chance
     chance = weights.by_names(chance, names_features(chance, facts))
@@ -392,7 +390,7 @@ def completeness(
     contained = np.array([known.contained(known.mask(positions) | fixed) for positions in sets])
     share = 0.0 if problem.examples is None else problem.examples.share
     if problem.opinion.any() or share == 1:
-        # The fit had no second look and no examples, so the posterior that includes them is the better estimate.
+        # The fit had no plan of a model and no examples, so the posterior that includes them is the better estimate.
         return [float(chance) for chance in contained]
     sizes = np.array([len(positions) for positions in sets], dtype=np.float64)
     features = complete_features(contained, sizes, {**problem.facts, **doubts(problem, known)})
@@ -483,9 +481,8 @@ class Auto(WithSubqueries):
     Attributes:
         confidence: for ``k="auto"``, the probability with which the tables must be complete. ``found.confidence`` is
             the probability that they reach.
-        look: a model takes a second look. It reads the best candidates in one call, and says which are needed and what
-            is missing. Missing tables are searched for, and the model is asked once more. Its answer is added to the
-            other evidence.
+        look: a model plans. It reads the best candidates in one call, and names tables, their roles, keys and the kind
+            of the joins; counts check its plan, and ``found.merge()`` runs it.
         weights: those of a fit; the shipped ones if None.
 
     Raises:
@@ -510,7 +507,7 @@ class Auto(WithSubqueries):
 
     @property
     def needs_model(self) -> bool:
-        """Whether a model takes a second look."""
+        """Whether a model plans."""
         return self.look
 
     def relevance(self, index: RetrievalIndex, question: Question, lm: LM | None) -> Evidence:

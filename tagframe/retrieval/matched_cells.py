@@ -1,26 +1,24 @@
-"""Words of a question that occur in cells, for ``syn``'s prompt: their columns, and their spelling in the data."""
+"""Words of a question that occur in cells, for a prompt over tables: their columns, and their spelling in the data."""
 
 from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from tagframe.answer.cell_literals import CellLiterals, cell_literals
-from tagframe.answer.guard import Reader
-from tagframe.answer.query import Query
-from tagframe.answer.schema_text import sql_name
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.canonical import canonical
-from tagframe.retrieval import Question
+from tagframe.retrieval.cell_literals import CellLiterals, cell_literals
 from tagframe.retrieval.cell_values import ValueIndex, cells_of
+from tagframe.retrieval.question import Question
+from tagframe.retrieval.schema_text import sql_name
 
 _MOST = 8
 _NUMBER = re.compile(r"[-+]?[\d.,]+%?")
 _MONTHS = frozenset(name.casefold() for name in (*calendar.month_name, *calendar.month_abbr) if name)
 
 
-def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
+def matched_cells(request: str, corpus: Corpus, tables: Mapping[str, str], dialect: str) -> list[str]:
     """The words of a request that occur in cells of the tables: ``schools.County and schools.City have 'Riverside'``.
 
     A line names every column of a table that holds the value, or only those that spell it as the request does. Numbers
@@ -28,21 +26,22 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
 
     Args:
         request: the question.
-        query: the tables that are shown.
-        reader: that reads them.
+        corpus: where the tables are.
+        tables: that are shown: name in SQL → table id.
+        dialect: for writing names.
     """
-    names = {id: name for name, id in query.tables.items()}
-    dialect, lines = reader.engine.dialect.name, []
+    names = {id: name for name, id in tables.items()}
+    lines = []
     by_value: dict[tuple[str, str], str] = {}
-    for id, column, words in _found(request, query, reader.corpus):
+    for id, column, words in _found(request, [*map(corpus.profile, names)]):
         by_value.setdefault((id, words), column)
     for (id, words), first in by_value.items():
         if (len(words) < 2 or _NUMBER.fullmatch(words)) and not re.search(f"['\"]{re.escape(words)}['\"]", request):
             continue
-        profile = reader.corpus.profile(id)
+        profile = corpus.profile(id)
         if words.casefold().rstrip("s") == profile.name.casefold().rstrip("s"):
             continue  # the table itself is meant
-        holders = _holding(words, profile, first, reader.corpus)
+        holders = _holding(words, profile, first, corpus)
         exact = [column for column, literal in holders.items() if literal == _literal(words)]
         by_literal: dict[str, list[str]] = {}
         for column in exact or holders:
@@ -53,9 +52,8 @@ def matched_cells(request: str, query: Query, reader: Reader) -> list[str]:
     return list(dict.fromkeys(lines))[:_MOST]
 
 
-def _found(request: str, query: Query, corpus: Corpus) -> Iterator[tuple[str, str, str]]:
+def _found(request: str, profiles: Sequence[TableProfile]) -> Iterator[tuple[str, str, str]]:
     """Table, column and words."""
-    profiles = [corpus.profile(id) for id in query.tables.values()]
     hits = ValueIndex(profiles).hits(Question.of(request))
     for position, profile in enumerate(profiles):
         yield from ((profile.id, column, words) for column, words in cells_of(hits, position, profile))

@@ -9,15 +9,14 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.answer import Query, Synthesizer
-from tagframe.answer.cell_literals import cell_literals
-from tagframe.answer.guard import Reader
-from tagframe.answer.matched_cells import matched_cells
+from tagframe.answer import Synthesizer
 from tagframe.answer.query import names_of
-from tagframe.answer.schema_text import WHOLE, are_few, column_texts, describe_keys, describe_tables, sql_name
 from tagframe.answer.syn_prompt import read_statement
 from tagframe.engines.sqlite.statement import relation
 from tagframe.retrieval import retrieve_tables
+from tagframe.retrieval.cell_literals import cell_literals
+from tagframe.retrieval.matched_cells import matched_cells
+from tagframe.retrieval.schema_text import WHOLE, are_few, column_texts, describe_keys, describe_tables, sql_name
 
 CLUBS = pd.DataFrame(
     {
@@ -74,7 +73,7 @@ def test_a_join_says_which_share_of_its_values_has_a_match_and_names_many_tables
 
 def test_words_of_the_question_are_shown_as_they_are_stored(clubs):
     tables = names_of(clubs)
-    said = matched_cells("Which members of the club in évora are there?", Query("", tables), Reader(clubs, tables))
+    said = matched_cells("Which members of the club in évora are there?", clubs, tables, "sqlite")
     assert said == ["club.town has 'Évora'"]
 
 
@@ -252,7 +251,7 @@ def test_hints_name_every_column_that_holds_a_value_and_none_for_numbers_letters
     )
     corpus = tf.open_corpus({"race.pilots": pilots})
     tables = names_of(corpus)
-    said = matched_cells(question, Query("", tables), Reader(corpus, tables))
+    said = matched_cells(question, corpus, tables, "sqlite")
     assert said == [f"pilots.{hint}" for hint in hints]
 
 
@@ -332,7 +331,7 @@ def test_equal_cells_are_converted_once_and_counted_as_often_as_they_are_there(m
     corpus = tf.open_corpus({"shop.sale": sales})
     converted = []
     monkeypatch.setattr(
-        "tagframe.answer.cell_literals.relation", lambda frame: converted.append(len(frame)) or relation(frame)
+        "tagframe.retrieval.cell_literals.relation", lambda frame: converted.append(len(frame)) or relation(frame)
     )
     facts = cell_literals(corpus, corpus.profile("shop.sale"))
     assert facts["n"].values == ("1.0", "7.0", "2.5")
@@ -345,7 +344,7 @@ def test_columns_whose_names_alone_do_not_fit_are_described_once(monkeypatch):
         {"shop.wide": pd.DataFrame({f"{place * 2:03}{'x' * 160}": [place] for place in range(200)})}
     )
     looked_up = []
-    monkeypatch.setattr("tagframe.answer.schema_text.cell_literals", lambda *given: looked_up.append(given) or {})
+    monkeypatch.setattr("tagframe.retrieval.schema_text.cell_literals", lambda *given: looked_up.append(given) or {})
     assert not are_few(corpus, names_of(corpus))
     assert looked_up == []
     assert describe_tables(corpus, names_of(corpus)).count("x" * 160) == 200
