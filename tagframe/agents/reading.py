@@ -28,7 +28,6 @@ from tagframe.answer.execution import Execution
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.query import Query, names_of
-from tagframe.answer.schema_text import sql_name
 from tagframe.answer.steps import driver
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.embed import get_embedder
@@ -39,6 +38,7 @@ from tagframe.operators import arun, run
 from tagframe.progress import Stopped, stopped_by
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
+from tagframe.retrieval.schema_text import sql_name
 
 T = TypeVar("T")
 

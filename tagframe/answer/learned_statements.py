@@ -15,7 +15,6 @@ from tagframe.answer.generation import plain_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.schema_text import column_texts
 from tagframe.answer.sql_tree import aggregates, ancestors, column_of, one_row, written
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import private_of, statements_of
@@ -34,6 +33,7 @@ from tagframe.errors import (
 )
 from tagframe.learning.reading import Names, read_statement, with_names
 from tagframe.operators.cells import one_line
+from tagframe.retrieval.schema_text import column_texts
 
 MOST_EXAMPLES = 3
 """The most examples, and the most verified statements, that are shown."""

@@ -278,7 +278,7 @@ class TestCorpus:
             "adopt", "annotate", "check_keys", "current", "describe", "engine", "forget", "hide", "ids", "is_like",
             "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles",
             "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables",
-            "tools", "union", "without_private",
+            "tools", "union", "verify", "without_private",
         ]  # fmt: skip
         assert not hasattr(corpus, "retreive")
         with pytest.raises(AttributeError, match=r"no attribute 'descrbe'.* did you mean 'describe'"):

@@ -6,7 +6,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer.doubts import doubts_of
-from tagframe.answer.schema_text import describe_tables
+from tagframe.retrieval.schema_text import describe_tables
 
 REGIONS = {"region": ["N", "S", "E", "W"], "people": [10, 20, 30, 40], "area": [1.5, 2.5, 3, 4]}
 SCHOOLS = pd.DataFrame(
