@@ -148,6 +148,7 @@ def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
 
     Columns of fewer values may describe the thing instead: a school's town, an order's channel. They are added only if
     they are periods, or codes of tables that refer to no third one: the code of a module, and that of its presentation.
+    If one of them is unique on one side, it is the key alone.
 
     Args:
         key: any.
@@ -160,7 +161,7 @@ def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
     if not (repeats(column) and repeats(same)):
         return key
     more = [
-        (mine.name, theirs.name)
+        (mine, theirs)
         for mine, theirs in _shared(one, other)
         if mine is not column
         and theirs is not same
@@ -170,8 +171,10 @@ def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
             or (key.evidence.origin != "shared" and names.column_name(mine.name).key_word)
         )
     ]
-    left, right = zip(*more, strict=True) if more else ((), ())
-    return replace(key, left_columns=(*key.left_columns, *left), right_columns=(*key.right_columns, *right))
+    references = [pair for pair in more if any(map(_is_unique, pair))]
+    columns = [max(references, key=lambda pair: all(map(is_code, pair)))] if references else [(column, same), *more]
+    left, right = zip(*((mine.name, theirs.name) for mine, theirs in columns), strict=True)
+    return replace(key, left_columns=left, right_columns=right)
 
 
 def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProfile, ColumnProfile]]:
@@ -181,6 +184,8 @@ def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProf
         same = theirs.get(column.name.casefold())
         if same is None or column.family != same.family or column.family not in ("integer", "text", "date"):
             continue
+        if _is_dense(column) and _is_dense(same) and _is_unique(column) and _is_unique(same):
+            continue  # each table numbers its own rows
         has_key_word = names.column_name(column.name).key_word
         may_count = column.family == "integer" and not has_key_word and not _is_period(column.name)
         if not may_count and _says_which(column.name) and max(_shares(column, same)) >= _HALF:

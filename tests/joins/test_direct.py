@@ -233,3 +233,20 @@ def test_tables_that_refer_to_one_are_joined_to_it_though_a_question_names_one_o
     tables = ["things", "pianos", "hours", "lifts"]
     found = corpus.retrieve_tables("segment A with pianos, and a lift on day M", k=1).add(*tables).only(*tables)
     assert {column for step in found.join_plan.steps for column in (*step.columns, *step.base_columns)} == {code}
+
+
+@pytest.mark.parametrize(
+    ("table", "number", "thing", "code"),
+    [("teams", "key_id", "team_id", "team_code"), ("Stationen", "lfd_nr", "station_id", "kuerzel"),
+     ("produits", "id", "produit_id", "code"), ("stores", "row", "store_no", "region_code")],
+)  # fmt: skip
+def test_a_code_that_repeats_is_not_widened_by_row_numbers_where_a_reference_is_there(table, number, thing, code):
+    rows = range(1, 41)
+    things = pd.DataFrame(
+        {number: rows, thing: [f"T-{i:02}" for i in rows], code: [f"L{max(i, 2):02}" for i in rows], "zone": "a"}
+    )
+    chosen = [(i * 7) % 40 for i in range(90)]
+    events = things.iloc[chosen].drop(columns="zone").assign(**{number: range(1, 91), "score": range(90)})
+    frame = joined({table: things, "events": events}, f"score of the events of each of {table}")
+    assert len(frame) == 90
+    assert set(frame["zone"]) == {"a"}
