@@ -482,7 +482,7 @@ def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
     """
     reason, native = choice.get("finish_reason"), choice.get("native_finish_reason")
     ending = ending_of(reason)
-    if native is not None and ending == "whole" and ending_of(native) in ("cut", "withheld"):
+    if native is not None and ending == "whole" and ending_of(native) in ("cut", "filtered"):
         return ending_of(native), native
     return ending, reason
 
