@@ -139,6 +139,15 @@ def test_each_table_of_the_file_is_one_that_can_be_made(name):
     assert re.fullmatch(r"[a-z\d-]+", name)
 
 
+def test_sql_is_written_by_the_prompt_of_its_paper(folder):
+    """MURRE's has no examples; JAR's is that of the command."""
+    lines = [words for name in ("jar-2", "murre-3") for _, words, _ in lines_of(name, folder, ("--lm", "replay:store"))]
+    assert [("bird" in words, "--every-question" in words) for words in lines if words] == [
+        *[(False, False)] * len(TABLES["jar-2"]["rows"]),
+        *[(True, True)] * len(TABLES["murre-3"]["rows"]),
+    ]
+
+
 def test_f1_of_jars_table_1_lies_near_that_of_its_means():
     """A mistyped digit would part them: F1 is a mean over questions, so it is not exactly that of the means."""
     for row in TABLES["jar-1"]["rows"]:
