@@ -50,7 +50,10 @@ def test_a_table_is_written_in_four_forms_beside_the_figures_in_print(folder):
     card = result["cards"]["Only join (0,1,0), rules in place of a model"]
     assert {"commit", "data_md5", "source_md5", "weights_md5", "embedder", "seed", "machine"} <= card.keys()
     assert "weights='0/1/0'" in card["method_object"]
-    _, _, said = made(folder, "iterative-jar-2")
+    again, _, said = made(folder, "iterative-jar-2")
+    assert again["card"]["data_md5"].keys() == {"spider"}, "what is written is no data"
+    inside = ["iterative-jar-2", "--data", str(folder), "--out", str(folder / "out")]
+    assert "lies in the data" in CliRunner().invoke(command, inside).output
     assert "1 of 1 questions are in" in said, "a second run goes on from its records"
 
 
