@@ -231,7 +231,7 @@ def command(
     given = dict(value.partition("=")[::2] for value in values)
     if unknown := [*(given.keys() - TABLES[name].get("values", {}).keys()), *(OF_ROWS & {*more})]:
         raise click.UsageError(f"{name} does not take {', '.join(sorted(unknown))}: its rows say it")
-    if out.resolve().is_relative_to(data.resolve()):
+    if out.resolve().is_relative_to((data if data.is_dir() else data.parent).resolve()):
         raise click.UsageError(f"{out} lies in the data, of which each record has a hash; give --out another folder")
     out.mkdir(parents=True, exist_ok=True)
     frame, cards = made(name, data, out, more, given, click.get_current_context())
