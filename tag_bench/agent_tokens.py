@@ -20,8 +20,9 @@ from sqlglot import exp
 import tagframe
 from tag_bench import benchmark, number
 from tag_bench.data import Question, read_dataset
-from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
+from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, settings_of
 from tagframe.agents.tools import Tools
+from tagframe.embed import get_embedder
 from tagframe.errors import TagframeError
 
 
@@ -82,7 +83,7 @@ def command(folder: Path, questions: int, records: Path | None, seed: int) -> di
         counts = {"find_tables": first, "plan_joins": second, "run_sql": third, "all": first + second + third}
         return {"all_tables_found": whole, "ran": rows is not None, "tokens": counts}
 
-    settings = settings_of()
+    settings = settings_of(used=[get_embedder()], embedder=embedder_name())
     answers = Records(records, settings).each(drawn, ask, lambda one: (one.position, one.text), "agent")
     counts = {
         name: [record["tokens"][name] for record in answers] for name in ("find_tables", "plan_joins", "run_sql", "all")

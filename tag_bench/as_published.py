@@ -105,11 +105,26 @@ def _mmqa(entries: Entries) -> tuple[Entries, list[TableProfile]]:
                 names: dict[str, None] = {}
                 for column in map(str, table["table_columns"]):
                     names[_free(column, names)] = None
-                frames[ids[shape]] = pd.DataFrame(table["table_content"], columns=[*names])
+                frames[ids[shape]] = _frame(ids[shape], [*names], table["table_content"])
             gold.append(ids[shape])
         question = {"question": entry["Question"], "db_id": "mmqa", "gold_tables": gold, "sql": entry.get("SQL", "")}
         questions.append(question)
     return questions, list(open_corpus(frames).profiles)
+
+
+def _frame(id: str, names: list[str], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
+    """The rows of a table; the cells that a row lacks at its end are null.
+
+    Raises:
+        click.ClickException: a row has more cells than the table has columns.
+    """
+    for number, row in enumerate(rows, start=1):
+        if len(row) > len(names):
+            raise click.ClickException(
+                f"{id}: row {number} has {len(row)} cells for {len(names)} columns ({', '.join(names)}): {row!r}"
+            )
+    whole = [[*row, *[None] * (len(names) - len(row))] for row in rows]
+    return pd.DataFrame(whole, columns=names)
 
 
 def _free(id: str, taken: Mapping[str, Any]) -> str:

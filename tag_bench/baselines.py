@@ -45,8 +45,16 @@ from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.cell_literals import cell_literals
 
 DEVIATIONS = {
-    "JAR: appendix A.2": "not printed: how many instances a column has; three, as literals of SQL",
-    "MURRE: section 3.1, SQL": "not printed: the prompt without examples; it is BIRD's",
+    "JAR: appendix A.2": (
+        "not printed: how many instances a column has; three, as literals of SQL; how a name that is no word is "
+        "written: in quotation marks; and what the external knowledge is: None, or BIRD's evidence with `--evidence`, "
+        "by which tables are searched, too"
+    ),
+    "MURRE: section 3.1, SQL": (
+        "questions whose gold SQL gives no rows are left out, and counted; the prompt without examples, which is not "
+        "printed, is BIRD's, with external knowledge as for JAR; rows are compared as Spider's or BIRD's "
+        "evaluation does"
+    ),
     "TAG: section 4.2, RAG": "vectors are compared exactly, without FAISS; nulls of a row are left out",
     "TAG: section 4.2, LM Rank": "not printed: the prompt that scores rows",
     "TAG: section 4.2, Text2SQL + LM": (

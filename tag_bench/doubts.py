@@ -16,10 +16,11 @@ import tagframe as tf
 from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn
 from tag_bench.measured import timed
-from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
+from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, settings_of
 from tag_bench.syn_shown import pooled
 from tagframe.answer.doubts import doubts_of
 from tagframe.answer.query import Query
+from tagframe.embed import get_embedder
 from tagframe.errors import TagframeError
 
 TABLES = 12
@@ -66,7 +67,9 @@ def command(folders: tuple[Path, ...], half: str, limit: int, records: Path | No
 
     Example: python -m tag_bench doubts --data ../shared/bench/spider ../shared/bench/bird --json -
     """
-    settings = settings_of(folders=[folder.resolve().name for folder in folders])
+    settings = settings_of(
+        used=[get_embedder()], embedder=embedder_name(), folders=[folder.resolve().name for folder in folders]
+    )
     stored = Records(records, settings)
     result: dict[str, Any] = {**settings, "data": {}}
     for folder in folders:

@@ -188,10 +188,11 @@ def _text(value: Any) -> str:
 
 
 def draw(frame: pd.DataFrame, about: str, kind: str, file: Path) -> None:
-    """The table as bars or lines; what is no number is left out."""
+    """The table as bars or lines; what is no number is left out, and beside shares their questions and seconds."""
     with needing('a picture needs matplotlib: pip install "tagframe[plot]"'):
         from matplotlib import pyplot
     numbers = frame.apply(pd.to_numeric, errors="coerce")
+    numbers = numbers[[head for head in numbers if head not in ("questions", "seconds")] or [*numbers]]
     figure, axes = pyplot.subplots(figsize=(9, 5))
     numbers.plot(ax=axes, kind=kind, marker="o") if kind == "line" else numbers.plot(ax=axes, kind=kind)
     axes.set_title(about, fontsize=9)
@@ -230,6 +231,8 @@ def command(
     given = dict(value.partition("=")[::2] for value in values)
     if unknown := [*(given.keys() - TABLES[name].get("values", {}).keys()), *(OF_ROWS & {*more})]:
         raise click.UsageError(f"{name} does not take {', '.join(sorted(unknown))}: its rows say it")
+    if out.resolve().is_relative_to((data if data.is_dir() else data.parent).resolve()):
+        raise click.UsageError(f"{out} lies in the data, of which each record has a hash; give --out another folder")
     out.mkdir(parents=True, exist_ok=True)
     frame, cards = made(name, data, out, more, given, click.get_current_context())
     about = f"{TABLES[name]['about']} ({' '.join([name_of(data), *more])})"

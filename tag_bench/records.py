@@ -31,9 +31,9 @@ Record = dict[str, Any]
 
 EVERY = 10.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
-NO_SETTINGS = frozenset({"output", "records", "cache", "lists"})
+NO_SETTINGS = frozenset({"output", "records", "cache", "lists", "out"})
 """Options that say where something is written or kept: no figure depends on them."""
-WRITTEN = ("output", "records", "cache")
+WRITTEN = ("output", "records", "cache", "out")
 """Those of them that name what is written."""
 PLUGINS = "tag_bench.plugins"
 """The key of the imported plug-ins in the context of a command."""

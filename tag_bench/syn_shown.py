@@ -23,9 +23,10 @@ from tag_bench import FOLDERS, HALF, benchmark, number
 from tag_bench.data import Question, drawn, of_half, read_dataset, read_halves
 from tag_bench.gold_joins import Column, Schema, gold_joins
 from tag_bench.measured import percent
-from tag_bench.records import RECORDS, SEEDED, Record, Records, settings_of
+from tag_bench.records import RECORDS, SEEDED, Record, Records, embedder_name, settings_of
 from tagframe.answer import Synthesizer
 from tagframe.answer.query import Query
+from tagframe.embed import get_embedder
 from tagframe.lm import Prompt
 
 
@@ -150,7 +151,9 @@ def command(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        settings = settings_of(folders=[folder.resolve().name for folder in folders])
+        settings = settings_of(
+            used=[get_embedder()], embedder=embedder_name(), folders=[folder.resolve().name for folder in folders]
+        )
         measured = Records(records, settings).each(
             questions, ask, lambda one: (f"{one.database}:{one.position}", one.text), "prompts"
         )

@@ -152,7 +152,7 @@ def command(
     )
     with model(lm, data) as settings, tf.context(progress=False, **embedding, **settings):
         answering = model_name(lm)
-        encoder = get_embedder() if method in OF_ROWS else None
+        encoder = get_embedder() if method in (*OF_ROWS, "ask") else None  # tf.ask retrieves tables by it
         run_settings = settings_of(
             used=[encoder], data=[databases], lm=answering, embedder=getattr(encoder, "name", None)
         )

@@ -77,7 +77,7 @@ def prompt_text(request: Request) -> str:
     return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
 
 
-# --- the top 10 of 1,000 rows, by a model whose answers are true ----------------------------------------------------
+# --- the better of two rows 500 times, and the top 10 of 1,000, by a model whose answers are true ---------------------
 
 LETTERS, K = 1_000, 10
 MOVES = "Which {text} moves its reader most?"
@@ -97,6 +97,22 @@ def ranked(request: Request) -> str:
         return "Document 1" if ranks[0] > ranks[1] else "Document 2"
     best_first = sorted(range(len(ranks)), key=lambda position: -ranks[position])
     return " > ".join(str(position + 1) for position in best_first)
+
+
+def _in_pairs() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "text": [f"Letter {number} of {LETTERS}, in which somebody writes home." for number in range(LETTERS)],
+            "pair": [number // 2 for number in range(LETTERS)],
+        }
+    )
+
+
+def _share_of_pairs(found: pd.DataFrame) -> dict[str, float]:
+    """The share of pairs of which the better letter was found."""
+    numbers = {int(match[1]) for text in found["text"] if (match := _LETTER.search(text))}
+    better = [max(number, number + 1, key=rank) for number in range(0, LETTERS, 2)]
+    return {"right": sum(number in numbers for number in better) / len(better)}
 
 
 def _share_of_the_best(found: pd.DataFrame) -> dict[str, float]:
@@ -299,8 +315,9 @@ def bare_loop(frame: Any, url: str, in_flight: int) -> None:
 # LOTUS asks about one row at a time; it has no scores, no limit, and needs a helper model's log probabilities for its
 # cascade. So its sides are the nearest that it can do.
 _ALL = (
-    Case("topk_list", lambda: pd.DataFrame({"text": [f"Letter {number} of {LETTERS}, in which somebody writes home."
-                                                     for number in range(LETTERS)]}),
+    Case("topk_pair", _in_pairs, lambda frame: _share_of_pairs(frame.tag.sem_topk(MOVES, K=1, group_by="pair")),
+         lambda frame: _share_of_pairs(frame.sem_topk(MOVES, K=1, group_by=["pair"])), ranked, repeats=3),
+    Case("topk_list", lambda: _in_pairs()[["text"]],
          lambda frame: _share_of_the_best(frame.tag.sem_topk(MOVES, K=min(K, len(frame) - 1))),
          lambda frame: _share_of_the_best(frame.sem_topk(MOVES, K=min(K, len(frame) - 1))), ranked, repeats=3),
     Case("filter_packed", _reviews(PACKED), _packed, lambda frame: _nothing(frame.sem_filter(CLAIM)), praised,

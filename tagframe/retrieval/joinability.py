@@ -20,9 +20,10 @@ from tagframe.retrieval.segment import WordsApart
 DEVIATIONS = {
     "JAR: section 3.3": (
         "ω is halved, to lie in [0, 1], and 0 where it is negative, and for columns of bytes and empty ones; each "
-        "of the three segments has a third, because no weights are printed; the Jaccard similarity of large columns"
-        " is estimated; without rows it is 0, and uniqueness 1 where no file says it; two slips of the authors' "
-        "code are not followed"
+        "of the three segments has a third, because no weights are printed; instances are equal by meaning (7, 7.0 "
+        'and "007"; texts in any case), not letter by letter; the Jaccard similarity of large columns is estimated; of '
+        "a sample and without rows it is 0, and uniqueness 1 where no file says it; two slips of the authors' code are "
+        "not followed"
     ),
 }
 """What is not as printed, or not printed, by paper and place; ``docs/papers.md`` has the same."""

@@ -175,6 +175,8 @@ def test_every_method_runs_to_its_end(data, method):
         assert number["calls"] >= 1
         assert number["tokens"] > 0
     assert summary["text"] in ("They are much alike.", "Six.") or method == "text2sql"
+    has_embedder = json.loads(result.stdout)["embedder"] is not None
+    assert has_embedder == (method in ("rag", "rerank", "ask")), "records of another embedder are of another run"
 
 
 def test_rows_are_embedded_before_the_questions_and_counted(data):

@@ -50,7 +50,10 @@ def test_a_table_is_written_in_four_forms_beside_the_figures_in_print(folder):
     card = result["cards"]["Only join (0,1,0), rules in place of a model"]
     assert {"commit", "data_md5", "source_md5", "weights_md5", "embedder", "seed", "machine"} <= card.keys()
     assert "weights='0/1/0'" in card["method_object"]
-    _, _, said = made(folder, "iterative-jar-2")
+    again, _, said = made(folder, "iterative-jar-2")
+    assert again["card"]["data_md5"].keys() == {"spider"}, "what is written is no data"
+    inside = ["iterative-jar-2", "--data", str(folder), "--out", str(folder / "out")]
+    assert "lies in the data" in CliRunner().invoke(command, inside).output
     assert "1 of 1 questions are in" in said, "a second run goes on from its records"
 
 
@@ -137,6 +140,15 @@ def test_each_table_of_the_file_is_one_that_can_be_made(name):
         for printed in row.get("printed", {}).values():
             assert len(printed) <= len(table["columns"])
     assert re.fullmatch(r"[a-z\d-]+", name)
+
+
+def test_sql_is_written_by_the_prompt_of_its_paper(folder):
+    """MURRE's has no examples; JAR's is that of the command."""
+    lines = [words for name in ("jar-2", "murre-3") for _, words, _ in lines_of(name, folder, ("--lm", "replay:store"))]
+    assert [("bird" in words, "--every-question" in words) for words in lines if words] == [
+        *[(False, False)] * len(TABLES["jar-2"]["rows"]),
+        *[(True, True)] * len(TABLES["murre-3"]["rows"]),
+    ]
 
 
 def test_f1_of_jars_table_1_lies_near_that_of_its_means():

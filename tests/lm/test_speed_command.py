@@ -42,6 +42,16 @@ def test_the_server_counts():
         assert server.stats()["max_in_flight"] == 0
 
 
+def test_the_better_of_each_pair_is_one_request_a_pair():
+    done = subprocess.run(
+        [sys.executable, "-m", "tag_bench", "speed", "operators", "--case", "topk_pair"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(done.stdout)["cases"]
+    assert (case["name"], case["ours"]["requests"], case["ours"]["right"]) == ("topk_pair", 500, 1.0)
+
+
 def test_a_case_of_the_operators():
     done = subprocess.run(
         [sys.executable, "-m", "tag_bench", "speed", "operators", "--case", "agg_5k"],

@@ -226,6 +226,20 @@ def test_mmqa_is_read_as_its_authors_publish_it(tmp_path):
     assert [column.name for column in data.corpus.profile("mmqa.head").columns] == ["head_ID", "Name", "name_2"]
 
 
+def test_ragged_rows_of_mmqa_are_filled_or_named(tmp_path):
+    def asked(*rows):
+        table = {"table_columns": ["id", "name"], "table_content": [*rows]}
+        file.write_text(json.dumps([{"Question": "Who?", "table_names": ["head"], "tables": [table]}]))
+        return read_dataset(file)
+
+    file = tmp_path / "Synthesized_two_table.json"
+    names = asked([1], [2]).corpus.profile("mmqa.head").columns
+    assert [(column.name, column.nulls) for column in names] == [("id", 0), ("name", 2)]
+    assert asked().corpus.profile("mmqa.head").rows == 0
+    with pytest.raises(click.ClickException, match=r"mmqa\.head: row 2 has 3 cells for 2 columns \(id, name\)"):
+        asked([1, "Ann"], [2, "Bo", "B."])
+
+
 @pytest.mark.parametrize("text", ["[]", "{}", "no JSON", '[{"question": "q"}]', '[["a"]]'])
 def test_a_file_of_another_form_is_refused_with_the_forms(tmp_path, text):
     (tmp_path / "dev_dw.json").write_text(text)

@@ -37,9 +37,13 @@ if TYPE_CHECKING:
 
 DEVIATIONS = {
     "MURRE: section 2.2, lists": (
-        "similarities below 0 count as 0; one list in place of several of the same tables is rewritten"
+        "similarities below 0 count as 0; a list has each table once; one list in place of several of the same tables "
+        "is rewritten"
     ),
-    "MURRE: appendix A": "four examples of our own in place of those of tables 7 and 8, which are of Spider and BIRD",
+    "MURRE: appendix A": (
+        "one prompt for all data, with four examples of our own, in place of one for Spider and one for BIRD, of which "
+        "tables 7 and 8 print two examples each"
+    ),
     "MURRE: section 2.3": (
         "not printed: whether a list that stopped takes a place in later hops (it does not), and what becomes of "
         "one whose call fails (it stops, with a warning)"
