@@ -453,6 +453,9 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("v,n\n1e+05,1\n2.5E-3,2\n", [[1e5, 1], [0.0025, 2]], ""),
         ("id,x,x\n1,2,3\n2,5,6\n", [[1, 2, 3], [2, 5, 6]], "several columns are called 'x'; the later ones"),
         ("\n\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], ""),
+        ("name,city\nAnn,Rom\n\nshop,street\nInn,Via Po\n", [["Ann", "Rom"], ["shop", "street"], ["Inn", "Via Po"]],
+         "a blank row is above 'shop'"),
+        ("id,dept,name,level\n1,2,Ann,3\n7,2,Bo,3\n", [[1, 2, "Ann", 3], [7, 2, "Bo", 3]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
         ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),
     ],
@@ -511,6 +514,10 @@ def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding
         ([["id", "v"], [1, True], [2, "yes"]], ["id", "v"], 2, "column 'v' has booleans and texts"),
         ([["id", "v"], [1, 2.5], [2, 3]], ["id", "v"], 2, ""),
         ([["id", "x", "x"], [1, 2, 3], [2, 5, 6]], ["id", "x", "x.1"], 2, "several columns are called 'x'"),
+        ([["id", "v", "", "kind", "y"], [1, 5, "", "a", 7], [2, 6, "", "b", 9]], ["id", "v", "kind", "y"], 2,
+         "column 3 is empty: the columns from 'kind' on may be another table"),
+        ([["name", "city"], ["Ann", "Rom"], [], [], ["shop", "street"], ["Inn", "Via Po"]], ["name", "city"], 3,
+         "a blank row is above 'shop': the rows from there on may be another table"),
     ],
 )  # fmt: skip
 def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, word):
@@ -526,6 +533,42 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
     assert bool(word) == bool(said), said
     if f"column {names[-1]!r}" in word:
         assert repr(names[-1]) not in opened(tmp_path, hide=[f"s.{names[-1]}"])[1], "what is hidden is not named"
+
+
+@pytest.mark.parametrize(("merged", "column"), [("Italy", ["Italy", "Italy", "France"]), (7, [7, None, "France"])])
+def test_cells_merged_down_are_texts_of_each_row(tmp_path, merged, column):
+    pytest.importorskip("python_calamine")
+    book = pytest.importorskip("xlsxwriter").Workbook(tmp_path / "b.xlsx")
+    written = book.add_worksheet("s")
+    written.write_column(2, 1, ["Rom", "Ulm", "Nice"])
+    for at, text in enumerate(["country", "city"]):
+        written.merge_range(0, at, 1, at, text)
+    written.merge_range(2, 0, 3, 0, merged)
+    written.write(4, 0, "France")
+    book.close()
+    corpus, said = opened(tmp_path)
+    assert [None if pd.isna(cell) else cell for cell in corpus["s"]["country"]] == column
+    assert "cells of column 'country' are merged" in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_the_mark_of_a_text_says_its_encoding(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes("id,b\n1,é\n2,x\n".encode(encoding))
+    corpus, said = opened(tmp_path)
+    assert (corpus["t"]["b"].tolist(), said) == (["é", "x"], "")
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("t.pkl", "read_pickle"), ("t.xml", "read_xml"), ("t.RData", "export its"), ("t.tar.gz", "unpack it"),
+     ("t.geojson", "export its"), ("t.7z", "unpack it")],
+)  # fmt: skip
+def test_files_of_other_programs_are_named(tmp_path, name, word):
+    (tmp_path / name).write_bytes(b"\x80\x04")
+    (tmp_path / "other.csv").write_text("x\ny\n")
+    corpus, _ = opened(tmp_path)
+    assert name in str(corpus.problems)
+    assert word in str(corpus.problems)
 
 
 @pytest.mark.parametrize(

@@ -223,9 +223,8 @@ def is_numbering(row: Row) -> bool:
     cells = list(map(_text, _filled(row)))
     matches = [match for cell in cells if (match := _COLUMN_NUMBER.fullmatch(cell))]
     numbers = [int(match[1]) for match in matches]
-    are_others_short = len(cells) - len(numbers) <= 1 or all(
-        len(cell) == 1 for cell in cells if not _COLUMN_NUMBER.fullmatch(cell)
-    )
+    others = [at for at, cell in enumerate(cells) if not _COLUMN_NUMBER.fullmatch(cell)]
+    are_others_short = others == [0] or all(len(cells[at]) == 1 for at in others)
     steps = {after - before for before, after in pairwise(numbers)}
     return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
 
@@ -426,6 +425,19 @@ def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     is_unlike = all(is_value(row[0]) for row in others)
     is_sentence = all(note[0] in "*(\u00a9" or ": " in note or len(note.split()) > _FEW + 1 for note in notes)
     return count if is_apart or is_sentence or (is_unlike and all(" " in note for note in notes)) else 0
+
+
+def second_table(rows: Sequence[Row], first: int) -> list[str]:
+    """A sentence on a blank row among the rows of data above what may be names of another table.
+
+    >>> second_table([["a"], ["x", 1], [], ["shop", "city"], ["y", "Rom"]], 1)
+    ["a blank row is above 'shop': the rows from there on may be another table"]
+    """
+    for at in range(first + 1, len(rows) - 1):
+        blank, names, after = map(_filled, rows[at - 1 : at + 2])
+        if at > first + 1 and not blank and len(names) > 1 and after and are_names(names):
+            return [f"a blank row is above {names[0]!r}: the rows from there on may be another table"]
+    return []
 
 
 def numbered_names(names: Sequence[str], width: int, nameless: str = "column_{}", first: int = 1) -> list[str]:

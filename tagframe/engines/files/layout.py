@@ -34,6 +34,7 @@ from tagframe.engines.files.header import (
     names_in,
     notes_below,
     numbered_names,
+    second_table,
     sentences,
     title_text,
 )
@@ -173,6 +174,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes.append(
             f"{delimiter!r} splits the names and not the rows; {way} reads the rows by {other!r}, without names"
         )
+    notes += second_table(rows, head.rows)
     if encoding is None and scan.foreign:
         notes.append(
             f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
@@ -323,8 +325,7 @@ class _Scan:
     def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
         self.is_written = self.has_words = self.is_long = self.is_wide = True
         self.foreign, self.drops_quotes = "", False
-        if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            encoding = "utf-16"
+        encoding = encoding or _wide_encoding(start)
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
             for _ in blocks(path):  # too many bytes are refused
                 pass
@@ -505,10 +506,15 @@ def _start(path: Path) -> bytes:
         return file.read(_SNIFFED_BYTES)
 
 
+def _wide_encoding(start: bytes) -> str | None:
+    """The encoding of several bytes a letter whose mark a text begins with; UTF-32's begins like UTF-16's."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
+
+
 def _decoded(start: bytes, encoding: str | None) -> str:
-    if encoding is None:
-        is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        encoding = "utf-16" if is_wide else "utf-8-sig"
+    encoding = encoding or _wide_encoding(start) or "utf-8-sig"
     return codecs.getincrementaldecoder(encoding)("replace").decode(start)
 
 
