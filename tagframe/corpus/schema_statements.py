@@ -186,7 +186,9 @@ def split(text: str, dialect: str = "") -> Iterator[str]:
     while match := sql_parts(dialect).search(text, at):
         at = match.end()
         if match["meta"] is not None:
-            if not _plain(text[start : match.start()]).strip():
+            if _without_commands(f"{text[start : match.start()]}\n").strip():
+                at = at if "\\" in match[0] else match.start() + 1  # columns may be called so
+            else:
                 start = at
                 mark = re.fullmatch(r"\s*DELIMITER\s+(\S+)\s*", match[0], re.IGNORECASE)
                 if mark is not None and mark[1] != ";":

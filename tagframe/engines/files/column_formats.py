@@ -34,7 +34,9 @@ _CELL = re.compile(
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
     rf"(?P<sign3>[\-\u2212])?\s*(?P<after>{_UNIT})?\s*(?P<close>\))?"
 )
-_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[kKM])")
+_OTHER_UNIT = re.compile(
+    r"[+-]?[$€£¥₹]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[kKM]|[°*†‡][CF]?)"
+)
 """A number with a unit that is not read."""
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
 """What stands for zeros behind the decimal mark, as in ``54,–``."""
@@ -298,6 +300,10 @@ class Column:
             self.dots_group = False
             self.fractions.update(self.formats)
             self.units.add("")
+            return
+        if not is_plain and (cell is None or not _is_number(cell)):  # "<0.5" or "2021-22" beside numbers
+            self.numbers -= 1
+            self._see_word(text)
             return
         if cell is None or not _is_number(cell):
             self.is_number = False
