@@ -323,15 +323,29 @@ def may_be_record(first: Row, below: Sequence[Row]) -> bool:
     """
     cells = [_text(cell) for cell in first]
     shapes = [*map(_shape, cells)]
-    if len(below) <= _FEW or not all(cells) or all(shape == shape.lower() for shape in shapes):
+    if len(below) <= _FEW or all(shape == shape.lower() for shape in shapes):
         return False
-    return all(
+    if _has_code(cells, _columns_below(below, len(cells))):
+        return True
+    return all(cells) and all(
         others
         and min(map(len, others)) <= len(cell) <= max(map(len, others))
         and sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
         and (others != sorted(others) or cell <= others[0])
         for cell, shape, others in zip(cells, shapes, _columns_below(below, len(cells)), strict=True)
     )
+
+
+def _has_code(cells: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
+    """Whether a cell is written as all codes below, and as a name is not ("de_DE"), or beside a text with signs."""
+    has_signs = any(re.search("[,()]", cell) for cell in cells)
+    for cell, others in zip(cells, columns, strict=True):
+        if len({*others}) <= _MANY or not cell or not cell.isascii() or any(map(str.isdigit, cell)):
+            continue
+        is_code = has_signs and cell.isalpha() and cell.isupper() and {*map(len, others)} == {len(cell)}
+        if (is_code or re.fullmatch("a[-_]A", _shape(cell))) and {*map(_shape, others)} == {_shape(cell)}:
+            return True
+    return False
 
 
 def _shape(cell: str) -> str:
@@ -342,7 +356,7 @@ def _shape(cell: str) -> str:
 
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|[a-z]+://\S+|www\.\S+")
 """Of mail or of a page: no column is called so."""
-_SAMPLE, _FEW, _LONGEST_CODE = 50, 2, 40
+_SAMPLE, _FEW, _MANY, _LONGEST_CODE = 50, 2, 5, 40
 _VALUES = {"number", "date", "amount"}
 
 
