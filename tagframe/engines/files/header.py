@@ -31,7 +31,7 @@ _WORDS = 12
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MOST_ROWS = 3
 """The most rows of names."""
-_MISSING = {*NULL_WORDS, "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
+_MISSING = {*NULL_WORDS, "\\N", "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
 _UNIT_SIGNS = {*"#%‰€$£¥°№"}
 _SEPARATOR = " / "
 _MOST_NOTES = 20
