@@ -471,6 +471,7 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("a,b\nx,14 000 000\ny,18 800 000\n", [["x", "14 000 000"], ["y", "18 800 000"]], "{'thousands': ' '}"),
         ("a,b\nx,47 820\ny,34 000\n", [["x", "47 820"], ["y", "34 000"]], "as many groups of digits, as codes have"),
         ("a,b\nx,12.345.678\ny,1.000.000\n", [["x", "12.345.678"], ["y", "1.000.000"]], "thousands='.' points"),
+        ("id,t\n1,a\n2,\\N\n", [[1, "a"], [2, "\\N"]], "{'na_values': ['\\\\N']}} reads them so"),
         ("id,dept,name,level\n1,2,Ann,3\n7,2,Bo,3\n", [[1, 2, "Ann", 3], [7, 2, "Bo", 3]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
         ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),
@@ -597,6 +598,9 @@ def test_files_of_other_programs_are_named(tmp_path, name, word):
         ("a b\n1 2\n3 4\n", {"sep": r"\s+"}, [[1, 2], [3, 4]]),
         ("id,v\n1,2\n3,4\n(2 rows)\n", {"skipfooter": 0}, [["1", 2], ["3", 4], ["(2 rows)", None]]),
         ("id,v\n1,2\n3,4\n9,9\n", {"skipfooter": 1}, [[1, 2], [3, 4]]),
+        ("id,t\n1,a\n2,\\N\n", {"na_values": ["\\N"]}, [[1, "a"], [2, None]]),
+        ("a,b\nx,14 000\ny,8 800\n", {"thousands": " "}, [["x", 14000], ["y", 8800]]),
+        ("a,b\nx,12.345.678\ny,1.000.000\n", {"thousands": "."}, [["x", 12345678], ["y", 1000000]]),
         ("a,b\n1,2\n?,4\n3,5\n", {"na_values": {"a": ["?"]}}, [[1, 2], [None, 4], [3, 5]]),
     ],
 )

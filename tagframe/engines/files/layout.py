@@ -57,6 +57,7 @@ _FOREIGN = re.compile(
 """A word with letters of Windows-1252 as hardly a language has them that is written in it."""
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
+_NULL = re.compile(rb'[,;\t|"\n\r]\\N(?:[,;\t|"\n\r]|\Z)')
 _MISSING_OPTIONS = ("na_values", "keep_default_na")
 _INDEX = "column_1"
 
@@ -180,6 +181,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
             f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
         )
+    if scan.has_nulls and not {*_MISSING_OPTIONS} & {*given}:
+        way = option(path, na_values=["\\N"])
+        notes.append(f"cells of \\N, which dumps of databases have for a missing value, are texts; {way} reads them so")
     if scan.drops_quotes and not {"quoting", "escapechar"} & {*written}:
         notes.append(
             f"cells go on behind closing quotes, which are left out; {option(path, quoting=3)} reads quotes as letters"
@@ -324,7 +328,7 @@ class _Scan:
 
     def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
         self.is_written = self.has_words = self.is_long = self.is_wide = True
-        self.foreign, self.drops_quotes = "", False
+        self.foreign, self.drops_quotes, self.has_nulls = "", False, False
         encoding = encoding or _wide_encoding(start)
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
             for _ in blocks(path):  # too many bytes are refused
@@ -354,6 +358,7 @@ class _Scan:
             self.has_words = self.has_words or (
                 any(stem in near for stem in _STEMS) and self._words.search(near) is not None
             )
+            self.has_nulls = self.has_nulls or (b"\\N" in near and _NULL.search(near) is not None)
             if self._width and not self.is_long:
                 rest = self._after_lines(rest + block)
                 self.is_long = self.is_long or len(rest) > limits.CSV_FIRST_ROWS
