@@ -303,6 +303,7 @@ def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
         ("t.dat", rows(5, lambda at: f'{at},"Air {at}",\\N'), (5, 3)),
         ("t.txt", "word\nhello\n", "do not split"),
         ("t.txt", "Dear Sir,\nI came, I saw.\nYours\n", "most of its rows"),
+        ("t.data", "1|2|3\n", "{'sep': '|'}} reads it"),
         ("t.out", "id,v\n1,2\n3,4\n", "is written like a table"),
         ("t.txt", "agency_id;name\n7;Ferry\n", (1, 2)),
         ("t.asc", "id\tv\tw\n1\t2\n", (1, 3)),
@@ -321,7 +322,7 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
     corpus, said = opened(tmp_path)
     if isinstance(shape, str):
         assert shape in said
-        assert shape in str(corpus.problems)
+        assert shape in str(corpus.problems[0])
         assert not text or len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
     else:
         assert corpus["t"].shape == shape

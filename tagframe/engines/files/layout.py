@@ -609,7 +609,9 @@ def other_delimiter(text: str) -> str:
 def delimiter_of(path: Path) -> str:
     """What may separate the cells of a text that :func:`not_delimited` refuses; "" for nothing that is known."""
     try:
-        return other_delimiter(_decoded(_start(path), None)) if path.is_file() else ""
+        text = _decoded(_start(path), None) if path.is_file() else ""
+        usual = sniff_delimiter(text)
+        return usual if usual != "," else other_delimiter(text)
     except limits.DAMAGED:
         return ""
 
