@@ -27,7 +27,19 @@ _TABLE = re.compile(
 )
 _ALTER = re.compile(rf"\s*ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?(?P<name>{_NAMES})\s", re.IGNORECASE)
 _COMMENT = re.compile(rf"\s*COMMENT\s+ON\s+(?P<kind>TABLE|COLUMN)\s+(?P<name>{_NAMES})\s+IS\s+", re.IGNORECASE)
-_OTHER = re.compile(r"\s*(CREATE(?:\s+OR\s+REPLACE)?(?:\s+MATERIALIZED)?\s+\w+|INSERT|COPY)\b", re.IGNORECASE)
+_OTHER = re.compile(r"\s*(CREATE(?:\s+OR\s+(?:REPLACE|ALTER))?(?:\s+MATERIALIZED)?\s+\w+|INSERT|COPY)\b", re.IGNORECASE)
+_WITHIN = re.compile(r"^\s*(?:CREATE\s+(?:\w+\s+){0,2}|ALTER\s+)TABLE\b", re.IGNORECASE | re.MULTILINE)
+_LINES = re.compile(
+    r"(?:\s*(?:REM|REMARK|PROMPT|SET|SPOOL|WHENEVER|DEFINE|CONNECT|USE|PRINT|EXEC)\b[^\n;]*\n|\s*--[^\n]*\n)+",
+    re.IGNORECASE,
+)
+"""Commands of SQL*Plus and sqlcmd: a line is one, without a semicolon."""
+_ROUTINE = re.compile(
+    r"(?:CREATE|ALTER)\s+(?:OR\s+\w+\s+)?(?:\w+\s+){0,2}(?:PROC|PROCEDURE|FUNCTION|TRIGGER|PACKAGE|TYPE\s+BODY)\b",
+    re.IGNORECASE,
+)
+_ROUTINE_END = re.compile(r"^[^\S\n]*(?:go|/)[^\S\n]*$", re.IGNORECASE | re.MULTILINE)
+_DELIMITER = re.compile(r"\n[^\S\n]*DELIMITER\b", re.IGNORECASE)
 _KEY = re.compile(
     rf"\b(?P<kind>PRIMARY|FOREIGN)\s+KEY\b[^(),]*(?P<own>{_LIST})"
     rf"(?:\s*REFERENCES\s+(?P<other>{_NAMES})\s*(?P<columns>{_LIST})?)?",
@@ -117,7 +129,7 @@ def read_statements(text: str, database: str, dialect: str | None) -> Statements
         raise InvalidArgument(f"no dialect {dialect!r}: {did_you_mean(str(dialect), known)}")
     dialect, result = dialect or ("mysql" if "`" in text else ""), Statements(database)
     escapes = "\\" in Dialect.get_or_raise(dialect).tokenizer_class.STRING_ESCAPES
-    for statement in map(_plain, split(text, dialect)):
+    for statement in map(_without_commands, split(text, dialect)):
         if match := _TABLE.match(statement):
             _create(_names(match["name"]), statement[match.end() :], escapes, result)
         elif match := _ALTER.match(statement):
@@ -130,6 +142,8 @@ def read_statements(text: str, database: str, dialect: str | None) -> Statements
                 result.table(names[:-1]).comments[names[-1].casefold()] = comment
         elif match := _OTHER.match(statement):
             result.others[" ".join(match[1].upper().split())] += 1
+        elif match := _WITHIN.search(statement):
+            result.others[f"{' '.join(match[0].upper().split())} within {statement.split()[0].upper()}"] += 1
     return result
 
 
@@ -156,7 +170,7 @@ def sql_parts(dialect: str) -> re.Pattern[str]:
             (?<![\w$])\$(?P<tag>(?!\d)\w*)\$.*?(?:\$(?P=tag)\$|\Z))|
         {quoted('"', escapes)}|`[^`]*(?:`|\Z)|\[[^][\n]*\]|        # names, as a rule
         (?P<number>(?<![\w.$@:])[-+]?\d[\d.]*(?:[eE][-+]?\d+)?(?![\w]))|
-        (?P<meta>(?:\A|\n)\s*+(?:\\|DELIMITER\b)[^\n]*)|
+        (?P<meta>(?:\A|\n)\s*+(?:\\|DELIMITER\b)[^\n]*|(?:\A|\n)(?:REM|REMARK|PROMPT)\b[^\n]*)|
         (?P<end>;|\n\s*+(?:go|/)[^\S\n]*$)|(?P<space>[^\S\n]+|\n)""",
         re.VERBOSE | re.DOTALL | re.MULTILINE | re.IGNORECASE,
     )
@@ -172,12 +186,22 @@ def split(text: str, dialect: str = "") -> Iterator[str]:
     while match := sql_parts(dialect).search(text, at):
         at = match.end()
         if match["meta"] is not None:
-            start = at if not _plain(text[start : match.start()]).strip() else start
+            if _without_commands(f"{text[start : match.start()]}\n").strip():
+                at = at if "\\" in match[0] else match.start() + 1  # columns may be called so
+            else:
+                start = at
+                mark = re.fullmatch(r"\s*DELIMITER\s+(\S+)\s*", match[0], re.IGNORECASE)
+                if mark is not None and mark[1] != ";":
+                    following = _DELIMITER.search(text, at)
+                    start = at = len(text) if following is None else following.start()
+                    yield from text[match.end() : at].split(mark[1])
         elif match["end"] is not None:
             statement = text[start : match.start()]
             if re.match(r"(?:\s|--[^\n]*\n)*COPY\b.*\bFROM\s+stdin\b", statement, re.DOTALL | re.IGNORECASE):
                 rows = _ROWS.search(text, at)
                 at = rows.end() if rows is not None else len(text)
+            if match[0] == ";" and _ROUTINE.match(_plain(statement)) and (end := _ROUTINE_END.search(text, at)):
+                at = end.end()  # its body has statements of its own
             yield statement
             start = at
     if text[start:].strip():
@@ -188,6 +212,11 @@ def _plain(statement: str) -> str:
     """The statement without the comments before it, and with what MySQL puts into comments for itself."""
     statement = re.sub(r"/\*!\d*(.*?)\*/", r"\1", statement, flags=re.DOTALL)
     return re.sub(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z)|/\*.*?\*/)+", "", statement, flags=re.DOTALL)
+
+
+def _without_commands(statement: str) -> str:
+    """The statement without comments and lines of commands before it."""
+    return _plain(_LINES.sub("", plain, count=1) if _LINES.match(plain := _plain(statement)) else plain)
 
 
 def _names(text: str) -> tuple[str, ...]:

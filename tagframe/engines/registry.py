@@ -41,11 +41,11 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".duckdb", ".ddb"): DuckDBFileEngine,
 }
 
-TEXTS = _packed(".txt", ".tab", ".psv", ".dat", ".asc", ".tbl")
+TEXTS = _packed(".txt", ".tab", ".psv", ".dat", ".data", ".asc", ".tbl")
 """Endings of texts that are tables if they are written like one, as those of GTFS are."""
 
 UNREAD: dict[tuple[str, ...], str] = {
-    (".zip", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
+    (".zip", ".7z", ".rar", *_packed(".tar"), ".tgz", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
     **{
         suffixes: f"open its rows as a frame, with pandas.{reader}, or write them as Parquet"
         for suffixes, reader in (
@@ -54,9 +54,22 @@ UNREAD: dict[tuple[str, ...], str] = {
             ((".sav",), "read_spss"),
             ((".sas7bdat", ".xpt"), "read_sas"),
             ((".h5", ".hdf5"), "read_hdf"),
+            ((".pkl", ".pickle"), "read_pickle"),
+            ((".xml",), "read_xml"),
         )
     },
-    (".avro", ".dbf", ".mdb", ".accdb"): "export its tables as CSV or Parquet",
+    (
+        ".avro",
+        ".dbf",
+        ".mdb",
+        ".accdb",
+        ".rds",
+        ".rda",
+        ".rdata",
+        ".geojson",
+        ".numbers",
+        ".wk1",
+    ): "export its tables as CSV or Parquet",
 }
 """Endings of files with tables that are not read, and the way to read them."""
 

@@ -179,6 +179,29 @@ def test_tables_of_several_dialects_lose_no_column_and_no_key(sql, columns, prim
 
 
 @pytest.mark.parametrize(
+    ("sql", "tables", "problem"),
+    [
+        ("REM Don't edit;\nPROMPT it's t\nSET DEFINE OFF\nCREATE TABLE t (a NUMBER) ;\nprompt u\n"
+         "create table u (b int)\n/\n", "t u", ""),
+        ("CREATE PROC p AS\nCREATE TABLE #a (x int);\nSELECT 1;\nGO\nPRINT 'it'\nCREATE TABLE t (a int)\nGO\n", "t",
+         "CREATE PROC"),
+        ("CREATE PROCEDURE p IS\nBEGIN\n  x;\n  CREATE TABLE z (a int);\nEND;\n/\nCREATE TABLE t (a int);", "t",
+         "CREATE PROCEDURE"),
+        ("DELIMITER $$\nCREATE PROCEDURE p() BEGIN SET @a = 1; CREATE TABLE z (a int); END $$\n"
+         "CREATE TABLE t (a int) $$\nDELIMITER ;\nCREATE TABLE `u` (`delimiter` int,\nrem int,\nprompt text);\n"
+         "CREATE TABLE v (a int);", "t u v", "CREATE PROCEDURE"),
+        ("IF 1 = 1\nBEGIN\nCREATE TABLE z (a int)\nEND\nGO\nCREATE TABLE t (a int)\nGO\n", "t",
+         "CREATE TABLE within IF"),
+    ],
+)  # fmt: skip
+def test_no_table_of_a_script_vanishes_and_none_of_a_routine_is_one(sql, tables, problem):
+    problems = []
+    assert sorted(one.name for one in schema_profiles(sql, problems=problems)) == tables.split()
+    assert bool(problems) == bool(problem)
+    assert problem in str(problems)
+
+
+@pytest.mark.parametrize(
     ("declared", "family"),
     [
         ("character varying(20)[]", "text"), ("int[3][]", "text"), ("UNSIGNED BIG INT", "integer"), ("point", "text"),

@@ -101,6 +101,9 @@ def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
         ("Alice,London\nBob,Paris\nCarol,Berlin\nDave,Rome\nErin,Madrid\n", True),
         ("ABC;New York\nDEF;San Diego\nGHI;Santa Fe\nFAB;Las Vegas\n", True),
         ("Milk\nBread\nEggs\nButter\n", True),
+        ('"Bonaire, Saba",BQ,\nGuam,\\N,G\n' + "".join(f"L{one}nd,{one}{one},X\n" for one in "ABCDEFG"), True),
+        ("de_DE,Deutsch\n" + "".join(f"{one}_{one.upper()},L{one}nd\n" for one in "abcdefg"), True),
+        ("ISO,Name\n" + "".join(f"{one}{one}{one},L{one}nd\n" for one in "ABCDEFG"), False),
         ("name,city\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
         ("Name,City of birth\nBob,Paris\nCarol,Berlin\nAda,Rome\n", False),
         ("Name,City\nAda,Bonn\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
@@ -300,6 +303,7 @@ def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
         ("t.dat", rows(5, lambda at: f'{at},"Air {at}",\\N'), (5, 3)),
         ("t.txt", "word\nhello\n", "do not split"),
         ("t.txt", "Dear Sir,\nI came, I saw.\nYours\n", "most of its rows"),
+        ("t.data", "1|2|3\n", "{'sep': '|'}} reads it"),
         ("t.out", "id,v\n1,2\n3,4\n", "is written like a table"),
         ("t.txt", "agency_id;name\n7;Ferry\n", (1, 2)),
         ("t.asc", "id\tv\tw\n1\t2\n", (1, 3)),
@@ -318,7 +322,7 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
     corpus, said = opened(tmp_path)
     if isinstance(shape, str):
         assert shape in said
-        assert shape in str(corpus.problems)
+        assert shape in str(corpus.problems[0])
         assert not text or len(opened(tmp_path, csv={name: {"sep": ","}})[0]) == 2, "as the message says"
     else:
         assert corpus["t"].shape == shape
@@ -379,6 +383,9 @@ def test_times_of_frames_are_compared_as_times(moments, condition, number):
         (["2024-01-01T10:00", "", "2024-02-01T08:00"], 1),
         (["2024-01-01T10:00:00.250", "2024-01-02T00:00:00.000", "2024-02-01T08:00:00.5"], 1),
         (["2024-01-01 10:00:00", "2024-01-01 23:30:00", "2024-02-01 08:00:00"], 2),
+        (["2024-01-01T10:00:00Z", "2024-01-01T23:59:59Z", "2024-01-02T00:00:00Z"], 2),
+        (["2024-01-01T00:00:00.000Z", "2024-01-02T00:00:00.000Z"], 1),
+        (["2024-01-01T10:00+02:00", "2024-02-01T10:00+01:00"], 1),
         (["2024-01-01T10:00:00", "later", "2024-02-01T08:00:00"], 0),
     ],
 )
@@ -453,6 +460,20 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("v,n\n1e+05,1\n2.5E-3,2\n", [[1e5, 1], [0.0025, 2]], ""),
         ("id,x,x\n1,2,3\n2,5,6\n", [[1, 2, 3], [2, 5, 6]], "several columns are called 'x'; the later ones"),
         ("\n\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], ""),
+        ("name,city\nAnn,Rom\n\nshop,street\nInn,Via Po\n", [["Ann", "Rom"], ["shop", "street"], ["Inn", "Via Po"]],
+         "a blank row is above 'shop'"),
+        ("id,v\n1,<0.5\n2,0.7\n3,0.9\n", [[1, "<0.5"], [2, "0.7"], [3, "0.9"]], "reads '<0.5' as missing"),
+        ("id,year\n1,2020\n2,2021\n3,2021-22\n", [[1, "2020"], [2, "2021"], [3, "2021-22"]], "'2021-22' as missing"),
+        ("id,v\n1,$1.5M\n2,$2k\n", [[1, "$1.5M"], [2, "$2k"]], "have a unit that is not read"),
+        ("id,v\n1,12°\n2,7.5°\n", [[1, "12°"], [2, "7.5°"]], "have a unit that is not read"),
+        ("id,v\n1,12*\n2,13\n3,14*\n", [[1, "12*"], [2, "13"], [3, "14*"]], "have a unit that is not read"),
+        ("id,flat\n1,12A\n2,3B\n3,4\n", [[1, "12A"], [2, "3B"], [3, "4"]], ""),
+        ('a,b\nx,"14,000,000"\ny,"8,800,000"\n', [["x", 14000000], ["y", 8800000]], "',' between thousands"),
+        ("a,b\nx,14 000 000\ny,18 800 000\n", [["x", "14 000 000"], ["y", "18 800 000"]], "{'thousands': ' '}"),
+        ("a,b\nx,47 820\ny,34 000\n", [["x", "47 820"], ["y", "34 000"]], "as many groups of digits, as codes have"),
+        ("a,b\nx,12.345.678\ny,1.000.000\n", [["x", "12.345.678"], ["y", "1.000.000"]], "thousands='.' points"),
+        ("id,t\n1,a\n2,\\N\n", [[1, "a"], [2, "\\N"]], "{'na_values': ['\\\\N']}} reads them so"),
+        ("id,dept,name,level\n1,2,Ann,3\n7,2,Bo,3\n", [[1, 2, "Ann", 3], [7, 2, "Bo", 3]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
         ("a b c\n1 2 3\n4 5 6\n", [["1 2 3"], ["4 5 6"]], "csv={'t.csv': {'sep': '\\\\s+'}} reads several"),
     ],
@@ -511,6 +532,10 @@ def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding
         ([["id", "v"], [1, True], [2, "yes"]], ["id", "v"], 2, "column 'v' has booleans and texts"),
         ([["id", "v"], [1, 2.5], [2, 3]], ["id", "v"], 2, ""),
         ([["id", "x", "x"], [1, 2, 3], [2, 5, 6]], ["id", "x", "x.1"], 2, "several columns are called 'x'"),
+        ([["id", "v", "", "kind", "y"], [1, 5, "", "a", 7], [2, 6, "", "b", 9]], ["id", "v", "kind", "y"], 2,
+         "column 3 is empty: the columns from 'kind' on may be another table"),
+        ([["name", "city"], ["Ann", "Rom"], [], [], ["shop", "street"], ["Inn", "Via Po"]], ["name", "city"], 3,
+         "a blank row is above 'shop': the rows from there on may be another table"),
     ],
 )  # fmt: skip
 def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, word):
@@ -528,6 +553,42 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
         assert repr(names[-1]) not in opened(tmp_path, hide=[f"s.{names[-1]}"])[1], "what is hidden is not named"
 
 
+@pytest.mark.parametrize(("merged", "column"), [("Italy", ["Italy", "Italy", "France"]), (7, [7, None, "France"])])
+def test_cells_merged_down_are_texts_of_each_row(tmp_path, merged, column):
+    pytest.importorskip("python_calamine")
+    book = pytest.importorskip("xlsxwriter").Workbook(tmp_path / "b.xlsx")
+    written = book.add_worksheet("s")
+    written.write_column(2, 1, ["Rom", "Ulm", "Nice"])
+    for at, text in enumerate(["country", "city"]):
+        written.merge_range(0, at, 1, at, text)
+    written.merge_range(2, 0, 3, 0, merged)
+    written.write(4, 0, "France")
+    book.close()
+    corpus, said = opened(tmp_path)
+    assert [None if pd.isna(cell) else cell for cell in corpus["s"]["country"]] == column
+    assert "cells of column 'country' are merged" in said
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_the_mark_of_a_text_says_its_encoding(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes("id,b\n1,é\n2,x\n".encode(encoding))
+    corpus, said = opened(tmp_path)
+    assert (corpus["t"]["b"].tolist(), said) == (["é", "x"], "")
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("t.pkl", "read_pickle"), ("t.xml", "read_xml"), ("t.RData", "export its"), ("t.tar.gz", "unpack it"),
+     ("t.geojson", "export its"), ("t.7z", "unpack it")],
+)  # fmt: skip
+def test_files_of_other_programs_are_named(tmp_path, name, word):
+    (tmp_path / name).write_bytes(b"\x80\x04")
+    (tmp_path / "other.csv").write_text("x\ny\n")
+    corpus, _ = opened(tmp_path)
+    assert name in str(corpus.problems)
+    assert word in str(corpus.problems)
+
+
 @pytest.mark.parametrize(
     ("text", "csv", "rows"),
     [
@@ -538,6 +599,9 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
         ("a b\n1 2\n3 4\n", {"sep": r"\s+"}, [[1, 2], [3, 4]]),
         ("id,v\n1,2\n3,4\n(2 rows)\n", {"skipfooter": 0}, [["1", 2], ["3", 4], ["(2 rows)", None]]),
         ("id,v\n1,2\n3,4\n9,9\n", {"skipfooter": 1}, [[1, 2], [3, 4]]),
+        ("id,t\n1,a\n2,\\N\n", {"na_values": ["\\N"]}, [[1, "a"], [2, None]]),
+        ("a,b\nx,14 000\ny,8 800\n", {"thousands": " "}, [["x", 14000], ["y", 8800]]),
+        ("a,b\nx,12.345.678\ny,1.000.000\n", {"thousands": "."}, [["x", 12345678], ["y", 1000000]]),
         ("a,b\n1,2\n?,4\n3,5\n", {"na_values": {"a": ["?"]}}, [[1, 2], [None, 4], [3, 5]]),
     ],
 )

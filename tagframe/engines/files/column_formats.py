@@ -34,7 +34,9 @@ _CELL = re.compile(
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
     rf"(?P<sign3>[\-\u2212])?\s*(?P<after>{_UNIT})?\s*(?P<close>\))?"
 )
-_OTHER_UNIT = re.compile(r"[+-]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[kKM])")
+_OTHER_UNIT = re.compile(
+    r"[+-]?[$€£¥₹]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[kKM]|[°*†‡][CF]?)"
+)
 """A number with a unit that is not read."""
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
 """What stands for zeros behind the decimal mark, as in ``54,–``."""
@@ -49,6 +51,7 @@ _INT64 = 1 - 2**63, 2**63 - 1
 _WHOLE_DIGITS, _DIGITS, _FLOAT_DIGITS = 18, 15, 17
 """Digits that every integer of 64 bits, and every float, can hold."""
 _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
+GROUPED = "all have as many groups of digits, as codes have"
 AMBIGUOUS = "commas or points in them are decimal marks, or stand between thousands"
 """Why the numbers of a column have no one format; the user may know it."""
 OTHER_CELLS = "some of its cells are words"
@@ -216,7 +219,7 @@ class Column:
         self.groups: set[int] = set()
         self.fractions: set[tuple[str, str]] = set()
         self.marked: set[str] = set()
-        self.dots_group = True
+        self.dots_group = self.is_even = True
         self.digits = 0
         self.rounded = False
         self.is_huge = self.exponents = False
@@ -299,6 +302,10 @@ class Column:
             self.fractions.update(self.formats)
             self.units.add("")
             return
+        if not is_plain and (cell is None or not _is_number(cell)):  # "<0.5" or "2021-22" beside numbers
+            self.numbers -= 1
+            self._see_word(text)
+            return
         if cell is None or not _is_number(cell):
             self.is_number = False
             return
@@ -314,6 +321,7 @@ class Column:
         self.marked.update(mark for mark in ".," if mark in body)
         if any(mark in body for mark in ",.'\u2019 \u00a0\u202f"):
             self.groups.add(len(_GROUP.findall(body)))
+            self.is_even &= sum(map(str.isdigit, body)) % 3 == 0
             self.dots_group &= "." not in body or _FORMATS[",", "."].fullmatch(body) is not None
         else:
             self.groups.add(0)
@@ -372,7 +380,7 @@ class Column:
             return self._exact(NumberFormat(whole=whole)) if self.blank and not self.padded else None
         formats = [one for one in self.formats if self._is_clear_by_groups(one)]
         if not formats:
-            return None if self.formats else "they are written in several ways"
+            return (None if self.is_even else GROUPED) if self.formats else "they are written in several ways"
         decimals = {decimal for decimal, _ in formats}
         if len(decimals) > 1 and self.marked:
             decimal = "." if unit in _POINT_UNITS else file
@@ -402,8 +410,8 @@ class Column:
             return True
         if one in self.fractions or len(self.groups) > 1 or thousands == "'":
             return True
-        # In groups of one length they may be decimals, too, and are told apart by other columns.
-        return self.groups == {1} and thousands in ".,"
+        # In groups of one length they may be decimals, too, and are told apart by other columns; no code has commas.
+        return thousands == "," or (self.groups == {1} and thousands == ".")
 
 
 _ORDERS: tuple[Order, Order] = ("day first", "month first")

@@ -18,7 +18,16 @@ import pandas as pd
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
 from tagframe.engines.cells import plain_dtypes
-from tagframe.engines.files.column_formats import AMBIGUOUS, EITHER, Column, Formats, Order, formats_of, is_known
+from tagframe.engines.files.column_formats import (
+    AMBIGUOUS,
+    EITHER,
+    GROUPED,
+    Column,
+    Formats,
+    Order,
+    formats_of,
+    is_known,
+)
 from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
@@ -256,6 +265,8 @@ class CSVEngine(FileEngine):
             way = ""
             if why == AMBIGUOUS:
                 way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
+            if why == GROUPED:
+                way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
             if words := formats.words.get(name, ()):
                 way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
             say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)

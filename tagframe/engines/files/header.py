@@ -31,7 +31,7 @@ _WORDS = 12
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MOST_ROWS = 3
 """The most rows of names."""
-_MISSING = {*NULL_WORDS, "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
+_MISSING = {*NULL_WORDS, "\\N", "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
 _UNIT_SIGNS = {*"#%‰€$£¥°№"}
 _SEPARATOR = " / "
 _MOST_NOTES = 20
@@ -223,9 +223,8 @@ def is_numbering(row: Row) -> bool:
     cells = list(map(_text, _filled(row)))
     matches = [match for cell in cells if (match := _COLUMN_NUMBER.fullmatch(cell))]
     numbers = [int(match[1]) for match in matches]
-    are_others_short = len(cells) - len(numbers) <= 1 or all(
-        len(cell) == 1 for cell in cells if not _COLUMN_NUMBER.fullmatch(cell)
-    )
+    others = [at for at, cell in enumerate(cells) if not _COLUMN_NUMBER.fullmatch(cell)]
+    are_others_short = others == [0] or all(len(cells[at]) == 1 for at in others)
     steps = {after - before for before, after in pairwise(numbers)}
     return len(numbers) >= 3 and are_others_short and steps == {1} and numbers[0] <= len(row)
 
@@ -324,15 +323,29 @@ def may_be_record(first: Row, below: Sequence[Row]) -> bool:
     """
     cells = [_text(cell) for cell in first]
     shapes = [*map(_shape, cells)]
-    if len(below) <= _FEW or not all(cells) or all(shape == shape.lower() for shape in shapes):
+    if len(below) <= _FEW or all(shape == shape.lower() for shape in shapes):
         return False
-    return all(
+    if _has_code(cells, _columns_below(below, len(cells))):
+        return True
+    return all(cells) and all(
         others
         and min(map(len, others)) <= len(cell) <= max(map(len, others))
         and sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
         and (others != sorted(others) or cell <= others[0])
         for cell, shape, others in zip(cells, shapes, _columns_below(below, len(cells)), strict=True)
     )
+
+
+def _has_code(cells: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
+    """Whether a cell is written as all codes below, and as a name is not ("de_DE"), or beside a text with signs."""
+    has_signs = any(re.search("[,()]", cell) for cell in cells)
+    for cell, others in zip(cells, columns, strict=True):
+        if len({*others}) <= _MANY or not cell or not cell.isascii() or any(map(str.isdigit, cell)):
+            continue
+        is_code = has_signs and cell.isalpha() and cell.isupper() and {*map(len, others)} == {len(cell)}
+        if (is_code or re.fullmatch("a[-_]A", _shape(cell))) and {*map(_shape, others)} == {_shape(cell)}:
+            return True
+    return False
 
 
 def _shape(cell: str) -> str:
@@ -343,7 +356,7 @@ def _shape(cell: str) -> str:
 
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|[a-z]+://\S+|www\.\S+")
 """Of mail or of a page: no column is called so."""
-_SAMPLE, _FEW, _LONGEST_CODE = 50, 2, 40
+_SAMPLE, _FEW, _MANY, _LONGEST_CODE = 50, 2, 5, 40
 _VALUES = {"number", "date", "amount"}
 
 
@@ -426,6 +439,19 @@ def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     is_unlike = all(is_value(row[0]) for row in others)
     is_sentence = all(note[0] in "*(\u00a9" or ": " in note or len(note.split()) > _FEW + 1 for note in notes)
     return count if is_apart or is_sentence or (is_unlike and all(" " in note for note in notes)) else 0
+
+
+def second_table(rows: Sequence[Row], first: int) -> list[str]:
+    """A sentence on a blank row among the rows of data above what may be names of another table.
+
+    >>> second_table([["a"], ["x", 1], [], ["shop", "city"], ["y", "Rom"]], 1)
+    ["a blank row is above 'shop': the rows from there on may be another table"]
+    """
+    for at in range(first + 1, len(rows) - 1):
+        blank, names, after = map(_filled, rows[at - 1 : at + 2])
+        if at > first + 1 and not blank and len(names) > 1 and after and are_names(names):
+            return [f"a blank row is above {names[0]!r}: the rows from there on may be another table"]
+    return []
 
 
 def numbered_names(names: Sequence[str], width: int, nameless: str = "column_{}", first: int = 1) -> list[str]:

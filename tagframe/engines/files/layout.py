@@ -34,6 +34,7 @@ from tagframe.engines.files.header import (
     names_in,
     notes_below,
     numbered_names,
+    second_table,
     sentences,
     title_text,
 )
@@ -56,6 +57,7 @@ _FOREIGN = re.compile(
 """A word with letters of Windows-1252 as hardly a language has them that is written in it."""
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
+_NULL = re.compile(rb'[,;\t|"\n\r]\\N(?:[,;\t|"\n\r]|\Z)')
 _MISSING_OPTIONS = ("na_values", "keep_default_na")
 _INDEX = "column_1"
 
@@ -173,11 +175,15 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes.append(
             f"{delimiter!r} splits the names and not the rows; {way} reads the rows by {other!r}, without names"
         )
+    notes += second_table(rows, head.rows)
     if encoding is None and scan.foreign:
         notes.append(
             f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
             f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
         )
+    if scan.has_nulls and not {*_MISSING_OPTIONS} & {*given}:
+        way = option(path, na_values=["\\N"])
+        notes.append(f"cells of \\N, which dumps of databases have for a missing value, are texts; {way} reads them so")
     if scan.drops_quotes and not {"quoting", "escapechar"} & {*written}:
         notes.append(
             f"cells go on behind closing quotes, which are left out; {option(path, quoting=3)} reads quotes as letters"
@@ -322,9 +328,8 @@ class _Scan:
 
     def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
         self.is_written = self.has_words = self.is_long = self.is_wide = True
-        self.foreign, self.drops_quotes = "", False
-        if encoding is None and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            encoding = "utf-16"
+        self.foreign, self.drops_quotes, self.has_nulls = "", False, False
+        encoding = encoding or _wide_encoding(start)
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
             for _ in blocks(path):  # too many bytes are refused
                 pass
@@ -353,6 +358,7 @@ class _Scan:
             self.has_words = self.has_words or (
                 any(stem in near for stem in _STEMS) and self._words.search(near) is not None
             )
+            self.has_nulls = self.has_nulls or (b"\\N" in near and _NULL.search(near) is not None)
             if self._width and not self.is_long:
                 rest = self._after_lines(rest + block)
                 self.is_long = self.is_long or len(rest) > limits.CSV_FIRST_ROWS
@@ -410,7 +416,7 @@ _CLASSES: dict[str, bytes] = {
 _WRITTEN = [
     *("du", "d_u", "dAAAa", "d_AAAa", "ud", "u_d", "u-d", "AAA d", "AAA -d", "(d", "( d", "(md", "( md", "u_-d"),
     *("d.u", "d.-", "d'ddd", "d dddD", "d.ddd.ddd", "s0d", "s+0d", "s+d", "d-c", "dkc", "dKc", "dMc", 16 * "d"),
-    *("ded", "dEd", "c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c"),
+    *("ded", "dEd", "c_c", "c__c", "c-c", "c--c", "c.c", "c..c", "c...c", "c?c", "c*c", "c:c", "d*c"),
     *(f"D{day}{mark}{month}{mark}dd" for mark in "./-" for day in ("d", "dd") for month in ("d", "dd")),
 ]
 """Letters that follow each other where a number or a date has a format of its own, or a sign or a blank stands for a
@@ -505,10 +511,15 @@ def _start(path: Path) -> bytes:
         return file.read(_SNIFFED_BYTES)
 
 
+def _wide_encoding(start: bytes) -> str | None:
+    """The encoding of several bytes a letter whose mark a text begins with; UTF-32's begins like UTF-16's."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
+
+
 def _decoded(start: bytes, encoding: str | None) -> str:
-    if encoding is None:
-        is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        encoding = "utf-16" if is_wide else "utf-8-sig"
+    encoding = encoding or _wide_encoding(start) or "utf-8-sig"
     return codecs.getincrementaldecoder(encoding)("replace").decode(start)
 
 
@@ -598,7 +609,9 @@ def other_delimiter(text: str) -> str:
 def delimiter_of(path: Path) -> str:
     """What may separate the cells of a text that :func:`not_delimited` refuses; "" for nothing that is known."""
     try:
-        return other_delimiter(_decoded(_start(path), None)) if path.is_file() else ""
+        text = _decoded(_start(path), None) if path.is_file() else ""
+        usual = sniff_delimiter(text)
+        return usual if usual != "," else other_delimiter(text)
     except limits.DAMAGED:
         return ""
 

@@ -21,7 +21,15 @@ from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
 from tagframe.engines.files.column_formats import Column, Formats, formats_of
 from tagframe.engines.files.csv import either
-from tagframe.engines.files.header import LOOKED_AT, head_of, notes_below, numbered_names, sentences, title_text
+from tagframe.engines.files.header import (
+    LOOKED_AT,
+    head_of,
+    notes_below,
+    numbered_names,
+    second_table,
+    sentences,
+    title_text,
+)
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
@@ -159,9 +167,17 @@ class Sheet:
 
 def sheet_of(rows: list[list[Any]]) -> Sheet:
     """Rows of a sheet as a table; the first ones below titles have the names of its columns."""
+    cells_down = [
+        (at, column) for at, row in enumerate(rows) for column, cell in enumerate(row) if isinstance(cell, bytes)
+    ]
+    rows = _without_merged(rows)
     head = head_of(rows[:LOOKED_AT])
     width = max(map(len, rows), default=0)
     notes = sentences(head) if any(map(any, rows[: head.above])) or not head.above else []
+    down = {column for at, column in cells_down if at > head.rows and _is_filled(rows[at - 1][column])}
+    for at, column in cells_down:
+        if at > head.rows and isinstance(rows[at - 1][column], str):
+            rows[at][column] = rows[at - 1][column]
     title, below = title_text(rows[: head.above]), [row for row in rows[head.rows :] if any(map(_is_filled, row))]
     given = [*head.names, *[""] * (width - len(head.names))]
     names = numbered_names(given, width)
@@ -176,6 +192,13 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
         for at, name in enumerate(names)
         if given[at] or any(_is_filled(row[at]) for row in below)
     }
+    merged = "a text stands in each of their rows, a number in the first one"
+    notes += [f"cells of column {names[at]!r} are merged: {merged}" for at in sorted(down)]
+    blank = [name not in cells for name in names]
+    gap = next((at for at in range(1, width - 1) if blank[at] and given[at - 1] and given[at + 1]), 0)
+    if gap:
+        notes.append(f"column {gap + 1} is empty: the columns from {names[gap + 1]!r} on may be another table")
+    notes += second_table(rows, head.rows)
     formats = formats_of({name: _seen(column) for name, column in cells.items()}, {})
     for name, words in formats.missing.items():
         cells[name] = cells[name].where(~cells[name].isin(words), None)
@@ -189,6 +212,10 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
     kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
     notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
     return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
+
+
+def _without_merged(rows: list[list[Any]]) -> list[list[Any]]:
+    return [["" if isinstance(cell, bytes) else cell for cell in row] for row in rows]
 
 
 def _is_filled(cell: Any) -> bool:
@@ -225,7 +252,7 @@ class WorkbookEngine(WholeFileEngine):
         """The sheets that have a header."""
         shapes = []
         for name, rows in workbook_rows(self.path).items():
-            limits.check_names(f"sheet {name!r} of {self.path}", head_of(rows).names)
+            limits.check_names(f"sheet {name!r} of {self.path}", head_of(_without_merged(rows)).names)
             sheet = self._sheet(name)
             if columns := tuple(map(str, sheet.frame.columns)):
                 shapes.append(TableShape(name, columns, ("",) * len(columns), comment=sheet.title))

@@ -37,6 +37,8 @@ _TIME_ENDED = -getattr(signal, "SIGXCPU", 0)
 _PATIENCE = 10 if _TIME_ENDED else 1
 """By the clock it has so many times as long, where the system counts the processor's time."""
 _ROWS_AT_ONCE = 1_000
+MERGED = b""
+"""A cell merged with the one above."""
 
 
 def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[Any]]]:
@@ -214,14 +216,27 @@ def _blocks(sheet: Any, rows: int) -> Iterator[bytes]:
     if sheet.start is None:
         return
     before = [""] * sheet.start[1]
+    merged = _merged_down(sheet, rows)
     block = []
     for number, row in zip(range(rows), sheet.iter_rows(), strict=False):
         block.append([*before, *map(_cell, row)])
+        for at in merged.get(number, ()):
+            if at < len(block[-1]):
+                block[-1][at] = MERGED
         if len(block) * len(block[0]) >= 100 * _ROWS_AT_ONCE or number == rows - 1:
             yield pickle.dumps(block)
             block = []
     if block:
         yield pickle.dumps(block)
+
+
+def _merged_down(sheet: Any, rows: int) -> dict[int, list[int]]:
+    """By row, the columns of cells merged with the one above; cells merged across columns, as titles are, are none."""
+    merged: dict[int, list[int]] = {}
+    for (first, column), (last, right) in sheet.merged_cell_ranges or ():
+        for row in range(first + 1, min(last + 1, rows) if column == right else 0):
+            merged.setdefault(row, []).append(column)
+    return merged
 
 
 def _cell(value: Any) -> Any:

@@ -81,7 +81,9 @@ def _are_written_with_t(values: pd.Series) -> bool:
     return bool(is_first) and all(isinstance(cell, str) and _WITH_T.fullmatch(cell) for cell in filled.unique())
 
 
-_WITH_T = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?")
+_WITH_T = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 
 
 def looked_up_by(table: pa.Table, column: str) -> pa.Table:

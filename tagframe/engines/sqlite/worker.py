@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -158,14 +159,24 @@ MOMENT = "moment"
 
 
 def compare_moments(one: str, other: str) -> int:
-    """Compare two texts of days or times: a day is its midnight, and T is a blank.
+    """Compare two texts of days or times: a day is its midnight, T is a blank, and a zone counts beside another one.
 
     >>> compare_moments("2024-01-05", "2024-01-05T00:00:00"), compare_moments("2024-01-05 08:30", "2024-01-05 08:29:59")
     (0, 1)
+    >>> compare_moments("2024-01-05T08:30:00Z", "2024-01-05 08:30:00")
+    0
     """
     if len(one) != len(other) or one[10:11] != other[10:11]:
+        zones = [_ZONE.search(text, 16) for text in (one, other)]
+        one, other = [
+            text if zone is None or all(zones) else text[: zone.start()]
+            for text, zone in zip((one, other), zones, strict=True)
+        ]
         one, other = _whole_moment(one), _whole_moment(other)
     return (one > other) - (one < other)
+
+
+_ZONE = re.compile(r"(?<=[0-9])(?:Z|[+-][0-9]{2}:?[0-9]{2})$")
 
 
 def _whole_moment(text: str) -> str:
