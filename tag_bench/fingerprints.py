@@ -89,8 +89,7 @@ def watch(*used: Any) -> None:
 def _note(event: str, facts: tuple[Any, ...]) -> None:
     if event not in ("open", "sqlite3.connect") or not isinstance(facts[0], str | Path):
         return  # before the frame is looked up, which is an event, too
-    own = inspect.currentframe()
-    if own is not None and _is_of_watched(own.f_back):
+    if _is_of_watched(sys._getframe(1)):  # no name for its own frame, which would keep all frames below it alive
         file = Path(facts[0])
         with suppress(ValueError, NotImplementedError):  # no cached code
             file = Path(importlib.util.source_from_cache(str(file)))

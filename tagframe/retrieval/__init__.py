@@ -1,6 +1,7 @@
 """Finds the tables of a corpus that answer a question together."""
 
 from tagframe.retrieval import methods as methods
+from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.method import Prepared, Setup, all_tables, among_candidates, by_both, by_meaning, by_words
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
 from tagframe.retrieval.problem import GreedyWeights, JarWeights, Selection, SelectionProblem, spanning_forest
@@ -14,6 +15,7 @@ __all__ = [
     "JarWeights",
     "Method",
     "Prepared",
+    "Proposal",
     "Question",
     "RetrieveOptions",
     "RetrievedTables",

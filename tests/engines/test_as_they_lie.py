@@ -1,5 +1,6 @@
 """Files as they lie: no row and no cell of them vanishes, and none is misread, without a word."""
 
+import codecs
 import datetime as dt
 import warnings
 from decimal import Decimal
@@ -609,3 +610,9 @@ def test_the_options_that_messages_name_read_the_file(tmp_path, text, csv, rows)
     (tmp_path / "t.csv").write_text(text)
     frame = opened(tmp_path, csv={"t.csv": csv})[0]["t"]
     assert [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()] == rows
+
+
+def test_a_mark_of_utf_8_that_is_written_twice_is_no_part_of_a_name(tmp_path):
+    (tmp_path / "t.csv").write_bytes(codecs.BOM_UTF8 * 2 + b"UIC;Jour\n0087;07:30-12:00\n0088;1 234,5\n")
+    corpus = tf.open_corpus(tmp_path)
+    assert [column.name for column in corpus.profile(corpus.ids[0]).columns] == ["UIC", "Jour"]

@@ -252,7 +252,9 @@ def test_figures_are_made_of_one_half_where_there_are_two(folder):
     ]
     again = read_examples(folder, 2, folder / "cache")
     assert [one.question for one in again] == [one.question for one in found]
-    assert len(list((folder / "cache").glob("*.pickle"))) == 5  # questions of both ways; vectors by kind
+    assert (
+        len(list((folder / "cache").glob("*.pickle"))) == 6
+    )  # questions of both ways; vectors by kind; the files that the encoder read
 
 
 def test_names_alone_are_asked_over_the_tables_of_all_data_with_rows(folder, tmp_path):

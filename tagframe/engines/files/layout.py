@@ -139,7 +139,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if head.is_plain:
         options = {**options, **({"skiprows": above} if is_free and above else {})}
         names = rows[head.above] if width and scan.encoding == "utf-8-sig" else ()
-        if names and not any(name.startswith("Unnamed: ") for name in names):  # pandas takes ten times as long
+        if names and not any(
+            name.startswith(("Unnamed: ", "\ufeff")) for name in names
+        ):  # pandas takes ten times as long
             columns = numbered_names(names, width, "Unnamed: {}", first=0)
         else:
             columns = [*map(str, pd.read_csv(path, nrows=0, **_untyped(options)).columns)]
