@@ -17,6 +17,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -81,9 +82,19 @@ def watch(*used: Any) -> None:
     Args:
         *used: methods, embedders, or names of modules.
     """
-    if not _WATCHED:
-        sys.addaudithook(_note)
+    _listen()
     _WATCHED.update(name.partition(".")[0] for one in used for name in _modules(one))
+
+
+@cache
+def _listen() -> None:
+    sys.addaudithook(_note)  # for the rest of the process: a hook cannot be taken away
+
+
+def forget() -> None:
+    """Watch nothing, and no file was read: for the tests, in which a module's files belong to one test."""
+    _WATCHED.clear()
+    _READ.clear()
 
 
 def _note(event: str, facts: tuple[Any, ...]) -> None:

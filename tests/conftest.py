@@ -119,10 +119,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def new_servers() -> Iterator[None]:
-    """What a test learned about its servers ends with it: a later test's server may get the same port."""
+def nothing_learned() -> Iterator[None]:
+    """What a test learned about its servers, and which files its plug-ins read, ends with it.
+
+    A later test's server may get the same port, and its module writes other files.
+    """
     yield
-    for module in ("tagframe.lm.pacing", "tagframe.lm.served"):
+    for module in ("tagframe.lm.pacing", "tagframe.lm.served", "tag_bench.fingerprints"):
         if module in sys.modules:
             sys.modules[module].forget()
 
