@@ -119,7 +119,9 @@ def _is_of_watched(frame: FrameType | None) -> bool:
 def reads_md5(names: Iterable[str] | None = None) -> dict[str, str]:
     """The sums of files by name; by default of those that watched modules opened. Those of libraries are left out."""
     files = (Path(name) for name in sorted(_READ if names is None else names))
-    return {str(file): md5_of([file], file.parent) if _is_file(file) else "" for file in files if not _in_library(file)}
+    return {
+        str(file): md5_of([file], file.parent) if _is_stored(file) else "" for file in files if not _in_library(file)
+    }
 
 
 def weights_md5(*used: Any) -> str:
@@ -133,6 +135,11 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # a text that is no path
         return False
+
+
+def _is_stored(path: Path) -> bool:
+    """Whether a file lies on a disk: what the kernel says of a process (``/proc/self/stat``) differs each time."""
+    return _is_file(path) and path.stat().st_size > 0
 
 
 def source_md5(*used: Any) -> str:
@@ -187,7 +194,7 @@ def _parts(file: Path) -> Iterator[Path]:
         yield from (path for path in _walked(file.parent) if not _is_hidden(path, file.parent))
     for node in ast.walk(ast.parse(file.read_bytes())) if file.suffix == ".py" else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < _LONGEST:
-            yield from filter(_is_file, (Path(node.value), file.parent / node.value))
+            yield from filter(_is_stored, (Path(node.value), file.parent / node.value))
 
 
 def _in_library(file: Path) -> bool:

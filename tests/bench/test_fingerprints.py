@@ -186,3 +186,14 @@ def test_what_a_plug_in_is_made_of_counts(tmp_path, monkeypatch, name):
     assert source_md5() == first
     (tmp_path / name).write_text(files[name] + "\n")
     assert source_md5() != first
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_what_the_system_says_of_a_process_is_no_source(tmp_path, monkeypatch):
+    (tmp_path / "reads_state.py").write_text("STATE = '/proc/self/stat', '/proc/self/status'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("reads_state")
+    first = source_md5()
+    assert sum(range(3_000_000)) > 0  # computing time is in what the system says
+    assert source_md5() == first
+    del sys.modules["reads_state"]
