@@ -37,9 +37,8 @@ from tagframe.errors import (
     InvalidArgument,
 )
 from tagframe.lm import Batch, Label, Prompt
+from tagframe.lm.blocks import fence, parse_block, without_reasoning
 from tagframe.operators import Step, run
-from tagframe.operators.answer_grammar import parse_block, without_reasoning
-from tagframe.operators.cells import fence
 from tagframe.operators.topk import whole_number
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.cell_literals import cell_literals

@@ -100,14 +100,16 @@ def forget() -> None:
 def _note(event: str, facts: tuple[Any, ...]) -> None:
     if event not in ("open", "sqlite3.connect") or not isinstance(facts[0], str | Path):
         return  # before the frame is looked up, which is an event, too
-    if _is_of_watched(sys._getframe(1)):  # no name for its own frame, which would keep all frames below it alive
+    # Its own frame gets no name here: that would be a cycle, which keeps all frames below it alive.
+    if _is_called_by_watched(inspect.currentframe()):
         file = Path(facts[0])
         with suppress(ValueError, NotImplementedError):  # no cached code
             file = Path(importlib.util.source_from_cache(str(file)))
         _READ.add(str(file.absolute()))
 
 
-def _is_of_watched(frame: FrameType | None) -> bool:
+def _is_called_by_watched(own: FrameType | None) -> bool:
+    frame = own.f_back if own is not None else None
     while frame is not None:
         top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if top in _OURS or top in _WATCHED:

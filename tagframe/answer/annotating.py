@@ -15,9 +15,9 @@ from tagframe.corpus.statements import Statement
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
+from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
 from tagframe.lm.prompt import Accept
-from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import FENCE_RULE, fence, one_line
+from tagframe.operators.cells import one_line
 from tagframe.retrieval.families import families
 from tagframe.retrieval.links import Links
 

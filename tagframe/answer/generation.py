@@ -16,10 +16,10 @@ from tagframe.answer.answer import Generated
 from tagframe.answer.steps import driver
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
+from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
-from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import FENCE_RULE, encode, encode_rows, fence, prompt_names
+from tagframe.operators.cells import encode, encode_rows, prompt_names
 from tagframe.operators.instruction import described
 
 T = TypeVar("T")

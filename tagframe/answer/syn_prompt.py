@@ -14,8 +14,7 @@ from tagframe.engines.registry import DIALECTS
 from tagframe.engines.sql_reader import first_tree
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
-from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import fence
+from tagframe.lm.blocks import fence, parse_block
 from tagframe.retrieval.schema_text import NAMES_ARE_DATA, prompt_parts
 
 T = TypeVar("T")

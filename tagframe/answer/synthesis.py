@@ -23,8 +23,9 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.statements import Statement
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
+from tagframe.lm.blocks import fence
 from tagframe.operators import Step, run
-from tagframe.operators.cells import fence, one_line
+from tagframe.operators.cells import one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
 from tagframe.retrieval.matched_cells import matched_cells
 from tagframe.retrieval.schema_text import LONG, are_few, describe_keys, describe_tables, is_epoch, key_columns

@@ -6,9 +6,10 @@ the import below, and run ``python tools/write_stubs.py``, which writes the stub
 
 from typing import TYPE_CHECKING
 
+from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.operators import aggregate, dedup, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade, CascadeReport
-from tagframe.operators.cells import FENCE_RULE, encode_rows, fence
+from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import Step, arun, gather, quote, run, run_many, together
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join

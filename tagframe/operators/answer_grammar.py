@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Final, Literal, TypeVar
 
 from tagframe.errors import AnswerRejected
+from tagframe.lm.blocks import parse_block, without_reasoning
 
 T = TypeVar("T")
 
@@ -27,19 +28,11 @@ UNSURE: Final = Unsure.UNSURE
 TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 """The words for true and false, in lower case."""
 
-# The tags in which models wrap their reasoning: DeepSeek, Qwen and others; Magistral; Kimi; Seed.
-_NAMES = "think|thinking|thought|thoughts|reason|reasoning|reflection|analysis|scratchpad|seed:think"
-_OPENING = re.compile(rf"<({_NAMES})>|\[(THINK)\]|◁(think)▷", re.IGNORECASE)
-_CLOSING = re.compile(rf"</(?:{_NAMES})>|\[/THINK\]|◁/think▷", re.IGNORECASE)
-_HARMONY = re.compile(r"<\|channel\|>(\w+)[^<]*<\|message\|>")
-"""gpt-oss: a reply is messages on channels, of which "final" is the answer."""
-
 _LABEL = re.compile(
     r"(?:(?:so|therefore|thus|hence),?\s+)?(?:the|my)?\s*(?:final\s+)?answer\s*(?:is\b\s*:?|[:=])\s*", re.I
 )
 _MARKS = re.compile(r"[*`#_]|^\s*>")
 _EDGES = " \t\r\n.!,;:\"'“”‘’()[]"
-_FENCED = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
 _TOO_LITTLE = r"(?:no|not enough|insufficient|too little) (?:information|data|context|evidence)"
@@ -73,30 +66,6 @@ def is_unsure(answer: str) -> bool:
         return True
     word = _UNSURE_WORD.match(plain)
     return word is not None and (word.end() == len(plain) or plain[word.end() :].lstrip()[:1] in tuple(".,;:(–—-"))
-
-
-def without_reasoning(text: str) -> str:
-    """The answer after a model's reasoning, if there is any reasoning.
-
-    >>> without_reasoning("<think>Oslo is a capital.</think>\\n\\nTrue")
-    'True'
-
-    Raises:
-        AnswerRejected: the text ends inside its reasoning.
-    """
-    channels = list(_HARMONY.finditer(text))
-    if channels:
-        if channels[-1][1] != "final":
-            raise AnswerRejected("the answer ends inside its reasoning")
-        text = text[channels[-1].end() :].removesuffix("<|return|>").removesuffix("<|end|>")
-    opening = _OPENING.match(text.lstrip())
-    closings = list(_CLOSING.finditer(text))
-    if closings and (opening or not _OPENING.search(text[: closings[0].start()])):
-        # Chat templates may open the reasoning themselves, so that a reply only has its end.
-        return without_reasoning(text[closings[0].end() :]) if opening else text[closings[-1].end() :].strip()
-    if opening:
-        raise AnswerRejected("the answer ends inside its reasoning")
-    return text.strip()
 
 
 def parse_text(text: str) -> str:
@@ -170,13 +139,6 @@ def parse_labelled_word_or_unsure(
     if value is None or _LABEL.match(_unmarked(line)) is None:
         raise AnswerRejected(f"expected a last line {expected}, got {_excerpt(line)}")
     return value, answer[: answer.rindex(line)].strip(" \t\r\n*")
-
-
-def parse_block(text: str) -> str:
-    """The text of the last code block of an answer, or the whole answer if it has none; reasoning is removed."""
-    answer = without_reasoning(text)
-    blocks = _FENCED.findall(answer)
-    return (blocks[-1] if blocks else answer).strip()
 
 
 def parse_json(text: str, expected: str) -> tuple[Any, str]:

@@ -11,8 +11,9 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Completion, Form, Message, Prompt
-from tagframe.operators.answer_grammar import lines_of, without_reasoning
-from tagframe.operators.cells import FENCE_RULE, MIN_ROW_BYTES, cut_note, fence, shortened
+from tagframe.lm.blocks import FENCE_RULE, fence, without_reasoning
+from tagframe.operators.answer_grammar import lines_of
+from tagframe.operators.cells import MIN_ROW_BYTES, cut_note, shortened
 from tagframe.operators.drivers import Step, gather_alike, stops_all
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.ranked_lists import Chain

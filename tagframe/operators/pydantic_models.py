@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm import Form
-from tagframe.operators.answer_grammar import parse_block
+from tagframe.lm.blocks import parse_block
 from tagframe.operators.values import FIELD_TOKENS, SECONDS, SHORT_TOKENS, TEXT_TOKENS, Value
 
 _DTYPES = {str: "string", bool: "boolean", int: "Int64", float: "Float64"}

@@ -20,6 +20,7 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, words
+from tagframe.lm.blocks import DATA_RULE, fence
 from tagframe.operators.answer_grammar import (
     TRUTH,
     UNSURE,
@@ -29,7 +30,7 @@ from tagframe.operators.answer_grammar import (
     parse_word,
     parse_word_or_unsure,
 )
-from tagframe.operators.cells import DATA_RULE, MIN_ROW_BYTES, cut_note, encode_rows, fence, label_text, room, shortened
+from tagframe.operators.cells import MIN_ROW_BYTES, cut_note, encode_rows, label_text, room, shortened
 from tagframe.operators.drivers import Step, gather
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.outcome import Outcome, OutcomeKind

@@ -18,6 +18,7 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm import Form, words
+from tagframe.lm.blocks import without_reasoning
 from tagframe.operators.answer_grammar import (
     TRUTH,
     UNSURE,
@@ -27,7 +28,6 @@ from tagframe.operators.answer_grammar import (
     lines_of,
     parse_text,
     parse_word,
-    without_reasoning,
 )
 
 SHORT_TOKENS = 32

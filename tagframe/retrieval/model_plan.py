@@ -21,8 +21,7 @@ from tagframe.errors import AnswerRejected, EmptyQuestion, warn
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.lm import LM, Form, Message, Prompt, fields_schema
-from tagframe.operators.answer_grammar import parse_block
-from tagframe.operators.cells import fence
+from tagframe.lm.blocks import fence, parse_block
 from tagframe.retrieval.checked_plan import ModelPlan
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.families import named_pieces

@@ -19,7 +19,7 @@ from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
 from tagframe.keys.database_keys import schemas_of
 from tagframe.keys.inference import ACCEPTED, with_told
-from tagframe.operators.cells import fence
+from tagframe.lm.blocks import fence
 from tagframe.retrieval.cell_literals import CellLiterals, cell_literals
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.problem import Floats

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.cells import encode_rows, fence, shortened
+from tagframe.lm.blocks import fence
+from tagframe.operators.cells import encode_rows, shortened
 
 
 def test_every_kind_of_cell_becomes_json():

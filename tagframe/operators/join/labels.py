@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
+from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.operators.answer_grammar import parse_json
-from tagframe.operators.cells import FENCE_RULE, fence, shortened
+from tagframe.operators.cells import shortened
 from tagframe.operators.drivers import Step, gather, prompts_of, together
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.pairs import Judge

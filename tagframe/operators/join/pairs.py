@@ -11,8 +11,9 @@ from typing import Any
 
 from tagframe.errors import AnswerRejected, ContentFiltered, ContextTooLong
 from tagframe.lm import Accept, Batch, Form, Message, Prompt
+from tagframe.lm.blocks import DATA_RULE, fence
 from tagframe.operators.answer_grammar import UNSURE, parse_json
-from tagframe.operators.cells import DATA_RULE, encode, fence, pack
+from tagframe.operators.cells import encode, pack
 from tagframe.operators.drivers import Step, gather_alike, stops_all, together
 from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
