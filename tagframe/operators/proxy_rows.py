@@ -340,12 +340,12 @@ def trained(vectors: Floats) -> Estimate:
         scores = features @ whole
         order = np.argsort(scores, kind="stable")
         deviates = _deviates(scores)
-        unseen = np.empty(len(rows))
+        projected = np.empty(len(rows))
         for fold in range(FOLDS):
             tested = np.arange(len(rows)) % FOLDS == fold
             weights = fit_logistic(features[rows[~tested]], true[~tested], penalties, near=whole)
-            unseen[tested] = features[rows[tested]] @ weights
-        predicted = np.interp(unseen, scores[order], deviates[order])
+            projected[tested] = features[rows[tested]] @ weights
+        predicted = np.interp(projected, scores[order], deviates[order])
         return _calibration(predicted, truths, deviates)
 
     return estimate

@@ -189,7 +189,7 @@ def _note(plan: ModelPlan, count: int) -> str:
 def candidates(
     method: Method, index: RetrievalIndex, question: Question, evidence: Evidence, anchored: int | None
 ) -> list[int]:
-    """The tables that the model may be visible: the anchor, and those that the method finds best."""
+    """The tables that the model may see: the anchor, and those that the method finds best."""
     wide = method.prepare(index, question, evidence, anchored, CANDIDATES)
     best = method.select(wide.problem, CANDIDATES).indices
     promise = wide.problem.r + np.maximum(wide.problem.learned, 0.0)
