@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import warnings
@@ -13,7 +14,8 @@ import click
 
 import tagframe
 from tagframe import config
-from tagframe.errors import TagframeError, counted
+from tagframe.errors import NotWritten, TagframeError, counted
+from tagframe.storage import writing
 
 
 class _Group(click.Group):
@@ -38,6 +40,10 @@ class _Group(click.Group):
                 return super().invoke(ctx)
             except TagframeError as error:
                 raise click.ClickException(_as_options(str(error))) from error
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # whoever reads our output has enough: click ends silently
+                    raise
+                raise click.ClickException(str(error)) from error
 
 
 def _as_options(text: str) -> str:
@@ -299,6 +305,8 @@ def merge(
 
     if output is not None and output.suffix.casefold() not in (".csv", ".parquet"):
         raise click.BadParameter(f"{output} is neither a .csv nor a .parquet file", param_hint="-o")
+    if output is not None and not output.parent.is_dir():
+        raise NotWritten(f"there is no folder {output.parent}: make it, or give another -o")
     opened = _opened(corpus)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -311,7 +319,8 @@ def merge(
     remarks = [_as_options(str(warning.message)) for warning in caught]
     if output is not None:
         write = frame.to_parquet if output.suffix.casefold() == ".parquet" else frame.to_csv
-        write(output, index=False)
+        with writing("-o", output):
+            write(output, index=False)
     if as_json:
         _print_json({**report.to_dict(), "columns": list(frame.columns), "output": output, "warnings": remarks})
         return

@@ -159,6 +159,16 @@ class FileNotAllowed(TagframeError, PermissionError):
     """An agent tried to write a file where that is not allowed, or over an existing one."""
 
 
+class NotWritten(TagframeError, OSError):
+    """A result cannot be written: the folder is missing, the disk is full, or there is no right to write."""
+
+
+class FolderInUse(NotWritten):
+    """Another run writes to the same folder; it is free when that run has ended."""
+
+    retryable = True
+
+
 class UnreadableTableWarning(UserWarning):
     """Some tables of a source were left out; ``corpus.problems`` holds the errors."""
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import platformdirs
 
-from tagframe.errors import InvalidArgument, did_you_mean
+from tagframe.errors import InvalidArgument, NotWritten, TagframeError, did_you_mean
 
 _FACTS = "facts"
 _WHAT = {
@@ -98,6 +98,25 @@ def replaced(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(option: str, path: Path) -> Iterator[None]:
+    """What the system says while a result is written, as an error that names the option.
+
+    Args:
+        option: the caller's parameter that names the path, such as ``to=``.
+        path: what is written.
+
+    Raises:
+        NotWritten: there is no such folder, no space, or no right to write.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, TagframeError):
+            raise
+        raise NotWritten(f"{path} cannot be written ({error.strerror or error}): give another {option}") from error
 
 
 def text_of(path: Path, most: int | None = None) -> str:

@@ -233,6 +233,9 @@ def test_ask_reads_the_environment(store, monkeypatch):
         (("merge", DATA, "flims"), "did you mean 'films'"),
         (("merge", DATA, "directors", "films", "--how", "left"), "would repeat"),
         (("merge", DATA, "films", "directors", "--on", "title = nme"), "no table has a column 'nme'"),
+        (("merge", DATA, "films", "directors", "-o", "missing/x.csv"), "there is no folder missing"),
+        (("merge", DATA, "films", "directors", "-o", "/dev/full/x.csv"), "/dev/full"),
+        (("index", DATA, "-o", "missing/x.catalogue"), "missing"),
     ],
 )
 def test_errors_are_one_sentence(arguments, says):

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 import pandas as pd
 
 from tagframe import results
-from tagframe.errors import FailedRowsWarning, InvalidArgument, warn
+from tagframe.errors import FailedRowsWarning, FolderInUse, InvalidArgument, warn
+from tagframe.storage import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,9 @@ class ParquetFolder:
         path: the folder.
 
     Raises:
-        InvalidArgument: the path exists already, another run writes to it, or Parquet cannot hold a column.
+        InvalidArgument: the path exists already, or Parquet cannot hold a column.
+        FolderInUse: another run writes to it.
+        NotWritten: there is no space, or no right to write.
     """
 
     def __init__(self, to: str | os.PathLike[str], if_exists: IfExists = "error", call: str = "") -> None:
@@ -95,21 +98,42 @@ class ParquetFolder:
         return self.path
 
     def __enter__(self) -> Self:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # A lock that the system itself takes from a process that ends, everywhere: no lease and no process id.
-        self._lock = sqlite3.connect(f"{self._work}-lock", timeout=0, isolation_level=None, check_same_thread=False)
+        with self._writing():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = self._locked()
         try:
-            self._lock.execute("BEGIN EXCLUSIVE")
             self._refuse()  # another run may have ended meanwhile
-        except BaseException as error:
+            if self._if_exists != "resume":
+                shutil.rmtree(self._work, ignore_errors=True)
+            with self._writing():
+                self._work.mkdir(exist_ok=True, mode=0o700)
+        except BaseException:
             self._lock.close()
-            if isinstance(error, sqlite3.OperationalError):
-                raise InvalidArgument(f"another run writes to {self.path}: wait, or give another to=") from error
             raise
-        if self._if_exists != "resume":
-            shutil.rmtree(self._work, ignore_errors=True)
-        self._work.mkdir(exist_ok=True, mode=0o700)
         return self
+
+    def _locked(self) -> sqlite3.Connection:
+        """A lock that the system itself takes from a process that ends, everywhere: no lease and no process id."""
+        file = f"{self._work}-lock"
+        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))  # SQLite does not say why it cannot
+        lock = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            lock.close()
+            raise FolderInUse(f"another run writes to {self.path}: wait, or give another to=") from error
+        return lock
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Errors of files and of Arrow, by name."""
+        import pyarrow as pa
+
+        try:
+            with writing("to=", self.path):
+                yield
+        except pa.ArrowException as error:
+            raise InvalidArgument(f"the results cannot be written as one Parquet table: {error}") from error
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None or self._if_exists != "resume":
@@ -133,49 +157,47 @@ class ParquetFolder:
 
     def add(self, frame: pd.DataFrame, rows: pd.DataFrame | None = None) -> None:
         """Write the next rows of the result, which are made from ``rows``."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
+        with self._writing():
             table = _as_arrow(frame)
             self._schemas.append(table.schema)
             self._summaries.append(results.recall(frame, "summary") or {})
             metadata = {**self._metadata(rows), _SUMMARY: json.dumps(self._summaries[-1]).encode()}
             pq.write_table(table.replace_schema_metadata(metadata), self._part(len(self._schemas) - 1))
-        except pa.ArrowException as error:
-            raise _not_one_table(error) from error
 
     def finished(self) -> Path:
         """The complete folder."""
+        with self._writing():
+            self._conform()
+            for part in self._work.glob("part-*"):  # of a longer run before
+                if int(part.stem.removeprefix("part-")) >= len(self._schemas):
+                    part.unlink()
+            if summary := _added_up(self._summaries):
+                text = json.dumps(summary, ensure_ascii=False, indent=2) + os.linesep
+                (self._work / SUMMARY).write_text(text, encoding="utf-8")
+            os.chmod(self._work, 0o777 & ~_umask())
+            replaced = self.path.with_name(f"{self._work.name}-replaced")
+            if self.path.exists():
+                shutil.rmtree(replaced, ignore_errors=True)
+                os.rename(self.path, replaced)
+            os.rename(self._work, self.path)
+            shutil.rmtree(replaced, ignore_errors=True)
+        return self.path
+
+    def _conform(self) -> None:
+        """Give all files one schema: a column that is null in a whole batch has no type there."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
-            # A column that is null in a whole batch has no type there.
-            whole = pa.unify_schemas(self._schemas, promote_options="permissive") if self._schemas else pa.schema([])
-            for number, schema in enumerate(self._schemas):
-                part = self._part(number)
-                if number and not pq.read_metadata(part).num_rows:
-                    part.unlink()
-                elif not schema.equals(whole):
-                    table = pq.read_table(part, partitioning=None)
-                    pq.write_table(_conformed(table, whole.with_metadata(table.schema.metadata)), part)
-        except pa.ArrowException as error:
-            raise _not_one_table(error) from error
-        for part in self._work.glob("part-*"):  # of a longer run before
-            if int(part.stem.removeprefix("part-")) >= len(self._schemas):
+        whole = pa.unify_schemas(self._schemas, promote_options="permissive") if self._schemas else pa.schema([])
+        for number, schema in enumerate(self._schemas):
+            part = self._part(number)
+            if number and not pq.read_metadata(part).num_rows:
                 part.unlink()
-        if summary := _added_up(self._summaries):
-            text = json.dumps(summary, ensure_ascii=False, indent=2) + os.linesep
-            (self._work / SUMMARY).write_text(text, encoding="utf-8")
-        os.chmod(self._work, 0o777 & ~_umask())
-        replaced = self.path.with_name(f"{self._work.name}-replaced")
-        if self.path.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
-            os.rename(self.path, replaced)
-        os.rename(self._work, self.path)
-        shutil.rmtree(replaced, ignore_errors=True)
-        return self.path
+            elif not schema.equals(whole):
+                table = pq.read_table(part, partitioning=None)
+                pq.write_table(_conformed(table, whole.with_metadata(table.schema.metadata)), part)
 
     def _part(self, number: int) -> Path:
         return self._work / f"part-{number:06}.parquet"
@@ -218,10 +240,6 @@ def _metadata_of(part: Path) -> dict[bytes, bytes]:
     except (OSError, pa.ArrowException):
         return {}
     return {name: metadata[name] for name in (_CALL, _ROWS, _SUMMARY) if name in metadata}
-
-
-def _not_one_table(error: Any) -> InvalidArgument:
-    return InvalidArgument(f"the results cannot be written as one Parquet table: {error}")
 
 
 def _umask() -> int:

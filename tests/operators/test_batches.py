@@ -15,7 +15,15 @@ from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
-from tagframe.errors import ColumnNotFound, FailedRowsWarning, InvalidArgument, NotConfigured, RowsFailed
+from tagframe.errors import (
+    ColumnNotFound,
+    FailedRowsWarning,
+    FolderInUse,
+    InvalidArgument,
+    NotConfigured,
+    NotWritten,
+    RowsFailed,
+)
 from tagframe.operators import (
     asem_filter,
     asem_search,
@@ -367,12 +375,20 @@ tf.sem_filter(iter(parts), "{{n}} is even", lm=Scripted(answer), to={str(to)!r})
 
 def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: Path):
     def again(message: str) -> str:
-        with pytest.raises(InvalidArgument, match="another run writes to"):
+        with pytest.raises(FolderInUse, match="another run writes to") as raised:
             sem_filter(iter(frames(1)), "{n} is odd", lm=Scripted(even), to=tmp_path / "out")
+        assert raised.value.retryable
         return "True"
 
     sem_filter(iter(frames(1, 1)), "{n} is even", lm=Scripted(again), to=tmp_path / "out")
     assert len(pd.read_parquet(tmp_path / "out")) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotWritten, match=r"file/out cannot be written .*: give another to=") as raised:
+        sem_filter(iter(frames(1)), "{n} is odd", lm=Scripted(even), to=tmp_path / "file" / "out")
+    assert not raised.value.retryable
 
 
 def test_what_a_killed_run_has_left_is_removed(tmp_path: Path):
