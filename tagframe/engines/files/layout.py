@@ -27,9 +27,12 @@ from tagframe.engines.files.column_formats import is_all_numbers, is_mixed
 from tagframe.engines.files.header import (
     Head,
     are_names,
+    comments_above,
     first_names,
     head_below_titles,
     head_of,
+    is_comment,
+    is_split_note,
     is_value,
     names_in,
     notes_below,
@@ -58,6 +61,8 @@ _FOREIGN = re.compile(
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
 _NULL = re.compile(rb'[,;\t|"\n\r]\\N(?:[,;\t|"\n\r]|\Z)')
+_COMMENTS = ("#", "//", "%", "--")
+"""How lines of comments among rows begin."""
 _MISSING_OPTIONS = ("na_values", "keep_default_na")
 _INDEX = "column_1"
 
@@ -131,6 +136,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     scan = _Scan(path, start, delimiter, encoding, width)
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     options = {"sep": delimiter, "encoding": scan.encoding, "index_col": False, **given}
+    if scan.is_damaged and "encoding_errors" not in given:
+        options["encoding_errors"] = "replace"
+        notes.append(
+            f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads it otherwise"
+        )
     above = (skipped if is_free else 0) + head.above
     if len(delimiter) == 1:
         _check_width(path, delimiter, scan.encoding, written, above)
@@ -155,7 +165,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     left_out: set[int] = set()
     unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]
     if not head.depth:
-        unnamed = [at for at, cell in enumerate(rows[0] if rows else []) if not cell.strip()]
+        unnamed = [at for at, cell in enumerate(rows[head.above] if rows else []) if not cell.strip()]
     if is_checked and (scan.is_long or unnamed):
         cells = _Cells(path, delimiter, scan.encoding, written, above + head.depth + head.below, len(columns), unnamed)
         named = len(columns)
@@ -193,6 +203,13 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
+    if is_checked and scan.has_comments and "skiprows" not in given and len(columns) > 1:
+        first = int(options.get("skiprows", 0))
+        between = _comments_among(path, delimiter, scan.encoding, written, above + head.depth + head.below, end)
+        if between:
+            options = {**options, "skiprows": [*range(first), *between]}
+            lines = f"{len(between)} line{'s' * (len(between) > 1)} of comments among the rows"
+            notes.append(f"{lines}, as the one after {between[0]} others, left out; {option(path, skiprows=first)} reads rows")
     title = title_text(rows[: head.above]) if head.above else ""
     texts = [*zip_longest(*below, fillvalue="")]
     is_written = scan.is_written or any(map(is_mixed, texts))
@@ -235,7 +252,8 @@ def _end(
     texts = [line.decode(encoding, "replace").strip() for line in lines]
     if skipped is None:
         last = next(filter(None, reversed(texts)), "")
-        if len([*filter(str.strip, next(iter(first_rows(last, delimiter, written)), []))]) > 1:
+        cells = next(iter(first_rows(last, delimiter, written)), [])
+        if len([*filter(str.strip, cells)]) > 1 and not is_split_note(cells):
             return None  # by far the most frequent
         # A line with one quote is a part of a cell of several lines.
         tail = ["12" if text.count('"') % 2 else next(iter(first_rows(text, delimiter, written)), []) for text in texts]
@@ -250,6 +268,27 @@ def _end(
 
 
 _TAIL_BYTES = 2**14
+
+
+def _comments_among(
+    path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], first: int, end: int | None
+) -> list[int]:
+    """Which rows are comments: of one text each, that begins as comments do; none where other rows begin so, too."""
+    found: list[int] = []
+    last = 0
+    with opened(path) as raw, io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file:
+        try:
+            for at, row in enumerate(csv.reader(file, delimiter=delimiter, **written)):
+                cells = [*filter(str.strip, row)]
+                if at >= first and is_comment(row) and cells[0].strip().startswith(_COMMENTS):
+                    if len(cells) > 1:
+                        return []
+                    found.append(at)
+                elif cells:
+                    last = at
+        except csv.Error:
+            return []
+    return found if end is None else [one for one in found if one < last]
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -329,8 +368,8 @@ class _Scan:
     """What one pass over the bytes of a file tells; all may be there in a text of two bytes a letter."""
 
     def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
-        self.is_written = self.has_words = self.is_long = self.is_wide = True
-        self.foreign, self.drops_quotes, self.has_nulls = "", False, False
+        self.is_written = self.has_words = self.is_long = self.is_wide = self.has_comments = True
+        self.foreign, self.drops_quotes, self.has_nulls, self.is_damaged = "", False, False, False
         encoding = encoding or _wide_encoding(start)
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
             for _ in blocks(path):  # too many bytes are refused
@@ -343,10 +382,11 @@ class _Scan:
         self._delimiter = ord(delimiter) if len(delimiter) == 1 and delimiter.isascii() else 0
         self._width = width if self._delimiter else 0
         self._words = re.compile(_words(delimiter))
-        self.is_written = self.has_words = self.is_long = self.is_wide = False
+        self.is_written = self.has_words = self.is_long = self.is_wide = self.has_comments = False
         is_utf8 = self._pass(path)
-        self.encoding = encoding or ("utf-8-sig" if is_utf8 else _one_byte_encoding(path))
-        if encoding is None and not is_utf8:
+        self.is_damaged = encoding is None and not is_utf8 and _is_damaged(path)
+        self.encoding = encoding or ("utf-8-sig" if is_utf8 or self.is_damaged else _one_byte_encoding(path))
+        if encoding is None and not is_utf8 and not self.is_damaged:
             words = (match[0] for block in blocks(path) for match in _FOREIGN.finditer(block))
             self.foreign = next(words, b"").decode(self.encoding, "replace")
 
@@ -361,6 +401,7 @@ class _Scan:
                 any(stem in near for stem in _STEMS) and self._words.search(near) is not None
             )
             self.has_nulls = self.has_nulls or (b"\\N" in near and _NULL.search(near) is not None)
+            self.has_comments = self.has_comments or any(f"\n{mark}".encode() in near for mark in _COMMENTS)
             if self._width and not self.is_long:
                 rest = self._after_lines(rest + block)
                 self.is_long = self.is_long or len(rest) > limits.CSV_FIRST_ROWS
@@ -533,6 +574,13 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = 
     return True
 
 
+def _is_damaged(path: Path) -> bool:
+    """Whether a text that is not UTF-8 was: more of its letters are than bytes are none."""
+    text = b"".join(islice(blocks(path), 1)).decode("utf-8", "surrogateescape")
+    wrong = len(re.findall("[\udc80-\udcff]", text))
+    return sum(not one.isascii() for one in text) > 2 * wrong
+
+
 def _one_byte_encoding(path: Path) -> str:
     # Windows-1252 has no character for five bytes; Latin-1 has one for each.
     undefined = any(byte in block for block in blocks(path) for byte in b"\x81\x8d\x8f\x90\x9d")
@@ -582,8 +630,9 @@ def sniff_delimiter(text: str) -> str:
         rows = first_rows(text, delimiter)
         if max(map(len, rows), default=0) < 2:
             continue
-        head = head_below_titles(rows)
-        above = head.above if head else 0
+        above = comments_above(rows)
+        if head := head_below_titles(rows[above:]):
+            above += head.above
         widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
             continue
