@@ -22,6 +22,7 @@ from tagframe.engines.files.column_formats import (
     AMBIGUOUS,
     EITHER,
     GROUPED,
+    OTHER_UNITS,
     Column,
     Formats,
     Order,
@@ -267,6 +268,8 @@ class CSVEngine(FileEngine):
                 way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
             if why == GROUPED:
                 way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
+            if why == OTHER_UNITS:
+                way = ". A frame in which .str.extract('([0-9.]+)')[0].astype(float) makes numbers of them has them"
             if words := formats.words.get(name, ()):
                 way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
             say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)

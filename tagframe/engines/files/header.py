@@ -567,7 +567,9 @@ def sentences(head: Head) -> list[str]:
         notes.append(f"rows {first} to {last} name the columns together")
     if head.above:
         left = "the row above it is the title" if head.above == 1 else f"the {head.above} rows above it are the title"
-        notes.append(f"row {first} {'names the columns' if head.depth else 'is the first one'}, and {left} of the table")
+        notes.append(
+            f"row {first} {'names the columns' if head.depth else 'is the first one'}, and {left} of the table"
+        )
     if head.is_unsure:
         notes.append(
             "the first row may be one of the others, as nothing tells its words from theirs; it names the columns"

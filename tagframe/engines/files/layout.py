@@ -209,7 +209,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         if between:
             options = {**options, "skiprows": [*range(first), *between]}
             lines = f"{len(between)} line{'s' * (len(between) > 1)} of comments among the rows"
-            notes.append(f"{lines}, as the one after {between[0]} others, left out; {option(path, skiprows=first)} reads rows")
+            notes.append(
+                f"{lines}, as the one after {between[0]} others, left out; {option(path, skiprows=first)} reads rows"
+            )
     title = title_text(rows[: head.above]) if head.above else ""
     texts = [*zip_longest(*below, fillvalue="")]
     is_written = scan.is_written or any(map(is_mixed, texts))
