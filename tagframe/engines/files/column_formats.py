@@ -43,7 +43,7 @@ _CELL = re.compile(
 )
 _OTHER_UNIT = re.compile(
     r"(?P<about>[~≈\u2013])?[+-]?[$€£¥₹]?[0-9][0-9., \u00a0]*"
-    r"(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[^\W\d_]{1,4}|[°*†‡²³][CF]?|(?(about)))"
+    r"(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[^\W\d_]{1,4}|[°*†‡²³][CF]?|(?(about)|(?!)))"
 )
 """A number with a unit that is not read."""
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")

@@ -39,7 +39,7 @@ _PLAIN: tuple[Any, ...] = (bool, int, float, str, bytes)
 
 def relation(frame: pd.DataFrame) -> pa.Table:
     """A frame as a table whose columns are numbers, texts or bytes: times are texts as SQLite's own functions write
-    them, and other objects their texts.
+    them, durations their seconds, and other objects their texts.
 
     Raises:
         SQLFailed: a number that SQLite does not have: an integer beyond 64 bits, or a decimal of too many digits.
@@ -119,6 +119,8 @@ def _cell(value: Any) -> Any:
         return value if type(value) is plain else plain(value)
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
