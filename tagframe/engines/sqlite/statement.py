@@ -194,18 +194,24 @@ _MEMORY_STEP = 16 * 2**20
 """A process has one limit of memory: it serves images of all sizes up to the same step."""
 
 
-def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.DataFrame:
+def run_statement(
+    statement: UntrustedStatement, *, file: str | None, moments: Mapping[str, Sequence[str]] | None = None
+) -> pd.DataFrame:
     """Run one statement in a process that can be killed; see :meth:`~tagframe.engines.base.Engine.execute`.
 
     Args:
         statement: its relations are copied.
         file: the URI of a SQLite file that has its tables, opened for reading.
+        moments: columns of these tables whose texts are compared as moments, by the tables' names in the statement.
     """
     copied, image = image_of(statement.relations)
     request = {
         "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
-        "tables": {name: (readable.table, list(readable.columns)) for name, readable in statement.tables.items()},
+        "tables": {
+            name: (readable.table, list(readable.columns), (moments or {}).get(name, ()))
+            for name, readable in statement.tables.items()
+        },
         "relations": list(statement.relations),
         "copied": copied,
         "functions": list(SQLITE.functions),
