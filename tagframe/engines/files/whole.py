@@ -293,15 +293,17 @@ def _sheet(path: Path, name: str, size: int, mtime_ns: int) -> Sheet:
 
 @dataclass(frozen=True)
 class UnreadEngine(FileEngine):
-    """A file with a table that is not read here: it is named, with what reads it.
+    """A file with a table that is not read here, or several of a kind: they are named, with what reads them.
 
     Attributes:
         path: the file.
         way: how to open it.
+        count: of files like it.
     """
 
     path: Path
     way: str = ""
+    count: int = 1
     kind: str = "unread"
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -318,4 +320,5 @@ class UnreadEngine(FileEngine):
 
     @property
     def _unread(self) -> UnreadableTable:
-        return UnreadableTable(f"{self.path} is not read here: {self.way}")
+        several = f" and {self.count - 1} more {self.path.suffix or 'such'} files are" if self.count > 1 else " is"
+        return UnreadableTable(f"{self.path}{several} not read here: {self.way}")
