@@ -201,7 +201,9 @@ class Lake:
 
         types = {column.type for column in columns}
         if "DOUBLE" in types:
-            long = f"SELECT DISTINCT name FROM parquet_schema({quoted_texts(table.patterns)}) WHERE precision > {_DIGITS}"
+            long = (
+                f"SELECT DISTINCT name FROM parquet_schema({quoted_texts(table.patterns)}) WHERE precision > {_DIGITS}"
+            )
             if names := sorted(row["name"] for row in self.fetch(long).to_pylist()):
                 warn(
                     f"{table.called}: DuckDB has decimals of {_DIGITS} digits at most, and reads those of "

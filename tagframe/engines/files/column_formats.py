@@ -30,8 +30,9 @@ _PHONE = re.compile(r"\+[0-9]{8,15}")
 _MONEY = "US$ A$ C$ R$ NZ$ HK$ S$ Euro Kč zł kr kr. SFr. Fr. Rs Rs. Ft лв. руб. lei".split()
 """Words for currencies that are neither codes nor signs."""
 _MEASURES = frozenset(
-    "kg mg µg lb lbs oz km cm mm µm nm mi ft yd ml cl dl hl gal min sec ms hrs kW kWh MW MWh GW GWh TWh Wh kJ kcal "
-    "kV mV mA Hz kHz MHz GHz kB KB MB GB TB dB °C °F km² m² ha m³ km/h mph m/s hPa kPa bar px pt ppm pcs Stk t g m l s h W V A".split()
+    "kg mg µg lb lbs oz km cm mm µm nm mi ft yd ml cl dl hl gal min sec ms hrs kW kWh MW MWh GW GWh TWh Wh kJ kcal kV "
+    "mV mA Hz kHz MHz GHz kB KB MB GB TB dB °C °F km² m² ha m³ km/h mph m/s hPa kPa bar px pt ppm pcs Stk t g m l s h "
+    "W V A".split()
 )
 """Units of measures. One letter alone may be of a code such as ``12a``, so that a blank has to be before it."""
 _WORDS_OF_UNITS = "|".join(map(re.escape, sorted({*_MONEY, *_MEASURES}, key=len, reverse=True)))
@@ -431,7 +432,7 @@ def is_mixed(cells: Iterable[str]) -> bool:
     """Whether some cells are numbers, and a few words stand beside them; or all have units, or digits of a script."""
     texts = {text.strip() for text in cells} - set(NULL_WORDS)
     words = sum(_PLAIN.fullmatch(text) is None for text in texts)
-    return 0 < words and (words <= min(_MOST_WORDS, len(texts) - words) or all(map(_is_with_unit, texts)))
+    return words > 0 and (words <= min(_MOST_WORDS, len(texts) - words) or all(map(_is_with_unit, texts)))
 
 
 def is_all_numbers(cells: Iterable[str]) -> bool:

@@ -25,7 +25,6 @@ from tagframe.engines.files.column_formats import (
     OTHER_UNITS,
     Column,
     Formats,
-    Order,
     formats_of,
     is_known,
 )
@@ -145,11 +144,6 @@ class CSVEngine(FileEngine):
     def formats(self) -> Formats:
         """How numbers and dates of the columns are written: decided over all rows, once for each state of the file."""
         return _formats_of(self, *_state(self.path))
-
-    @property
-    def date_orders(self) -> Mapping[str, Order]:
-        """Columns of dates that stay text, and whether day or month comes first in them."""
-        return {name: order for name, order in self.formats.orders.items() if order is not None and order != EITHER}
 
     def find_layout(self) -> Layout:
         """:attr:`layout`, from the file."""

@@ -88,8 +88,8 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
         may_have_titles: whether titles are looked for.
     """
     if may_have_titles and (above := comments_above(rows)):
-        head = head_of(rows[above:])
-        return replace(head, above=above + head.above)
+        below = head_of(rows[above:])
+        return replace(below, above=above + below.above)
     if may_have_titles and (head := head_below_titles(rows)) is not None:
         return head
     depth = _depth(rows)
@@ -115,8 +115,8 @@ def comments_above(rows: Sequence[Row]) -> int:
 
     One that is as long as the rows below is none where the row below has values: it names the columns.
 
-    >>> comments_above([["# Staff, 2024"], ["#"], ["name", "born"], ["Ann", 1990]]), comments_above([["#", "a"], [1, 2]])
-    (2, 0)
+    >>> comments_above([["# Staff, 2024"], ["#"], ["name", "born"], ["Ann", 1990]])
+    2
     """
     above = next((at for at, row in enumerate(rows) if _filled(row) and not is_comment(row)), 0)
     if not any(map(is_comment, rows[:above])):
@@ -172,7 +172,7 @@ def _titles(rows: Sequence[Row]) -> int:
         # A row that is one shorter than those below may be names without that of an index.
         cells = _filled(row)
         is_title = len(cells) <= max(1, width // 3) or len(row) < width - 1
-        is_apart = rows[above + 1 :] and not _filled(rows[above + 1])
+        is_apart = above + 1 < len(rows) and not _filled(rows[above + 1])
         has_value = any(is_value(cell) and not _YEAR.fullmatch(_text(cell)) for cell in cells)
         is_title |= len(cells) < width and (has_value or is_apart)
         below = _filled(rows[above + 1]) if rows[above + 1 :] else []
@@ -491,11 +491,12 @@ def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     """
     count = 0
     notes: list[str] = []
-    is_of_notes = any(_NOTE.match(_text(row[0])) for row in others[: len(others) // 2] if row)
+    before = [row for row in others[: len(others) // 2] if row]
+    is_plain = not any(_NOTE.match(_text(row[0])) or str(row[-1] or "").startswith(" ") for row in before)
     for row in reversed(tail[-_MOST_NOTES:]):
         cells = _filled(row)
-        is_split = is_split_note(row) and not is_of_notes and (len(row) < width or not any(map(is_value, cells)))
-        if cells and not is_split and (len(cells) > 1 or not _text(row[0]) or is_value(cells[0])):
+        is_one = len(cells) == 1 and bool(_text(row[0])) and not is_value(cells[0])
+        if cells and not is_one and not (is_plain and is_split_note(row)):
             break
         notes += [_text(row[0])] if cells else []
         count += 1

@@ -139,7 +139,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if scan.is_damaged and "encoding_errors" not in given:
         options["encoding_errors"] = "replace"
         notes.append(
-            f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads it otherwise"
+            f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads others"
         )
     above = (skipped if is_free else 0) + head.above
     if len(delimiter) == 1:
@@ -163,7 +163,8 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         good = next((one for one in range(at, len(rows)) if len(rows[one]) <= len(columns)), at)
         options = {**options, "skiprows": [*range(options.get("skiprows", 0)), *range(before + at, before + good)]}
     left_out: set[int] = set()
-    unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]
+    is_unnamed = [name.startswith("Unnamed: ") or not name.strip() for name in columns]
+    unnamed = [at for at, is_one in enumerate(is_unnamed) if is_one and head.is_plain]
     if not head.depth:
         unnamed = [at for at, cell in enumerate(rows[head.above] if rows else []) if not cell.strip()]
     if is_checked and (scan.is_long or unnamed):

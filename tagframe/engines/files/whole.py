@@ -217,7 +217,9 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
     return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
 
 
-_ERRORS = frozenset("#DIV/0! #N/A #NAME? #NULL! #NUM! #REF! #VALUE! #SPILL! #CALC! #GETTING_DATA #FIELD! #BLOCKED!".split())
+_ERRORS = frozenset(
+    "#DIV/0! #N/A #NAME? #NULL! #NUM! #REF! #VALUE! #SPILL! #CALC! #GETTING_DATA #FIELD! #BLOCKED!".split()
+)
 """What a workbook shows in place of the value of a formula that failed."""
 
 

@@ -230,7 +230,8 @@ def _blocks(request: Request, sheet: Any, rows: int) -> Iterator[bytes]:
             if at < len(block[-1]):
                 block[-1][at] = MERGED
         for at, error in errors.get(number, ()):
-            block[-1][at] = error
+            if at < len(block[-1]):
+                block[-1][at] = error
         if len(block) * len(block[0]) >= 100 * _ROWS_AT_ONCE or number == rows - 1:
             yield pickle.dumps(block)
             block = []
@@ -243,19 +244,22 @@ def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
 
     They are looked up in the XML of the workbook; a workbook of another kind tells none.
     """
-    if not zipfile.is_zipfile(path):
-        return {}
     found: dict[int, list[tuple[int, str]]] = {}
-    with zipfile.ZipFile(path) as archive, suppress(KeyError, StopIteration):
+    damage = KeyError, IndexError, ValueError, NotImplementedError, zipfile.BadZipFile
+    with suppress(*damage), zipfile.ZipFile(path) as archive:
         book, links = archive.read("xl/workbook.xml"), archive.read("xl/_rels/workbook.xml.rels")
-        ids = {unescape(_attribute(one, "name")): _attribute(one, "r:id") for one in re.findall(rb"<sheet\s[^>]*>", book)}
-        link = next(one for one in re.findall(rb"<Relationship\s[^>]*>", links) if _attribute(one, "Id") == ids[sheet])
-        content = archive.read(posixpath.normpath(posixpath.join("/xl", _attribute(link, "Target")))[1:])
-        for cell, error in re.findall(rb"<c\s([^>]*\bt=\"e\"[^>]*)>(?:<f\b[^>]*/>|<f\b[^>]*>[^<]*</f>)?<v>([^<]*)", content):
-            letters, digits = re.fullmatch("([A-Z]+)([0-9]+)", _attribute(b" " + cell, "r")).groups()
+        sheets = {unescape(_attribute(one, "name")): _attribute(one, "r:id") for one in _SHEET.findall(book)}
+        files = {_attribute(one, "Id"): _attribute(one, "Target") for one in _LINK.findall(links)}
+        content = archive.read(posixpath.normpath(posixpath.join("/xl", files[sheets[sheet]]))[1:])
+        for cell, error in _FAILED.findall(content):
+            letters, digits = re.findall("^([A-Z]+)([0-9]+)$", _attribute(cell, "r"))[0]
             column = functools.reduce(lambda whole, letter: whole * 26 + ord(letter) - 64, letters, 0) - 1
             found.setdefault(int(digits) - 1, []).append((column, unescape(error.decode())))
     return found
+
+
+_SHEET, _LINK = re.compile(rb"<sheet\s[^<>]*>"), re.compile(rb"<Relationship\s[^<>]*>")
+_FAILED = re.compile(rb'<c(\s[^<>]*\bt="e"[^<>]*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)?<v>([^<]*)')
 
 
 def _attribute(tag: bytes, name: str) -> str:
