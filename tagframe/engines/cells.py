@@ -395,7 +395,7 @@ def _durations(intervals: Sequence[Any]) -> pd.Series:
     """Arrow's intervals as durations; as texts where one has months, which are of no fixed length."""
     if not any(one is not None and one.months for one in intervals):
         spans = [None if one is None else one.days * _DAY + one.nanoseconds for one in intervals]
-        return pd.Series(pd.to_timedelta(spans, unit="ns"))
+        return pd.Series(spans, dtype="timedelta64[ns]")
     texts = [
         None if one is None else f"{one.months} months {pd.Timedelta(one.days * _DAY + one.nanoseconds, unit='ns')}"
         for one in intervals
