@@ -167,9 +167,10 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     unnamed = [at for at, is_one in enumerate(is_unnamed) if is_one and head.is_plain]
     if not head.depth:
         unnamed = [at for at, cell in enumerate(rows[head.above] if rows else []) if not cell.strip()]
-    if is_checked and (scan.is_long or unnamed):
+    comments: list[int] = []
+    if is_checked and (scan.is_long or unnamed or scan.has_comments):
         cells = _Cells(path, delimiter, scan.encoding, written, above + head.depth + head.below, len(columns), unnamed)
-        named = len(columns)
+        comments, named = cells.comments, len(columns)
         columns, left_out = _beyond(path, cells, columns, notes)
         if len(columns) > named:
             options = {**options, "header": None, "names": columns, "skiprows": above + head.depth + head.below}
@@ -204,15 +205,14 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
-    if is_checked and scan.has_comments and "skiprows" not in given and len(columns) > 1:
+    if comments and "skiprows" not in given:
         first = int(options.get("skiprows", 0))
-        between = _comments_among(path, delimiter, scan.encoding, written, above + head.depth + head.below, end)
-        if between:
-            options = {**options, "skiprows": [*range(first), *between]}
-            lines = f"{len(between)} line{'s' * (len(between) > 1)} of comments among the rows"
-            notes.append(
-                f"{lines}, as the one after {between[0]} others, left out; {option(path, skiprows=first)} reads rows"
-            )
+        if end is not None:  # the notes below are no rows
+            comments = [one for one in comments if one < cells.last]
+        if comments:
+            options = {**options, "skiprows": [*range(first), *comments]}
+            how = f"left out, the first one after {comments[0]} others; {option(path, skiprows=first)} reads rows"
+            notes.append(f"{len(comments)} line{'s' * (len(comments) > 1)} of comments among the rows are {how}")
     title = title_text(rows[: head.above]) if head.above else ""
     texts = [*zip_longest(*below, fillvalue="")]
     is_written = scan.is_written or any(map(is_mixed, texts))
@@ -271,27 +271,6 @@ def _end(
 
 
 _TAIL_BYTES = 2**14
-
-
-def _comments_among(
-    path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], first: int, end: int | None
-) -> list[int]:
-    """Which rows are comments: of one text each, that begins as comments do; none where other rows begin so, too."""
-    found: list[int] = []
-    last = 0
-    with opened(path) as raw, io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file:
-        try:
-            for at, row in enumerate(csv.reader(file, delimiter=delimiter, **written)):
-                cells = [*filter(str.strip, row)]
-                if at >= first and is_comment(row) and cells[0].strip().startswith(_COMMENTS):
-                    if len(cells) > 1:
-                        return []
-                    found.append(at)
-                elif cells:
-                    last = at
-        except csv.Error:
-            return []
-    return found if end is None else [one for one in found if one < last]
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -510,6 +489,8 @@ class _Cells:
         filled: how many cells each column without a name has.
         first_line, first_width: where the first cell beyond the names is, and the cells of its row.
         is_indexed: whether all rows have one cell more than there are names, and the first ones differ.
+        comments: the numbers of rows of one text that begins as comments do; none where other rows begin so, too.
+        last: the number of the last row that is none of them.
     """
 
     def __init__(
@@ -517,9 +498,10 @@ class _Cells:
         unnamed: Sequence[int],
     ) -> None:  # fmt: skip
         self.unnamed = unnamed
-        self.rows = self.rows_beyond = self.most = self.first_line = self.first_width = 0
+        self.rows = self.rows_beyond = self.most = self.first_line = self.first_width = self.last = 0
         self.beyond: Counter[int] = Counter()
         self.filled: Counter[int] = Counter()
+        self.comments: list[int] = []
         first: set[str] = set()
         least = width + 1
         with (
@@ -527,14 +509,22 @@ class _Cells:
             io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file,
         ):
             reader = csv.reader(file, delimiter=delimiter, **written)
+            begin_so = False
             try:
-                for row in islice(reader, skip, None):
+                for at, row in islice(enumerate(reader), skip, None):
+                    if row and width > 1 and row[0].lstrip().startswith(_COMMENTS) and is_comment(row):
+                        if not any(map(str.strip, row[1:])):
+                            self.comments.append(at)
+                            continue
+                        begin_so = True
                     if row:
                         self._see(row, width, reader.line_num)
-                        least = min(least, len(row))
+                        least, self.last = min(least, len(row)), at
                         first.add(row[0])
             except csv.Error:  # of a cell that is too long for it; pandas reads it
                 pass
+        if begin_so:
+            self.comments = []
         self.is_indexed = (
             width > 0 and least == self.most == width + 1 and self.rows_beyond == self.rows == len(first) > 0
         )
