@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -575,11 +576,26 @@ _BETWEEN = frozenset({"tagframe", "asyncio", "concurrent", "contextlib", "functo
 """Packages whose code is not the user's: ours, and what is between ours and the user's."""
 
 
+_noted: ContextVar[list[tuple[str, str]] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting(notes: list[tuple[str, str]]) -> Iterator[None]:
+    """A block whose warnings of how files are written are also added to a list, each with the name of its class."""
+    token = _noted.set(notes)
+    try:
+        yield
+    finally:
+        _noted.reset(token)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's own code from which the library was called.
 
     The log has the class and its meaning, as a message may quote cells. Failed rows are in the line of their run.
     """
+    if (noted := _noted.get()) is not None and issubclass(category, ColumnFormatWarning):
+        noted.append((message, category.__name__))
     level, frame = 1, inspect.currentframe()
     caller = str(frame.f_back.f_globals.get("__name__")) if frame is not None and frame.f_back is not None else ""
     room = ".".join(caller.split(".")[:2]) if caller.startswith("tagframe.") else "tagframe"

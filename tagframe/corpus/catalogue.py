@@ -44,7 +44,7 @@ from tagframe.errors import TagframeError, UnreadableCatalogue
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 5
+VERSION = 6
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0
@@ -57,7 +57,7 @@ _ARRAY_STATES = 2
 
 _LAYOUT = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE sources (key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT);
+CREATE TABLE sources (key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT, notes TEXT);
 CREATE TABLE tables (
     source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, foreign_keys TEXT,
     description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT, totals TEXT,
@@ -67,6 +67,9 @@ CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vec
 CREATE TABLE facts (id INTEGER PRIMARY KEY, kind TEXT, name TEXT, digest TEXT, value TEXT);
 CREATE INDEX facts_by_digest ON facts (kind, digest);
 """
+
+
+Notes = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class IndexedSource:
         stamp: None for a source without a file, and if a table is not read yet or could not be, so that it is tried.
         tables: profiles by the tables' names in the file.
         seen: by the same names, the SHA-256 of the file when the table was profiled, if known.
+        notes: the warnings of how it is written, each with its class, for those who open it again.
     """
 
     key: str
@@ -86,6 +90,7 @@ class IndexedSource:
     stamp: Stamp | None
     tables: Mapping[str, TableProfile]
     seen: Mapping[str, str] = field(default_factory=dict)
+    notes: Notes = ()
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ class Catalogue:
                     stamp=None if row["sha256"] is None else _stamp(row),
                     tables=tables.get(row["key"], {}),
                     seen=seen.get(row["key"], {}),
+                    notes=tuple((checked_text(what), checked_text(kind)) for what, kind in json.loads(row["notes"])),
                 )
                 for row in db.execute("SELECT * FROM sources")
             }
@@ -396,7 +402,8 @@ def _counts(db: sqlite3.Connection) -> dict[str, int]:
 
 def _put_source(db: sqlite3.Connection, source: IndexedSource, stamp: Stamp | None) -> None:
     known = (stamp.size, stamp.mtime_ns, stamp.sha256) if stamp else (None, None, None)
-    db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)", [source.key, source.kind, *known])
+    row = [source.key, source.kind, *known, json.dumps(source.notes)]
+    db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def _put_tables(

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, is_catalogue
+from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, IndexedSource, Notes, is_catalogue
 from tagframe.corpus.facts import FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.engines.base import Engine, Stamp
@@ -71,8 +71,8 @@ class SourceCatalogue:
 
     def put_down(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
         """Save a finished table, now or with the following ones, so that it is not lost if the process ends."""
-        waiting = self._waiting.get(source.key, replace(source, tables={}))
-        self._waiting[source.key] = replace(waiting, tables={**waiting.tables, name: profile})
+        tables = self._waiting[source.key].tables if source.key in self._waiting else {}
+        self._waiting[source.key] = replace(source, tables={**tables, name: profile})
         if time.monotonic() - self._since >= PUT_DOWN_EVERY:
             self.flush()
 
@@ -143,6 +143,7 @@ class Origin:
         kind: of the source.
         engine: reads it; None if the source is gone.
         stamp: of the source when it was profiled; None for frames.
+        notes: of the source.
     """
 
     key: str
@@ -150,6 +151,7 @@ class Origin:
     kind: str
     engine: Engine | None = None
     stamp: Stamp | None = None
+    notes: Notes = ()
 
 
 def save(

@@ -546,7 +546,8 @@ class Corpus(CorpusMethods, Displayable):
             origin = self._origins.get(profile.id) or Origin(key="schema", table=profile.id, kind="schema")
             tables[origin.key][origin.table] = profile
             seen = dict.fromkeys(tables[origin.key], origin.stamp.sha256) if origin.stamp else {}
-            sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, tables[origin.key], seen)
+            own = tables[origin.key]
+            sources[origin.key] = IndexedSource(origin.key, origin.kind, origin.stamp, own, seen, origin.notes)
         ids = None if self._is_whole else self.ids
         return Contents(self._root, ids, sources, self._facts.facts, self._part)
 

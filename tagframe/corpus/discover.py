@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tagframe.corpus.catalogue import is_catalogue
 from tagframe.engines.base import Engine
 from tagframe.engines.files.limits import Bounds, check_regular
-from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, pattern_engine
+from tagframe.engines.files.whole import UnreadEngine
+from tagframe.engines.registry import IN_PLACE, SUFFIXES, engine_of, folder_engine, named_only, pattern_engine
 from tagframe.errors import (
     EmptyCorpus,
     SourceNotFound,
@@ -82,6 +83,7 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
         for file in _walk(path, Bounds(path, follow_links=follow_links), outside)
         if not (lake and lake.holds(file)) and (found := _engine(file, csv)) is not None
     ]
+    files = _by_kind(files)
     if outside and not files and not lake:
         raise outside[0]
     for problem in outside:
@@ -104,6 +106,17 @@ def discover(path: Path, engine: str | None = None, *, follow_links: bool = Fals
             engine=engine,
         )
         for file, engine in files
+    ]
+
+
+def _by_kind(files: list[tuple[Path, Engine]]) -> list[tuple[Path, Engine]]:
+    """The files, with one for all that are not read in the same way."""
+    unread = {file: (file.suffix.lower(), one.way) for file, one in files if isinstance(one, UnreadEngine)}
+    counts, named = Counter(unread.values()), dict(reversed([(kind, file) for file, kind in unread.items()]))
+    return [
+        (file, replace(one, count=counts[unread[file]]) if isinstance(one, UnreadEngine) else one)
+        for file, one in files
+        if file not in unread or named[unread[file]] == file
     ]
 
 
@@ -143,6 +156,6 @@ def _engine(file: Path, csv: str) -> Engine | None:
     """The engine that reads the file; None for files without tables, such as a catalogue saved among them."""
     if file.parent.name == "_delta_log":  # of a table that DuckDB would read
         return None
-    engine = engine_of(file, csv=csv)
-    is_ours = engine is not None and engine.kind == "sqlite" and file.is_file() and is_catalogue(file)
+    engine = engine_of(file, csv=csv) or named_only(file)
+    is_ours = engine is not None and engine.kind in ("sqlite", "unread") and file.is_file() and is_catalogue(file)
     return None if is_ours else engine

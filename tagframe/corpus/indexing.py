@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, repeat
@@ -17,7 +18,7 @@ from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import clipped_text, profile_table
 from tagframe.corpus.schema_only import declared_profile
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
-from tagframe.errors import BROKEN, ColumnFormatWarning, TagframeError, UnreadableTable, warn
+from tagframe.errors import BROKEN, ColumnFormatWarning, TagframeError, UnreadableTable, noting
 from tagframe.progress import track
 
 
@@ -29,11 +30,13 @@ class Indexed:
         sources: by their keys.
         changed: the keys of the sources that differ from the catalogue.
         problems: the tables that could not be read.
+        notes: of sources that were not read again, each with the key of its source, and of several, with "".
     """
 
     sources: dict[str, IndexedSource] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     problems: list[UnreadableTable] = field(default_factory=list)
+    notes: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 def index_files(
@@ -51,10 +54,13 @@ def index_files(
             if old is not None and then is not None and seen is not None and seen.sha256 == then.sha256:
                 result.sources[file.key] = replace(old, stamp=seen)
                 result.problems += file.engine.closed()
+                result.notes += [(file.key, *note) for note in old.notes]
                 if seen != old.stamp:
                     result.changed.append(file.key)
                 continue
-            shapes = file.engine.shapes()
+            notes: list[tuple[str, str]] = []
+            with noting(notes):
+                shapes = file.engine.shapes()
             result.problems += file.engine.closed()
         except UnreadableTable as error:
             result.problems.append(error)
@@ -71,15 +77,20 @@ def index_files(
             for shape in shapes
             if old is not None and shape.name in states and old.seen.get(shape.name) == states[shape.name]
         }
-        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states)
+        before = old.notes if old is not None and old.stamp is None else ()  # of tables that are not read again
+        result.notes += [(file.key, *note) for note in before if note not in notes]
+        noted = tuple(dict.fromkeys([*before, *notes]))
+        result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states, noted)
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes if shape.name not in done]
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
         for file, shape, statistics in track(_opened(work), len(work), "profiling", "table", progress):
             source = result.sources[file.key]
+            notes = []
             try:
-                profile = of_source(_profile(file, shape, statistics), shape)
+                with noting(notes):
+                    profile = of_source(_profile(file, shape, statistics), shape)
             except BROKEN as error:
                 if isinstance(error, TagframeError) and not isinstance(error, UnreadableTable):
                     raise
@@ -88,40 +99,35 @@ def index_files(
                 result.sources[file.key] = replace(source, stamp=None)
                 continue
             tables[file.key][shape.name] = profile
+            source = replace(source, notes=tuple(dict.fromkeys([*source.notes, *notes])))
+            result.sources[file.key] = source
             catalogue.put_down(source, shape.name, profile)
     finally:
         catalogue.flush()  # if a server goes away, nothing is lost
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
-    _warn_of_date_orders(files, {file.key for file, _ in work})
+    result.notes += [("", note, ColumnFormatWarning.__name__) for note in _date_orders(result.sources.values())]
     return result
 
 
-def _warn_of_date_orders(files: Sequence[SourceFile], new: set[str]) -> None:
-    """Warn of files that disagree on what comes first in the dates of a column: the same text is another day there."""
-    seen = {file.key: file for file in files if file.key in new}
-    if not any(_date_orders(file) for file in seen.values()):
-        return
+def _date_orders(sources: Iterable[IndexedSource]) -> Iterator[str]:
+    """Of files that disagree on what comes first in the dates of a column: the same text is another day there."""
     orders: dict[str, dict[str, list[str]]] = {}
-    for file in files:
-        for name, order in _date_orders(file).items():
-            orders.setdefault(name.casefold(), {}).setdefault(order, []).append(file.key)
-    for name, orders_in in orders.items():
-        if len(orders_in) > 1 and any(key in new for keys in orders_in.values() for key in keys):
+    for source in sources:
+        for name, order in (match for note, _ in source.notes for match in _DATES.findall(note)):
+            orders.setdefault(name.casefold(), {}).setdefault(order, []).append(source.key)
+    for name, by_order in orders.items():
+        if len(by_order) > 1:
             differing = " and ".join(
-                f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(orders_in.items())
+                f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(by_order.items())
             )
-            warn(
-                f"dates of column {name!r} have {differing}: the same text is another day there. "
-                "csv={'FILE': {'dayfirst': True}} reads those of a file as dates",
-                ColumnFormatWarning,
+            yield (
+                f"dates of column {name} have {differing}: the same text is another day there. "
+                "csv={'FILE': {'dayfirst': True}} reads those of a file as dates"
             )
 
 
-def _date_orders(file: SourceFile) -> Mapping[str, str]:
-    try:
-        return file.engine.date_orders
-    except (OSError, UnreadableTable):
-        return {}
+_DATES = re.compile(r": column (.+) has dates with the (day first|month first): ")
+"""What a note on the dates of a CSV file says."""
 
 
 def _unread(what: str, error: Exception) -> UnreadableTable:

@@ -14,7 +14,7 @@ from typing import Any, Literal, ParamSpec, cast
 
 import pandas as pd
 
-from tagframe import results
+from tagframe import errors, results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
 from tagframe.corpus.catalogue_file import Origin, SourceCatalogue, cached
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
@@ -37,6 +37,7 @@ from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
 from tagframe.errors import (
     BROKEN,
     CatalogueWarning,
+    ColumnFormatWarning,
     EmptyCorpus,
     InvalidArgument,
     SourceNotFound,
@@ -406,7 +407,7 @@ def _open_catalogue(
         files = lists.offering(files, contents.sources)
     elif contents.ids is not None:
         files = [file for file in files if file.key in contents.sources]
-    return applied(*later, _open_files(contents.root, files, contents, cache, progress, lists, apart))
+    return _open_files(contents.root, files, contents, cache, progress, lists, apart, later)
 
 
 def _open_files(
@@ -417,6 +418,7 @@ def _open_files(
     progress: bool | None,
     lists: Lists,
     apart: bool = False,
+    later: tuple[Hiding, Hiding] | None = None,
 ) -> Corpus:
     indexed = index_files(files, known, cache, progress)
     contents = Contents(root, known.ids, indexed.sources, known.facts, known.part)
@@ -428,7 +430,19 @@ def _open_files(
         cache.write(lambda: replace(contents, facts=facts), changed)
         contents = replace(contents, sources=cache.stored(contents.sources))
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
-    return _assembled(files, contents, indexed.problems, cache, lists, apart)
+    whole = _assembled(files, contents, indexed.problems, cache, lists, apart)
+    corpus = whole if later is None else applied(*later, whole)
+    gone = _names(whole) - _names(corpus) if later is not None and later[0].part else set()
+    there = {key for key, _, one in _named(files, contents.sources) if one.id in corpus} if indexed.notes else set()
+    for key, what, category in indexed.notes:
+        if (key in there or not key) and not any(name in what.casefold() for name in gone):
+            warn(what, getattr(errors, category, ColumnFormatWarning))
+    return corpus
+
+
+def _names(corpus: Corpus) -> set[str]:
+    """The columns of a corpus, as sentences name them."""
+    return {repr(column.name).casefold() for profile in corpus for column in profile.columns}
 
 
 def _report(root: str, indexed: Indexed) -> None:
@@ -458,7 +472,9 @@ def _assembled(
     for key, table, profile in _named(files, contents.sources):
         indexed, file = contents.sources[key], by_key.get(key)
         profiles.append(profile)
-        origins[profile.id] = Origin(key, table, indexed.kind, file.engine if file else None, indexed.stamp)
+        origins[profile.id] = Origin(
+            key, table, indexed.kind, file.engine if file else None, indexed.stamp, indexed.notes
+        )
     if not apart and contents.root is not None and len({profile.database for profile in profiles}) > 1:
         profiles = [profile.at(str(contents.root)) for profile in profiles]
     lost = {

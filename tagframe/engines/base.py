@@ -327,11 +327,6 @@ class Engine(ABC):
         """The parts of the source that its user has no right to read; these tables are not among the shapes."""
         return []
 
-    @property
-    def date_orders(self) -> Mapping[str, str]:
-        """Columns of dates that are text, and whether day or month comes first in them; empty where dates are typed."""
-        return {}
-
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces, in the columns of the shape.
 

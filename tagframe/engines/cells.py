@@ -378,7 +378,7 @@ def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def from_arrow(table: Any) -> pd.DataFrame:
-    """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats."""
+    """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats. Intervals of hours are durations."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
@@ -386,4 +386,21 @@ def from_arrow(table: Any) -> pd.DataFrame:
         if pa.types.is_integer(field.type) and frame.iloc[:, position].dtype == object:
             width = pd.UInt64Dtype() if pa.types.is_unsigned_integer(field.type) else pd.Int64Dtype()
             frame[field.name] = frame.iloc[:, position].astype(width)
+        if pa.types.is_interval(field.type):
+            frame[field.name] = _durations(table.column(position).to_pylist())
     return frame
+
+
+def _durations(intervals: Sequence[Any]) -> pd.Series:
+    """Arrow's intervals as durations; as texts where one has months, which are of no fixed length."""
+    if not any(one is not None and one.months for one in intervals):
+        spans = [None if one is None else one.days * _DAY + one.nanoseconds for one in intervals]
+        return pd.Series(spans, dtype="timedelta64[ns]")
+    texts = [
+        None if one is None else f"{one.months} months {pd.Timedelta(one.days * _DAY + one.nanoseconds, unit='ns')}"
+        for one in intervals
+    ]
+    return pd.Series(texts, dtype=_TEXT)
+
+
+_DAY = 86_400 * 10**9

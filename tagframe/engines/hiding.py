@@ -256,7 +256,7 @@ def warn_of_computed(*engines: Engine) -> None:
     named = {
         name
         for engine in engines
-        if isinstance(engine, HidingEngine) and (engine.path is None or engine.path.exists())
+        if isinstance(engine, HidingEngine) and engine.visible and (engine.path is None or engine.path.exists())
         for name in computed_of_hidden(engine.inner, engine.visible)
     }
     if named:
@@ -343,12 +343,6 @@ class HidingEngine(Engine):
         problems = self.inner.closed()
         gone = self._gone() if problems else frozenset[str]()
         return [problem for problem in problems if not mentions(str(problem), gone)]
-
-    @property
-    def date_orders(self) -> Mapping[str, str]:
-        """Of visible columns."""
-        there = {column for columns in self.visible.values() for column in columns}
-        return {column: order for column, order in self.inner.date_orders.items() if column in there}
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in the visible columns."""

@@ -44,34 +44,36 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
 TEXTS = _packed(".txt", ".tab", ".psv", ".dat", ".data", ".asc", ".tbl")
 """Endings of texts that are tables if they are written like one, as those of GTFS are."""
 
+_READERS = {
+    "read_orc": ".orc", "read_stata": ".dta", "read_spss": ".sav", "read_sas": ".sas7bdat .xpt",
+    "read_hdf": ".h5 .hdf5", "read_pickle": ".pkl .pickle", "read_xml": ".xml", "read_html": ".html .htm",
+    "read_fwf": ".fwf .prn",
+}  # fmt: skip
+"""Functions of pandas, and the endings of what they read."""
+
 UNREAD: dict[tuple[str, ...], str] = {
     (".zip", ".7z", ".rar", *_packed(".tar"), ".tgz", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
     **{
-        suffixes: f"open its rows as a frame, with pandas.{reader}, or write them as Parquet"
-        for suffixes, reader in (
-            ((".orc",), "read_orc"),
-            ((".dta",), "read_stata"),
-            ((".sav",), "read_spss"),
-            ((".sas7bdat", ".xpt"), "read_sas"),
-            ((".h5", ".hdf5"), "read_hdf"),
-            ((".pkl", ".pickle"), "read_pickle"),
-            ((".xml",), "read_xml"),
-        )
+        tuple(endings.split()): f"open its rows as a frame, with pandas.{reader}, or write them as Parquet"
+        for reader, endings in _READERS.items()
     },
-    (
-        ".avro",
-        ".dbf",
-        ".mdb",
-        ".accdb",
-        ".rds",
-        ".rda",
-        ".rdata",
-        ".geojson",
-        ".numbers",
-        ".wk1",
+    (".sql",): "open_corpus(schema=…) reads its CREATE TABLE statements; load it into a database for its rows",
+    (".npy", ".npz"): "open its arrays as frames, with pandas.DataFrame(numpy.load(…))",
+    tuple(
+        ".avro .dbf .mdb .accdb .rds .rda .rdata .geojson .topojson .shp .kml .kmz .gml .gpkg .mat .nc .por .numbers "
+        ".wk1 .yaml .yml .proto .msgpack .bson".split()
     ): "export its tables as CSV or Parquet",
 }
 """Endings of files with tables that are not read, and the way to read them."""
+
+_NO_DATA = re.compile(
+    r"[._].*|(?:readme|licen[cs]e|copying|notice|authors|contributors|change(?:s|log)|makefile|dockerfile|version)\b.*"
+    r"|.*\.(?:md|rst|adoc|tex|bib|pdf|docx?|odt|pptx?|odp|rtf|epub|py|pyc|pyi|ipynb|r|rmd|qmd|jl|js|mjs|ts|css|scss|java|c|h"
+    r"|cpp|hpp|cs|go|rs|rb|php|pl|sh|bat|ps1|do|sas|m|exe|dll|so|png|jpe?g|gif|svg|webp|ico|tiff?|bmp|mp[34]|wav|avi|mov"
+    r"|ttf|woff2?|toml|ini|cfg|conf|env|lock|whl|jar|tmp|bak|swp|part|md5|sha\d*|crc|sig|shx|prj|cpg|sbn|sbx|qix|qgz)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The names of documents, programs, pictures, settings, and parts that stand beside other files: they hold no table."""
 
 IN_PLACE = "duckdb"
 """The value of ``engine=`` for the engine that reads files of folders, and frames, in place."""
@@ -122,6 +124,18 @@ def _text_engine(file: Path, csv: str, *, is_known: bool) -> Engine | None:
         return UnreadEngine(file, way) if why else CSVEngine(file)
     way = f"it is written like a table; {option(file, header=0)} reads it as one"
     return None if why else UnreadEngine(file, way)
+
+
+def named_only(file: Path) -> UnreadEngine | None:
+    """What names a file of a folder that nothing reads; None for one that has no table by its name.
+
+    These are documents, programs, pictures and settings, files whose names begin with ``_``, and those that are called
+    after a file beside them (``shop.sqlite-wal``, ``orders.csv.md5``).
+    """
+    beside = (file.with_name(match[0]) for match in re.finditer(r".+(?=[-.])", file.name) if match[0] != file.name)
+    if _NO_DATA.fullmatch(file.name) or any(one.is_file() for one in beside):
+        return None
+    return UnreadEngine(file, "if it has a table, export it as CSV or Parquet, or open it as a frame")
 
 
 NO_URL = (

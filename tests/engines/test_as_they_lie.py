@@ -2,7 +2,9 @@
 
 import codecs
 import datetime as dt
+import sqlite3
 import warnings
+from contextlib import closing
 from decimal import Decimal
 
 import pandas as pd
@@ -65,6 +67,11 @@ def test_names_of_several_rows_are_joined(above, head):
         (rows(16, lambda at: f"{'Ann Bo Cy Di'.split()[at % 4]},{'red blue'.split()[at % 2]}"), True),
         (rows(9, lambda at: f"{2019 + at},A{at}"), True),
         ('7,"Berth 7",Lisbon,38.5\n', True),
+        ("Avro (RJ) 85,AR8,RJ85\nBoeing 707/720,B72,\\N\nATR 42,AT4,AT43\nFokker 50,F50,FK50\n", True),
+        ("Chair,12A,X1\nTable,14B,X2\nLamp,16C,Y3\n", True),
+        ("/usr/bin/a,root\n/usr/lib/b,root\n", True),
+        ("#ff0000,red\n#00ff00,green\n", True),
+        ("id,H2O,CO2\nx,3,4\ny,4,5\n", False),
         ("1,x1,NA\n" + rows(9, lambda at: f"{at * 7},x{at},{at}"), True),
         ("country,2019,2020\n" + rows(9, lambda at: f"C{at},{at},{at}"), False),
         ("name,2019\n" + rows(9, lambda at: f"C{at},{2000 + at}"), False),
@@ -103,6 +110,7 @@ def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
         ("ABC;New York\nDEF;San Diego\nGHI;Santa Fe\nFAB;Las Vegas\n", True),
         ("Milk\nBread\nEggs\nButter\n", True),
         ('"Bonaire, Saba",BQ,\nGuam,\\N,G\n' + "".join(f"L{one}nd,{one}{one},X\n" for one in "ABCDEFG"), True),
+        ("en,English\nde,German\nfr,French\nit,Italian\n", True),
         ("de_DE,Deutsch\n" + "".join(f"{one}_{one.upper()},L{one}nd\n" for one in "abcdefg"), True),
         ("ISO,Name\n" + "".join(f"{one}{one}{one},L{one}nd\n" for one in "ABCDEFG"), False),
         ("name,city\nBob,Paris\nCarol,Berlin\nDave,Rome\n", False),
@@ -616,3 +624,203 @@ def test_a_mark_of_utf_8_that_is_written_twice_is_no_part_of_a_name(tmp_path):
     (tmp_path / "t.csv").write_bytes(codecs.BOM_UTF8 * 2 + b"UIC;Jour\n0087;07:30-12:00\n0088;1 234,5\n")
     corpus = tf.open_corpus(tmp_path)
     assert [column.name for column in corpus.profile(corpus.ids[0]).columns] == ["UIC", "Jour"]
+
+
+CITIES = [["A1", "Rom", 2800], ["B2", "Ulm", 120], ["C3", "Bern", 140]]
+
+
+def lines_of(cells, delimiter=","):
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in cells)
+
+
+@pytest.mark.parametrize("mark", ["#", "//", "%", ";", "--", "!", "*", "'", "REM", "##"])
+@pytest.mark.parametrize(
+    ("above", "delimiter"),
+    [
+        ("{0} Data of the office\n{0}\n{0} 2021, revised, all\n\n", ","),
+        ("{0} from Rom, Ulm, Bern\n{0} a, b\n", ","),
+        ('{0}Data of the office\'s "open" data\n{0}source: x\n', "|"),
+        ("{0} line\n" * 70, "\t"),
+    ],
+)
+def test_comments_above_the_names(tmp_path, mark, above, delimiter):
+    text = above.format(mark) + lines_of([["code", "city", "pop"], *CITIES], delimiter)
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    assert corpus["t"].to_numpy(dtype=object).tolist() == CITIES
+    assert list(corpus["t"].columns) == ["code", "city", "pop"]
+    assert f"row {text.count(chr(10)) - 3} names the columns" in said
+
+
+LONG_NAME = "Persons who live here by the count of the year 2019 without those of the camps, all in all (1000)"
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "number", "word"),
+    [
+        ("# (c) office;;\n#;;\n# As of:;2021;\nid;city;pop\n1;Rom;2\n2;Ulm;3\n", "id city pop", 2, "row 4 names"),
+        ("# things\nname,colour\nmilk,white\nbread,brown\n", "name colour", 2, "row 2 names"),
+        (f"# x\nNo.;;1\nNr;{LONG_NAME};x\n1;2;3\n2;3;4\n", f"Nr|{LONG_NAME}|x", 2, "row 3 names"),
+        ("# things\n1,a,5\n2,b,6\n3,c,7\n", "column_1 column_2 column_3", 3, "like the others"),
+        ("# a\nBudget\n\nid,v\n1,2\n2,3\n", "id v", 2, "row 4 names"),
+        ("##VCF\n##INFO=<ID=N,Type=I>\n#CHROM\tPOS\n20\t14\n21\t17\n", "#CHROM POS", 2, "row 3 names"),
+        ("# the list of names\nname\nAnn\nBo\n", "name", 2, "row 2 names"),
+        ("id,v\n# ids are odd\n1,x\n3,y\n", "id v", 2, "1 line of comments among the rows"),
+        ("id,v\n1,x\n// second part\n3,y\n", "id v", 2, "1 line of comments among the rows"),
+        ("Population,2021,\n,,\nid,v,w\n1,2,3\n3,4,5\n", "id v w", 2, "row 3 names"),
+        ("As of:,23.11.2022,\nid,v,w\n1,2,3\n3,4,5\n", "id v w", 2, "row 2 names"),
+        ("#,name,score\n1,Ann,5\n2,Bo,6\n", "#|name|score", 2, ""),
+        ("# of items,price\n1,2.5\n2,3.5\n", "# of items|price", 2, ""),
+        ("*name,*mail\nAnn,x\nBo,y\n", "*name *mail", 2, ""),
+        ("tag,n\n#cats,1\n#dogs,\n#mice,3\n", "tag n", 3, ""),
+        ("id,v\n1,x\n3,y\n\nSource: Office of Rom, 2021\n", "id v", 2, "notes below"),
+        ("id,v\n1,x\n3,y\n* provisional\n** estimated, by us\n", "id v", 2, "notes below"),
+        ("id,v,w\n1,x,1\n3,y,1\n1) Without Ulm, with Bern\n", "id v w", 2, "notes below"),
+        ("code,text\nA,x y\nNote: a, b\nNote: c, d\nB: e,f\n", "code text", 4, ""),
+        ("id,v\n1,x\n2,y\n\nNorth\n3,z\n", "id v", 4, "a blank row is above 'North'"),
+        ("a,b, \n1,2, \n3,4, \n", "a b", 2, "column 3 has no name and no cell"),
+    ],
+)
+def test_comments_and_notes_are_no_rows(tmp_path, text, names, number, word):
+    (tmp_path / "t.csv").write_text(text)
+    corpus, said = opened(tmp_path)
+    assert list(corpus["t"].columns) == names.split("|" if "|" in names else " ")
+    assert len(corpus["t"]) == number
+    assert word in said
+    assert bool(word) == bool(said)
+
+
+def test_a_text_of_utf_8_with_damaged_bytes(tmp_path):
+    (tmp_path / "t.csv").write_bytes("name,n\nKöln,1\nZürich,2\nGenève,3\n".encode() + b"Ul\xfd,4\n")
+    corpus, said = opened(tmp_path)
+    assert corpus["t"]["name"].tolist() == ["Köln", "Zürich", "Genève", "Ul\ufffd"]
+    assert "no UTF-8" in said
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "word"),
+    [
+        (["12kg", "7kg", "3.5kg"], [12, 7, 3.5], "the unit kg"),
+        (["1 234 m", "17 m"], [1234, 17], "the unit m"),
+        (["1,5 km²", "2,25 km²"], [1.5, 2.25], "the unit km²"),
+        (["12 °C", "-3 °C"], [12, -3], "the unit °C"),
+        (["\uff11\uff12\uff0e\uff15", "\uff13"], [12.5, 3], "another script"),
+        (["\u0661\u0662\u066b\u0665", "\u0663"], [12.5, 3], "another script"),
+        (["\u0967\u0968", "\u0969"], [12, 3], "another script"),
+        (["1\u2009234", "5"], [1234, 5], "between thousands"),
+        (["1,5E+03", "2,5E-01"], [1500, 0.25], "decimal commas"),
+        (["12 kg", "700 g"], None, "different units"),
+        (["5 years", "12 years"], None, "str.extract"),
+        (["12m", "15m"], None, "str.extract"),
+        (["~5", "~6"], None, "str.extract"),
+        (["A4", "A5"], None, ""),
+        (["12a", "14b", "7c"], None, ""),
+        (["½", "¼"], None, ""),
+    ],
+)
+def test_numbers_with_units_and_digits_of_other_scripts(tmp_path, cells, numbers, word):
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};k{at}\n" for at, cell in enumerate(cells)))
+    corpus, said = opened(tmp_path)
+    assert corpus["t"]["a"].tolist() == (cells if numbers is None else numbers)
+    assert word in said
+    assert bool(word) == bool(said)
+    if "extract" in word:
+        assert corpus["t"]["a"].str.extract("([0-9.]+)")[0].astype(float).notna().all(), "as the message says"
+
+
+@pytest.mark.parametrize(("top", "name"), [(0, "s"), (3, "a & <b>")])
+def test_failed_formulas_of_a_sheet_are_said(tmp_path, top, name):
+    pytest.importorskip("python_calamine")
+    book = pytest.importorskip("xlsxwriter").Workbook(tmp_path / "b.xlsx")
+    sheet = book.add_worksheet(name)
+    sheet.write_row(top, 0, ["id", "v", "w"])
+    for at in range(1, 5):
+        sheet.write_row(top + at, 0, [at, at * 2.5, f"x{at}"])
+    for row, column, error in ((2, 1, "#DIV/0!"), (3, 1, "#N/A"), (4, 2, "#REF!")):
+        sheet.write_formula(top + row, column, "=1/0", None, error)
+    book.close()
+    corpus, said = opened(tmp_path)
+    assert corpus[name]["v"].isna().tolist() == [False, True, True, False]
+    assert corpus[name]["w"].isna().tolist() == [False, False, False, True]
+    assert "the failed formulas (#DIV/0!, #N/A) of column 'v' are read as missing" in said
+    assert "(#REF!) of column 'w'" in said
+
+
+MOMENTS = ["2023-12-31T10:00:00", "2024-01-01T00:00:00", "2024-01-15T08:30:00", None]
+
+
+@pytest.mark.parametrize(
+    ("condition", "number"),
+    [
+        ("at BETWEEN '2024-01-01 00:00:00' AND '2024-01-31 23:59:59'", 2),
+        ("at BETWEEN '2024-01-01T00:00:00' AND '2024-01-31T23:59:59'", 2),
+        ("at = '2024-01-01'", 1),
+        ("at IN ('2024-01-15 08:30:00')", 1),
+        ("at LIKE '2024-01%'", 2),
+        ("strftime('%Y', at) = '2024'", 2),
+        ("at > (SELECT min(at) FROM ev) AND at < '2024-01-02 00:00'", 1),
+    ],
+)
+@pytest.mark.parametrize("declared", ["TEXT", "DATETIME", ""])
+def test_texts_of_moments_in_a_sqlite_file_are_compared_as_moments(tmp_path, declared, condition, number):
+    with closing(sqlite3.connect(tmp_path / "e.sqlite")) as connection:
+        connection.execute(f"CREATE TABLE ev (id INTEGER PRIMARY KEY, at {declared}, word TEXT)")
+        connection.executemany("INSERT INTO ev (at, word) VALUES (?, 'T')", [[one] for one in MOMENTS])
+        connection.commit()
+    corpus, _ = opened(tmp_path)
+    found = tf.exec_sql(corpus)(f"SELECT count(*) AS n, max(at) AS last FROM ev WHERE {condition}")
+    assert found["n"].tolist() == [number]
+    assert found["last"].tolist()[0] in MOMENTS, "as it is written"
+
+
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+def test_durations_are_no_texts_and_no_bare_integers(tmp_path, engine):
+    pytest.importorskip("duckdb")
+    frame = pd.DataFrame({"id": [1, 2], "took": pd.to_timedelta(["10h", "2h"])})
+    last = tf.exec_sql(tf.open_corpus({"t": frame}, engine=engine))("SELECT max(took) AS m FROM t")["m"].tolist()
+    assert last == [36_000 if engine is None else pd.Timedelta("10h")]
+    frame.to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "o.csv").write_text("a\n1\n")
+    assert ("DuckDB reads the durations of column 'took' as integers" in opened(tmp_path, engine=engine)[1]) == bool(
+        engine
+    )
+
+
+def test_intervals_of_duckdb_are_durations(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT INTERVAL (i) HOUR AS took, INTERVAL 2 MONTH AS due FROM range(3) AS r(i)"
+        )
+    frame = tf.open_corpus(tmp_path / "x.duckdb", progress=False)["t"]
+    assert frame["took"].tolist() == [*pd.to_timedelta([0, 1, 2], unit="h")]
+    assert frame["due"].tolist()[0].startswith("2 months")
+
+
+def test_what_was_said_is_said_at_each_opening(tmp_path):
+    folder = tmp_path / "f"
+    folder.mkdir()
+    (folder / "de.csv").write_text("a;b;secret\n1,5;NA;2,5\n2,5;x;3,5\n")
+    (folder / "t.csv").write_text("# (c)\nid,day\n1,13/02/2024\n2,01/02/2024\n")
+    (folder / "u.csv").write_text("id,day\n1,02/13/2024\n2,02/01/2024\n")
+    (folder / "x.html").write_text("<p>")
+    corpus, first = opened(folder)
+    corpus.save(tmp_path / "kept.catalogue")
+    assert sorted(opened(folder)[1].split(" | ")) == sorted(first.split(" | "))
+    assert sorted(opened(tmp_path / "kept.catalogue")[1].split(" | ")) == sorted(first.split(" | "))
+    assert "secret" in first
+    for hide in ("de.secret", "de"):
+        assert "secret" not in opened(tmp_path / "kept.catalogue", hide=[hide])[1]
+        assert len(opened(folder, hide=[hide])[1]) == len(opened(folder, hide=[hide])[1])
+    (folder / "t.csv").write_text("id,day\n1,2024\n")
+    opened(folder)
+    assert "t.csv" not in opened(folder)[1]
+
+
+@pytest.mark.parametrize("ending", "sql html kml shp npy yaml log fwf gpkg mat xyz".split())
+def test_every_file_of_a_folder_is_read_or_named_once_for_its_kind(tmp_path, ending):
+    (tmp_path / "a.csv").write_text("id,v\n1,2\n")
+    for name in (f"b.{ending}", f"c.{ending}", "README", "LICENSE.txt.md", "x.py", "y.png", "a.csv.md5", "_SUCCESS"):
+        (tmp_path / name).write_text("some words\n")
+    (problem,) = opened(tmp_path)[0].problems
+    assert f"b.{ending} and 1 more .{ending} files are not read here: " in str(problem)

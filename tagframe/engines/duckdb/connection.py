@@ -180,7 +180,7 @@ class Lake:
                 source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
                 number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
                 columns = self.columns(source)
-                self._say_rounded(table, columns)
+                self._say_others(table, columns)
                 return Opened(table, source, columns, number, "file_index = 0 AND file_row_number < {}")
             if table.format == "duckdb":
                 source = f"{quoted(IN_FILE)}.{quoted(table.home)}.{quoted(table.called)}"
@@ -194,17 +194,28 @@ class Lake:
             source, copies = csv_source(self, table)
             return Opened(table, source, self.columns(source), copies=copies)
 
-    def _say_rounded(self, table: LakeTable, columns: Sequence[LakeColumn]) -> None:
-        """Warn of decimals of more than 38 digits: DuckDB reads them as floats."""
-        if not any(column.type == "DOUBLE" for column in columns):
-            return
-        long = f"SELECT DISTINCT name FROM parquet_schema({quoted_texts(table.patterns)}) WHERE precision > {_DIGITS}"
-        if names := sorted(row["name"] for row in self.fetch(long).to_pylist()):
-            warn(
-                f"{table.called}: DuckDB has decimals of {_DIGITS} digits at most, and reads those of "
-                f"{', '.join(names)} as floats of 15 to 17 digits",
-                ColumnFormatWarning,
+    def _say_others(self, table: LakeTable, columns: Sequence[LakeColumn]) -> None:
+        """Warn of decimals of more than 38 digits, which DuckDB reads as floats, and of Arrow's durations."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        types = {column.type for column in columns}
+        if "DOUBLE" in types:
+            long = (
+                f"SELECT DISTINCT name FROM parquet_schema({quoted_texts(table.patterns)}) WHERE precision > {_DIGITS}"
             )
+            if names := sorted(row["name"] for row in self.fetch(long).to_pylist()):
+                warn(
+                    f"{table.called}: DuckDB has decimals of {_DIGITS} digits at most, and reads those of "
+                    f"{', '.join(names)} as floats of 15 to 17 digits",
+                    ColumnFormatWarning,
+                )
+        if "BIGINT" in types:
+            with suppress(pa.ArrowException, OSError):
+                spans = [field for field in pq.read_schema(table.files[0]) if pa.types.is_duration(field.type)]
+                for field in spans:
+                    what = f"the durations of column {field.name!r} as integers, in {field.type.unit}"
+                    warn(f"{table.called}: DuckDB reads {what}", ColumnFormatWarning)
 
     def _options(self, table: LakeTable) -> str:
         return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"

@@ -22,20 +22,29 @@ from tagframe.engines.cells import NULL_WORDS
 
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What pandas reads as a number by itself."""
+_COMMA_EXPONENT = re.compile("[+-]?[0-9]+,[0-9]+[eE][+-]?[0-9]+")
 _PADDED = re.compile("[+-]?0[0-9]")
 _CODE_LIKE = re.compile("[0-9]+[eE][0-9]+")
 """A number that may be a code: programs write a point or a sign in it."""
 _PHONE = re.compile(r"\+[0-9]{8,15}")
 _MONEY = "US$ A$ C$ R$ NZ$ HK$ S$ Euro Kč zł kr kr. SFr. Fr. Rs Rs. Ft лв. руб. lei".split()
 """Words for currencies that are neither codes nor signs."""
-_UNIT = rf"{'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))}|[^\W\d_]{{3}}\b|[^\w\s.,'()+-]"
+_MEASURES = frozenset(
+    "kg mg µg lb lbs oz km cm mm µm nm mi ft yd ml cl dl hl gal min sec ms hrs kW kWh MW MWh GW GWh TWh Wh kJ kcal kV "
+    "mV mA Hz kHz MHz GHz kB KB MB GB TB dB °C °F km² m² ha m³ km/h mph m/s hPa kPa bar px pt ppm pcs Stk t g m l s h "
+    "W V A".split()
+)
+"""Units of measures. One letter alone may be of a code such as ``12a``, so that a blank has to be before it."""
+_WORDS_OF_UNITS = "|".join(map(re.escape, sorted({*_MONEY, *_MEASURES}, key=len, reverse=True)))
+_UNIT = rf"(?:{_WORDS_OF_UNITS})(?![^\W\d_])|[^\W\d_]{{3}}\b|[^\w\s.,'()+-]"
 _CELL = re.compile(
     rf"(?P<open>\()?\s*(?P<sign>[+\-\u2212])?\s*(?P<before>{_UNIT})?\s*(?P<sign2>[+\-\u2212])?"
     r"(?P<body>[0-9][0-9.,'\u2019 \u00a0\u202f]*[0-9]|[0-9]|[.,][0-9]+)"
     rf"(?P<sign3>[\-\u2212])?\s*(?P<after>{_UNIT})?\s*(?P<close>\))?"
 )
 _OTHER_UNIT = re.compile(
-    r"[+-]?[$€£¥₹]?[0-9][0-9.,]*(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[kKM]|[°*†‡][CF]?)"
+    r"(?P<about>[~≈\u2013])?[+-]?[$€£¥₹]?[0-9][0-9., \u00a0]*"
+    r"(?P<unit>[ \u00a0][^\d\s]{1,8}(?: [^\d\s]{1,3})?|[^\W\d_]{1,4}|[°*†‡²³][CF]?|(?(about)|(?!)))"
 )
 """A number with a unit that is not read."""
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
@@ -96,9 +105,10 @@ class NumberFormat:
         """The number of a cell that has this format; None if it is blank."""
         if not text.strip():
             return None
-        cell = _CELL.fullmatch(_NO_CENTS.sub("00", text.strip()))
+        text = western(text.strip())
+        cell = _CELL.fullmatch(_NO_CENTS.sub("00", text))
         if cell is None:  # with an exponent
-            return float(text)
+            return float(text.replace(self.decimal, "."))
         body = cell["body"]
         if self.thousands:
             body = re.sub(_SEPARATORS[self.thousands], "", body)
@@ -111,7 +121,7 @@ class NumberFormat:
         parts = ["decimal commas" if self.decimal == "," else ""]
         parts.append(f"{self.thousands!r} between thousands" if self.thousands else "")
         parts.append(f"the unit {self.unit}" if self.unit else "")
-        return ", ".join(filter(None, parts)) or "parentheses or spaces"
+        return ", ".join(filter(None, parts)) or "parentheses, spaces or digits of another script"
 
 
 def dates(cells: pd.Series, order: Order) -> pd.Series:
@@ -275,7 +285,7 @@ class Column:
 
     def _see_number(self, text: str) -> None:
         is_plain = _PLAIN.fullmatch(text) is not None
-        text = text if is_plain else _NO_CENTS.sub("00", text)
+        text = text if is_plain else _NO_CENTS.sub("00", western(text))
         if not is_plain and (not any(map(str.isdigit, text)) or _is_with_other_unit(text)):
             self._see_word(text)
             return
@@ -294,10 +304,10 @@ class Column:
             self.digits = max(self.digits, len(text))
             return
         cell = _CELL.fullmatch(text)
-        if cell is None and is_plain:  # an exponent
-            self.is_huge |= math.isinf(float(text))
+        if cell is None and (is_plain or _COMMA_EXPONENT.fullmatch(text)):  # an exponent
+            self.is_huge |= math.isinf(float(text.replace(",", ".")))
             self.exponents |= _CODE_LIKE.fullmatch(text) is not None
-            self.formats = [one for one in self.formats if one[0] == "."]
+            self.formats = [one for one in self.formats if one[0] == ("." if is_plain else ",")]
             self.dots_group = False
             self.fractions.update(self.formats)
             self.units.add("")
@@ -331,7 +341,7 @@ class Column:
         unit = _OTHER_UNIT.fullmatch(text)
         if unit is not None:
             self.numbers += 1
-            self.other_units.add(unit["unit"].strip())
+            self.other_units.add(unit["about"] or unit["unit"].strip())
         else:
             self.words_beside.add(text)
         self.is_number = max(len(self.words_beside), len(self.other_units)) <= _MOST_WORDS
@@ -361,7 +371,8 @@ class Column:
         if not self.seen or not self.is_number:
             return None
         if not self.is_all_numbers:
-            is_of_numbers = self.numbers > max(1, len(self.words_beside))
+            are_letters = len(self.other_units - {*"kKM"}) > 1 and all(len(unit) == 1 for unit in self.other_units)
+            is_of_numbers = self.numbers > max(1, len(self.words_beside)) and not are_letters  # "12a" and "12b"
             return (OTHER_CELLS if self.words_beside else OTHER_UNITS) if is_of_numbers else None
         if len(self.units) > 1:
             units = sorted(repr(unit) if unit else "none" for unit in self.units)
@@ -418,10 +429,10 @@ _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
 
 def is_mixed(cells: Iterable[str]) -> bool:
-    """Whether some cells are numbers, and a few words stand beside them."""
+    """Whether some cells are numbers, and a few words stand beside them; or all have units, or digits of a script."""
     texts = {text.strip() for text in cells} - set(NULL_WORDS)
     words = sum(_PLAIN.fullmatch(text) is None for text in texts)
-    return 0 < words <= min(_MOST_WORDS, len(texts) - words)
+    return words > 0 and (words <= min(_MOST_WORDS, len(texts) - words) or all(map(_is_with_unit, texts)))
 
 
 def is_all_numbers(cells: Iterable[str]) -> bool:
@@ -466,6 +477,8 @@ def _is_number(cell: re.Match[str]) -> bool:
     if cell["before"] and cell["after"]:
         return False
     unit = _unit(cell)
+    if unit in _MEASURES:  # "A4" and "12a" are codes
+        return bool(cell["after"]) and (len(unit) > 1 or cell.string[cell.start("after") - 1].isspace())
     return not unit or unit == "%" or unit in _CODES or unit in _MONEY or unicodedata.category(unit[0]) == "Sc"
 
 
@@ -478,6 +491,36 @@ def _loses_digits(text: str) -> bool:
         return False
     number = float(text)
     return Decimal(text) not in (Decimal(number), Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
+
+
+def _is_with_unit(text: str) -> bool:
+    text = western(text)
+    return _CELL.fullmatch(text) is not None or _OTHER_UNIT.fullmatch(text) is not None
+
+
+def western(text: str) -> str:
+    """The text with digits, and marks in numbers, of all scripts as those of ASCII.
+
+    >>> western("\uff11\uff12\uff0e\uff15"), western("\u0661\u066b\u0662")
+    ('12.5', '1.2')
+    """
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else _MARKS.get(one, one) for one in text)
+
+
+_MARKS = {
+    "\u066b": ".",
+    "\u066c": ",",
+    "\uff0e": ".",
+    "\uff0c": ",",
+    "\uff0d": "-",
+    "\uff0b": "+",
+    "\uff05": "%",
+    "\u066a": "%",
+    "\u2009": "\u00a0",
+    "\u2007": "\u00a0",
+}
 
 
 def _is_with_other_unit(text: str) -> bool:

@@ -22,9 +22,9 @@ from tagframe.engines.files.column_formats import (
     AMBIGUOUS,
     EITHER,
     GROUPED,
+    OTHER_UNITS,
     Column,
     Formats,
-    Order,
     formats_of,
     is_known,
 )
@@ -145,11 +145,6 @@ class CSVEngine(FileEngine):
         """How numbers and dates of the columns are written: decided over all rows, once for each state of the file."""
         return _formats_of(self, *_state(self.path))
 
-    @property
-    def date_orders(self) -> Mapping[str, Order]:
-        """Columns of dates that stay text, and whether day or month comes first in them."""
-        return {name: order for name, order in self.formats.orders.items() if order is not None and order != EITHER}
-
     def find_layout(self) -> Layout:
         """:attr:`layout`, from the file."""
         given = {name: value for name, value in self.given_options.items() if name not in _DATES}
@@ -267,6 +262,8 @@ class CSVEngine(FileEngine):
                 way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
             if why == GROUPED:
                 way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
+            if why == OTHER_UNITS:
+                way = ". A frame in which .str.extract('([0-9.]+)')[0].astype(float) makes numbers of them has them"
             if words := formats.words.get(name, ()):
                 way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
             say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)

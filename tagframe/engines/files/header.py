@@ -15,7 +15,7 @@ from typing import Any
 
 from tagframe.engines.cells import NULL_WORDS
 
-LOOKED_AT = 20
+LOOKED_AT = 60
 """Rows from the first one on among which the names of columns are looked for."""
 _EVEN = 0.9
 """The share of rows, from the header on, that are as long as the header."""
@@ -26,8 +26,10 @@ _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?:[T ][0-9:.]+Z?)?|
 _COLUMN_NUMBER = re.compile(r"[(\[]?([0-9]{1,3})[)\].]?")
 _LONGEST = 300
 """The most characters of a title."""
-_WORDS = 12
+_WORDS = 25
 """The most words of a column's name: one of a survey is its question."""
+_COMMENT = re.compile(r"(?:[#%!*;'\u00a9]|//|--|rem\b)(?![0-9])", re.IGNORECASE)
+"""How a line begins that is a comment."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MOST_ROWS = 3
 """The most rows of names."""
@@ -85,6 +87,9 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
         rows: the first ones, cell by cell; empty cells are None or "".
         may_have_titles: whether titles are looked for.
     """
+    if may_have_titles and (above := comments_above(rows)):
+        below = head_of(rows[above:])
+        return replace(below, above=above + below.above)
     if may_have_titles and (head := head_below_titles(rows)) is not None:
         return head
     depth = _depth(rows)
@@ -92,6 +97,35 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
         return Head(depth=0)
     is_unsure = bool(rows) and depth == 1 and may_be_record(rows[0], rows[1:])
     return replace(_head(rows, 0, depth), is_unsure=is_unsure)
+
+
+def is_comment(row: Row) -> bool:
+    """Whether a row begins as comments do, and its cells do not all."""
+    begins = [_COMMENT.match(_text(cell)) is not None for cell in _filled(row)]
+    return any(begins[:1]) and (len(begins) == 1 or not all(begins))
+
+
+def _is_prose(row: Row) -> bool:
+    """Whether a comment goes on with a blank, or its cells do."""
+    return re.match(r"\W+\s", _text(row[0])) is not None or all(str(cell).startswith(" ") for cell in row[1:])
+
+
+def comments_above(rows: Sequence[Row]) -> int:
+    """How many rows at the beginning are comments, or blank between them.
+
+    One that is as long as the rows below is none where the row below has values: it names the columns.
+
+    >>> comments_above([["# Staff, 2024"], ["#"], ["name", "born"], ["Ann", 1990]])
+    2
+    """
+    above = next((at for at, row in enumerate(rows) if _filled(row) and not is_comment(row)), 0)
+    if not any(map(is_comment, rows[:above])):
+        return 0
+    width, below = len(rows[above]), _filled(rows[above])
+    has_values = any(map(is_value, below))
+    while above and len(_filled(rows[above - 1])) == width > 1 and (has_values or not _is_prose(rows[above - 1])):
+        above -= 1
+    return above if width > 1 or any(len(_text(cell).split()) > 2 for row in rows[:above] for cell in row) else 0
 
 
 def head_below_titles(rows: Sequence[Row]) -> Head | None:
@@ -136,7 +170,11 @@ def _titles(rows: Sequence[Row]) -> int:
     above = 0
     for row in rows[:LOOKED_AT]:
         # A row that is one shorter than those below may be names without that of an index.
-        is_title = len(_filled(row)) <= max(1, width // 3) or len(row) < width - 1 or _text(row[0]).startswith("# ")
+        cells = _filled(row)
+        is_title = len(cells) <= max(1, width // 3) or len(row) < width - 1
+        is_apart = above + 1 < len(rows) and not _filled(rows[above + 1])
+        has_value = any(is_value(cell) and not _YEAR.fullmatch(_text(cell)) for cell in cells)
+        is_title |= len(cells) < width and (has_value or is_apart)
         below = _filled(rows[above + 1]) if rows[above + 1 :] else []
         if not is_title and not (
             below
@@ -164,6 +202,8 @@ def _depth(rows: Sequence[Row]) -> int:
 def _goes_on(head: Sequence[Row], row: Row, below: Sequence[Row]) -> bool:
     """Whether a row belongs to the names above it, as texts stand in its columns of numbers."""
     last = head[-1]
+    if is_comment(row) and any(" " in _text(cell) for cell in _filled(row)):
+        return False
     width = max(len(row), len(last))
     lower = [_text(row[at]) if at < len(row) else "" for at in range(width)]
     upper = [_text(last[at]) if at < len(last) else "" for at in range(width)]
@@ -265,7 +305,7 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
     if is_numbering(first) or _are_steps(cells):
         return False
     columns = _columns_below(below, len(cells))
-    is_like = _repeats_below(cells, columns, below)
+    is_like, coded = _repeats_below(cells, columns, below), 0
     for cell, others in zip(cells, columns, strict=True):
         if cell in NULL_WORDS or not others:
             continue
@@ -283,6 +323,8 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
             is_like |= all(map(_ADDRESS.fullmatch, others[:_SAMPLE]))
         elif re.search("[0-9]", cell) and form not in _VALUES:
             is_like |= forms == {form} and len(form) > _FEW and len(cell) < _LONGEST_CODE
+            coded += _is_code_of(cell, others)
+    is_like |= coded > 1
     counts = Counter(tuple(map(_text, row)) for row in below)
     own = counts.pop(tuple(cells), 0)  # names may be repeated where files were put together
     return is_like and (not own or max(counts.values(), default=0) > 1)
@@ -331,9 +373,21 @@ def may_be_record(first: Row, below: Sequence[Row]) -> bool:
         others
         and min(map(len, others)) <= len(cell) <= max(map(len, others))
         and sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
-        and (others != sorted(others) or cell <= others[0])
+        and (others != sorted(others) or cell <= others[0] or _is_short_code(cell, others))
         for cell, shape, others in zip(cells, shapes, _columns_below(below, len(cells)), strict=True)
     )
+
+
+def _is_short_code(cell: str, others: Sequence[str]) -> bool:
+    return cell.islower() and len(cell) <= _FEW + 1 and {*map(len, others)} == {len(cell)} and len({*others}) > _FEW
+
+
+def _is_code_of(cell: str, others: Sequence[str]) -> bool:
+    """Whether a cell is as long as nearly all below, of letters and digits without a blank, as many of them are."""
+    if not cell.isalnum() or sum(len(other) == len(cell) for other in others) < _EVEN * len(others):
+        return False
+    mixed = [other for other in others if other.isalnum() and not other.isdigit() and not other.isalpha()]
+    return len(mixed) > len(others) / 4
 
 
 def _has_code(cells: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
@@ -354,8 +408,8 @@ def _shape(cell: str) -> str:
     return re.sub(r"(.)\1+", r"\1", letters)
 
 
-_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|[a-z]+://\S+|www\.\S+")
-"""Of mail or of a page: no column is called so."""
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+|[a-z]+://\S+|www\.\S+|(?:[A-Za-z]:)?[/\\]\S+|#[0-9A-Fa-f]{6}")
+"""Of mail, a page or a file, or a colour: no column is called so."""
 _SAMPLE, _FEW, _MANY, _LONGEST_CODE = 50, 2, 5, 40
 _VALUES = {"number", "date", "amount"}
 
@@ -413,6 +467,17 @@ def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
+_NOTE = re.compile(r"[*(#\u00a9\u2020\u00b9\u00b2\u00b3]|//|[0-9a-z]{1,2}\)\s|[^\W\d]+(?: \w+)? ?[:\uff1a]\s")
+"""How a note below a table begins."""
+
+
+def is_split_note(row: Row) -> bool:
+    """Whether a row is a note with delimiters in it: it begins as one, and blanks are after each delimiter."""
+    after = [str(cell) for cell in row[1:] if cell is not None]
+    is_note = bool(row) and bool(after) and _NOTE.match(_text(row[0])) is not None
+    return is_note and all(cell.startswith(" ") and cell.strip() for cell in after)
+
+
 def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     """How many of the last rows are notes, or blank beside them: of one text each, below a blank row, or unlike data.
 
@@ -426,30 +491,34 @@ def notes_below(tail: Sequence[Row], others: Sequence[Row], width: int) -> int:
     """
     count = 0
     notes: list[str] = []
+    before = [row for row in others[: len(others) // 2] if row]
+    is_plain = not any(_NOTE.match(_text(row[0])) or str(row[-1] or "").startswith(" ") for row in before)
     for row in reversed(tail[-_MOST_NOTES:]):
         cells = _filled(row)
-        if cells and (len(cells) > 1 or not _text(row[0]) or is_value(cells[0])):
+        is_one = len(cells) == 1 and bool(_text(row[0])) and not is_value(cells[0])
+        if cells and not is_one and not (is_plain and is_split_note(row)):
             break
-        notes += map(_text, cells)
+        notes += [_text(row[0])] if cells else []
         count += 1
     others = [row for row in others if _filled(row) and _text(row[0]) not in notes]
     if not notes or width < 2 or len(others) < 2 or any(len(_filled(row)) < 2 for row in others):
         return 0
     is_apart = not _filled(tail[-count])
     is_unlike = all(is_value(row[0]) for row in others)
-    is_sentence = all(note[0] in "*(\u00a9" or ": " in note or len(note.split()) > _FEW + 1 for note in notes)
+    is_sentence = all(_NOTE.match(note) or ": " in note or len(note.split()) > _FEW + 1 for note in notes)
     return count if is_apart or is_sentence or (is_unlike and all(" " in note for note in notes)) else 0
 
 
 def second_table(rows: Sequence[Row], first: int) -> list[str]:
-    """A sentence on a blank row among the rows of data above what may be names of another table.
+    """A sentence on a blank row among the rows of data above a heading, or what may be names of another table.
 
     >>> second_table([["a"], ["x", 1], [], ["shop", "city"], ["y", "Rom"]], 1)
     ["a blank row is above 'shop': the rows from there on may be another table"]
     """
     for at in range(first + 1, len(rows) - 1):
         blank, names, after = map(_filled, rows[at - 1 : at + 2])
-        if at > first + 1 and not blank and len(names) > 1 and after and are_names(names):
+        is_start = bool(names) and are_names(names) and not _NOTE.match(_text(names[0]))
+        if at > first + 1 and not blank and is_start and (after if len(names) > 1 else len(after) > 1):
             return [f"a blank row is above {names[0]!r}: the rows from there on may be another table"]
     return []
 
@@ -499,7 +568,9 @@ def sentences(head: Head) -> list[str]:
         notes.append(f"rows {first} to {last} name the columns together")
     if head.above:
         left = "the row above it is the title" if head.above == 1 else f"the {head.above} rows above it are the title"
-        notes.append(f"row {first} names the columns, and {left} of the table")
+        notes.append(
+            f"row {first} {'names the columns' if head.depth else 'is the first one'}, and {left} of the table"
+        )
     if head.is_unsure:
         notes.append(
             "the first row may be one of the others, as nothing tells its words from theirs; it names the columns"

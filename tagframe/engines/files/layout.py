@@ -27,9 +27,12 @@ from tagframe.engines.files.column_formats import is_all_numbers, is_mixed
 from tagframe.engines.files.header import (
     Head,
     are_names,
+    comments_above,
     first_names,
     head_below_titles,
     head_of,
+    is_comment,
+    is_split_note,
     is_value,
     names_in,
     notes_below,
@@ -58,6 +61,8 @@ _FOREIGN = re.compile(
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
 """One of them is in each word for missing values."""
 _NULL = re.compile(rb'[,;\t|"\n\r]\\N(?:[,;\t|"\n\r]|\Z)')
+_COMMENTS = ("#", "//", "%", "--")
+"""How lines of comments among rows begin."""
 _MISSING_OPTIONS = ("na_values", "keep_default_na")
 _INDEX = "column_1"
 
@@ -131,6 +136,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     scan = _Scan(path, start, delimiter, encoding, width)
     # Without index_col=False pandas would take the first column for an index where rows end with a delimiter.
     options = {"sep": delimiter, "encoding": scan.encoding, "index_col": False, **given}
+    if scan.is_damaged and "encoding_errors" not in given:
+        options["encoding_errors"] = "replace"
+        notes.append(
+            f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads others"
+        )
     above = (skipped if is_free else 0) + head.above
     if len(delimiter) == 1:
         _check_width(path, delimiter, scan.encoding, written, above)
@@ -153,12 +163,14 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         good = next((one for one in range(at, len(rows)) if len(rows[one]) <= len(columns)), at)
         options = {**options, "skiprows": [*range(options.get("skiprows", 0)), *range(before + at, before + good)]}
     left_out: set[int] = set()
-    unnamed = [at for at, name in enumerate(columns) if head.is_plain and name.startswith("Unnamed: ")]
+    is_unnamed = [name.startswith("Unnamed: ") or not name.strip() for name in columns]
+    unnamed = [at for at, is_one in enumerate(is_unnamed) if is_one and head.is_plain]
     if not head.depth:
-        unnamed = [at for at, cell in enumerate(rows[0] if rows else []) if not cell.strip()]
-    if is_checked and (scan.is_long or unnamed):
+        unnamed = [at for at, cell in enumerate(rows[head.above] if rows else []) if not cell.strip()]
+    comments: list[int] = []
+    if is_checked and (scan.is_long or unnamed or scan.has_comments):
         cells = _Cells(path, delimiter, scan.encoding, written, above + head.depth + head.below, len(columns), unnamed)
-        named = len(columns)
+        comments, named = cells.comments, len(columns)
         columns, left_out = _beyond(path, cells, columns, notes)
         if len(columns) > named:
             options = {**options, "header": None, "names": columns, "skiprows": above + head.depth + head.below}
@@ -193,6 +205,14 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     end = None
     if is_free and len(delimiter) == 1 and not scan.is_wide and not is_packed(path):
         end = _end(path, delimiter, scan.encoding, written, rows[head.rows :], len(columns), skipped_last, notes)
+    if comments and "skiprows" not in given:
+        first = int(options.get("skiprows", 0))
+        if end is not None:  # the notes below are no rows
+            comments = [one for one in comments if one < cells.last]
+        if comments:
+            options = {**options, "skiprows": [*range(first), *comments]}
+            how = f"left out, the first one after {comments[0]} others; {option(path, skiprows=first)} reads rows"
+            notes.append(f"{len(comments)} line{'s' * (len(comments) > 1)} of comments among the rows are {how}")
     title = title_text(rows[: head.above]) if head.above else ""
     texts = [*zip_longest(*below, fillvalue="")]
     is_written = scan.is_written or any(map(is_mixed, texts))
@@ -235,7 +255,8 @@ def _end(
     texts = [line.decode(encoding, "replace").strip() for line in lines]
     if skipped is None:
         last = next(filter(None, reversed(texts)), "")
-        if len([*filter(str.strip, next(iter(first_rows(last, delimiter, written)), []))]) > 1:
+        cells = next(iter(first_rows(last, delimiter, written)), [])
+        if len([*filter(str.strip, cells)]) > 1 and not is_split_note(cells):
             return None  # by far the most frequent
         # A line with one quote is a part of a cell of several lines.
         tail = ["12" if text.count('"') % 2 else next(iter(first_rows(text, delimiter, written)), []) for text in texts]
@@ -329,8 +350,8 @@ class _Scan:
     """What one pass over the bytes of a file tells; all may be there in a text of two bytes a letter."""
 
     def __init__(self, path: Path, start: bytes, delimiter: str, encoding: str | None, width: int) -> None:
-        self.is_written = self.has_words = self.is_long = self.is_wide = True
-        self.foreign, self.drops_quotes, self.has_nulls = "", False, False
+        self.is_written = self.has_words = self.is_long = self.is_wide = self.has_comments = True
+        self.foreign, self.drops_quotes, self.has_nulls, self.is_damaged = "", False, False, False
         encoding = encoding or _wide_encoding(start)
         if encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
             for _ in blocks(path):  # too many bytes are refused
@@ -343,10 +364,11 @@ class _Scan:
         self._delimiter = ord(delimiter) if len(delimiter) == 1 and delimiter.isascii() else 0
         self._width = width if self._delimiter else 0
         self._words = re.compile(_words(delimiter))
-        self.is_written = self.has_words = self.is_long = self.is_wide = False
+        self.is_written = self.has_words = self.is_long = self.is_wide = self.has_comments = False
         is_utf8 = self._pass(path)
-        self.encoding = encoding or ("utf-8-sig" if is_utf8 else _one_byte_encoding(path))
-        if encoding is None and not is_utf8:
+        self.is_damaged = encoding is None and not is_utf8 and _is_damaged(path)
+        self.encoding = encoding or ("utf-8-sig" if is_utf8 or self.is_damaged else _one_byte_encoding(path))
+        if encoding is None and not is_utf8 and not self.is_damaged:
             words = (match[0] for block in blocks(path) for match in _FOREIGN.finditer(block))
             self.foreign = next(words, b"").decode(self.encoding, "replace")
 
@@ -361,6 +383,7 @@ class _Scan:
                 any(stem in near for stem in _STEMS) and self._words.search(near) is not None
             )
             self.has_nulls = self.has_nulls or (b"\\N" in near and _NULL.search(near) is not None)
+            self.has_comments = self.has_comments or any(f"\n{mark}".encode() in near for mark in _COMMENTS)
             if self._width and not self.is_long:
                 rest = self._after_lines(rest + block)
                 self.is_long = self.is_long or len(rest) > limits.CSV_FIRST_ROWS
@@ -466,6 +489,8 @@ class _Cells:
         filled: how many cells each column without a name has.
         first_line, first_width: where the first cell beyond the names is, and the cells of its row.
         is_indexed: whether all rows have one cell more than there are names, and the first ones differ.
+        comments: the numbers of rows of one text that begins as comments do; none where other rows begin so, too.
+        last: the number of the last row that is none of them.
     """
 
     def __init__(
@@ -473,9 +498,10 @@ class _Cells:
         unnamed: Sequence[int],
     ) -> None:  # fmt: skip
         self.unnamed = unnamed
-        self.rows = self.rows_beyond = self.most = self.first_line = self.first_width = 0
+        self.rows = self.rows_beyond = self.most = self.first_line = self.first_width = self.last = 0
         self.beyond: Counter[int] = Counter()
         self.filled: Counter[int] = Counter()
+        self.comments: list[int] = []
         first: set[str] = set()
         least = width + 1
         with (
@@ -483,14 +509,22 @@ class _Cells:
             io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file,
         ):
             reader = csv.reader(file, delimiter=delimiter, **written)
+            begin_so = False
             try:
-                for row in islice(reader, skip, None):
+                for at, row in islice(enumerate(reader), skip, None):
+                    if row and width > 1 and row[0].lstrip().startswith(_COMMENTS) and is_comment(row):
+                        if not any(map(str.strip, row[1:])):
+                            self.comments.append(at)
+                            continue
+                        begin_so = True
                     if row:
                         self._see(row, width, reader.line_num)
-                        least = min(least, len(row))
+                        least, self.last = min(least, len(row)), at
                         first.add(row[0])
             except csv.Error:  # of a cell that is too long for it; pandas reads it
                 pass
+        if begin_so:
+            self.comments = []
         self.is_indexed = (
             width > 0 and least == self.most == width + 1 and self.rows_beyond == self.rows == len(first) > 0
         )
@@ -531,6 +565,13 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = 
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_damaged(path: Path) -> bool:
+    """Whether a text that is not UTF-8 was: more of its letters are than bytes are none."""
+    text = b"".join(islice(blocks(path), 1)).decode("utf-8", "surrogateescape")
+    wrong = len(re.findall("[\udc80-\udcff]", text))
+    return sum(not one.isascii() for one in text) > 2 * wrong
 
 
 def _one_byte_encoding(path: Path) -> str:
@@ -582,8 +623,9 @@ def sniff_delimiter(text: str) -> str:
         rows = first_rows(text, delimiter)
         if max(map(len, rows), default=0) < 2:
             continue
-        head = head_below_titles(rows)
-        above = head.above if head else 0
+        above = comments_above(rows)
+        if head := head_below_titles(rows[above:]):
+            above += head.above
         widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
             continue

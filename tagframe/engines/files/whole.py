@@ -200,18 +200,27 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
         notes.append(f"column {gap + 1} is empty: the columns from {names[gap + 1]!r} on may be another table")
     notes += second_table(rows, head.rows)
     formats = formats_of({name: _seen(column) for name, column in cells.items()}, {})
-    for name, words in formats.missing.items():
+    failed = {name: sorted(errors) for name, column in cells.items() if (errors := _ERRORS.intersection(column))}
+    for name, words in [*formats.missing.items(), *failed.items()]:
         cells[name] = cells[name].where(~cells[name].isin(words), None)
     frame = pd.DataFrame(cells, index=pd.RangeIndex(len(below)))
     texts = {name for name, column in cells.items() if all(isinstance(cell, str) for cell in column.dropna())}
     numbers = Formats(numbers=formats.numbers).of(texts)
     notes += [f"{either(words)} in column {name!r} is read as a code" for name, words in formats.codes.items()]
     notes += [f"{either(words)} in column {name!r} is read as missing" for name, words in formats.missing.items()]
+    notes += [f"the failed formulas ({', '.join(some)}) of column {name!r} are read as missing"
+              for name, some in failed.items()]  # fmt: skip
     notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
     notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
     kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
     notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
     return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
+
+
+_ERRORS = frozenset(
+    "#DIV/0! #N/A #NAME? #NULL! #NUM! #REF! #VALUE! #SPILL! #CALC! #GETTING_DATA #FIELD! #BLOCKED!".split()
+)
+"""What a workbook shows in place of the value of a formula that failed."""
 
 
 def _without_merged(rows: list[list[Any]]) -> list[list[Any]]:
@@ -230,7 +239,7 @@ def _kind(cell: Any) -> str:
 def _seen(cells: pd.Series) -> Column:
     """What the texts of a column have in common; other cells are no codes."""
     column = Column(has_words=True)
-    texts = cells[[isinstance(cell, str) for cell in cells]]
+    texts = cells[[isinstance(cell, str) and cell not in _ERRORS for cell in cells]]
     column.see(texts.unique())
     column.is_coded &= len(texts) == cells.notna().sum()
     return column
@@ -286,15 +295,17 @@ def _sheet(path: Path, name: str, size: int, mtime_ns: int) -> Sheet:
 
 @dataclass(frozen=True)
 class UnreadEngine(FileEngine):
-    """A file with a table that is not read here: it is named, with what reads it.
+    """A file with a table that is not read here, or several of a kind: they are named, with what reads them.
 
     Attributes:
         path: the file.
         way: how to open it.
+        count: of files like it.
     """
 
     path: Path
     way: str = ""
+    count: int = 1
     kind: str = "unread"
 
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
@@ -311,4 +322,5 @@ class UnreadEngine(FileEngine):
 
     @property
     def _unread(self) -> UnreadableTable:
-        return UnreadableTable(f"{self.path} is not read here: {self.way}")
+        several = f" and {self.count - 1} more {self.path.suffix or 'such'} files are" if self.count > 1 else " is"
+        return UnreadableTable(f"{self.path}{several} not read here: {self.way}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,9 +189,14 @@ class SQLiteEngine(SQLEngine):
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """The file is read where it is; views and ``relations`` are copied, as the worker's checks go by tables."""
+        stat = self.path.stat()
         with self._connection() as connection:
             views = _views(connection, runs=False)
             file = _readonly_uri(self.path)
+            moments = {
+                name: sorted(_texts_with_t(self.path, one.table, stat.st_size, stat.st_mtime_ns))
+                for name, one in statement.tables.items()
+            }
         limit = 1 if statement.explain else None
         copies = {
             name: relation(self.scan(one.table, one.columns, limit))
@@ -201,6 +207,7 @@ class SQLiteEngine(SQLEngine):
         return run_statement(
             replace(statement, tables=tables, relations={**copies, **statement.relations}),
             file=file if tables else None,
+            moments=moments,
         )
 
     @contextmanager
@@ -245,6 +252,25 @@ def _views(connection: sqlite3.Connection, *, runs: bool = True) -> dict[str, st
         except sqlite3.Error as error:
             views[name] = str(error)
     return views
+
+
+@lru_cache(maxsize=1024)
+def _texts_with_t(path: Path, table: str, size: int, mtime_ns: int) -> frozenset[str]:
+    """The columns of a table whose cells are all texts of moments with a T before the time."""
+    form = f"{'-'.join(['[0-9]' * 4, '[0-9]' * 2, '[0-9]' * 2])}T[0-9][0-9]:[0-9][0-9]*"
+    with closing(connect_readonly(path)) as connection:
+        return frozenset(
+            name
+            for name, declared, _ in table_columns(connection, table)
+            for t in [_qualified(name)]
+            for source in [f"FROM {quoted(table)} AS t WHERE {t}"]
+            if not _NUMERIC.search(declared)
+            and connection.execute(f"SELECT EXISTS (SELECT 1 {source} GLOB '{form}')").fetchone()[0]
+            and not connection.execute(f"SELECT EXISTS (SELECT 1 {source} NOT GLOB '{form}')").fetchone()[0]
+        )
+
+
+_NUMERIC = re.compile("INT|REAL|FLOA|DOUB|BLOB", re.IGNORECASE)
 
 
 def _limited(connection: sqlite3.Connection, table: str) -> bool:

@@ -39,7 +39,7 @@ _PLAIN: tuple[Any, ...] = (bool, int, float, str, bytes)
 
 def relation(frame: pd.DataFrame) -> pa.Table:
     """A frame as a table whose columns are numbers, texts or bytes: times are texts as SQLite's own functions write
-    them, and other objects their texts.
+    them, durations their seconds, and other objects their texts.
 
     Raises:
         SQLFailed: a number that SQLite does not have: an integer beyond 64 bits, or a decimal of too many digits.
@@ -119,6 +119,8 @@ def _cell(value: Any) -> Any:
         return value if type(value) is plain else plain(value)
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
@@ -192,18 +194,24 @@ _MEMORY_STEP = 16 * 2**20
 """A process has one limit of memory: it serves images of all sizes up to the same step."""
 
 
-def run_statement(statement: UntrustedStatement, *, file: str | None) -> pd.DataFrame:
+def run_statement(
+    statement: UntrustedStatement, *, file: str | None, moments: Mapping[str, Sequence[str]] | None = None
+) -> pd.DataFrame:
     """Run one statement in a process that can be killed; see :meth:`~tagframe.engines.base.Engine.execute`.
 
     Args:
         statement: its relations are copied.
         file: the URI of a SQLite file that has its tables, opened for reading.
+        moments: columns of these tables whose texts are compared as moments, by the tables' names in the statement.
     """
     copied, image = image_of(statement.relations)
     request = {
         "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
-        "tables": {name: (readable.table, list(readable.columns)) for name, readable in statement.tables.items()},
+        "tables": {
+            name: (readable.table, list(readable.columns), (moments or {}).get(name, ()))
+            for name, readable in statement.tables.items()
+        },
         "relations": list(statement.relations),
         "copied": copied,
         "functions": list(SQLITE.functions),

@@ -123,12 +123,13 @@ def _present(connection: sqlite3.Connection, request: Request) -> Mapping[tuple[
 
     connection.execute("PRAGMA query_only = OFF")
     readable = {("main", name): frozenset(columns("main", name)) for name in request["relations"]}
-    for name, (table, allowed) in request["tables"].items():
+    for name, (table, allowed, moments) in request["tables"].items():
         every = columns("source", table)
         own = [column for column in every if column in allowed]
         readable["source", table] = frozenset(own)
-        if name != table or own != every:
-            listed = ", ".join(map(quoted, own)) or "NULL AS nothing"
+        if name != table or own != every or moments:
+            items = [f"{quoted(one)}{f' COLLATE {MOMENT} AS {quoted(one)}' * (one in moments)}" for one in own]
+            listed = ", ".join(items) or "NULL AS nothing"
             connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {listed} FROM source.{quoted(table)}")
             readable["temp", name] = readable["source", table]
     connection.execute("PRAGMA query_only = ON")
@@ -141,7 +142,7 @@ def _other_tables(connection: sqlite3.Connection, request: Request) -> frozenset
     databases = ["main", *(["source"] if request["file"] is not None else [])]
     for query in ("PRAGMA module_list", *(f"SELECT name FROM {database}.sqlite_master" for database in databases)):
         names.update(ascii_lower(name) for (name,) in connection.execute(query))
-    known = [*request["relations"], *request["tables"], *(table for table, _ in request["tables"].values())]
+    known = [*request["relations"], *request["tables"], *(table for table, *_ in request["tables"].values())]
     return frozenset(names - set(map(ascii_lower, known)))
 
 
