@@ -1,13 +1,15 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
 from tagframe.lm.budget import Budget
-from tagframe.lm.dispatch import Arrived, Batch, Bound
 from tagframe.lm.embedding_models import EmbeddingModel, embeds_for, quoted_embeddings
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pacing import RetryPolicy
 from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import (
     Accept,
+    Arrived,
+    Batch,
+    Bound,
     Completion,
     Completions,
     Form,

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast, get_arg
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
-from tagframe.lm.attempts import Route
 from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
-from tagframe.lm.budget import account_of
-from tagframe.lm.dispatch import Batch, Job
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.openai_http import OpenAIHTTP
-from tagframe.lm.pacing import RetryPolicy, rates_of, server_state
+from tagframe.lm.pacing import RetryPolicy, server_state
 from tagframe.lm.pricing import Price, Tier, at_tier, price_of, provider_of, window_of
-from tagframe.lm.prompt import Accept, Completions, Prompt, Structured
+from tagframe.lm.prompt import Accept, Batch, Completions, Job, Prompt, Structured
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.reply import Transport
 from tagframe.lm.served import served
@@ -357,33 +354,6 @@ class LM:
             if stored is not None and (answer := stored.get(job.key)) is not None:
                 job.take_stored(answer)
         return stored is not None
-
-    def route(self, store: ResponseStore | None) -> Route:
-        """Where the requests of a call go."""
-        endpoint = self.transport.endpoint
-        state, stored_as = server_state(endpoint, self.model), self.stored_as
-        source = 0
-        if store is not None and store.writable:
-            writable, store = store, None
-            with warned(writable, "written"):
-                source = writable.source(*stored_as, self.model)
-                state.reasoning = state.reasoning or writable.reasoning(source)
-                store = writable
-        settings = self.settings()
-        if isinstance(self.transport, BatchHTTP):
-            self.transport.store, self.transport.source = store, source
-        return Route(
-            lm=self,
-            transport=self.transport,
-            state=state,
-            rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
-            budget=account_of(settings.budget),
-            price=self.price_in(self.tier),
-            usual_price=self.price_in("batch" if self.tier == "batch" else "standard"),
-            store=store,
-            source=source,
-            is_traced=settings.trace_contents,
-        )
 
 
 def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
