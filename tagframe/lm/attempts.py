@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import re
 import time
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,6 @@ from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
 from tagframe.lm.pricing import estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
 from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt
 from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
-from tagframe.lm.served import forget
 from tagframe.lm.store import ResponseStore, warned
 from tagframe.logs import note
 
@@ -424,10 +424,11 @@ class Attempts:
     def _learn_from(self, reply: Reply, size: int) -> None:
         self.answers, self._failures = self.answers + 1, 0
         self._served = max(self._served, size)
-        if reply.model is not None and reply.model != self.state.model:
-            if self.state.model is not None:
-                forget(self._transport.endpoint)
-            self.state.model = reply.model
+        state = self.state
+        if reply.model is not None and reply.model != state.model:
+            if state.model is not None:  # it is another one than before: the server is asked again what it has
+                state.served, state.listed_at = None, -math.inf
+            state.model = reply.model
 
     async def _exchange(self, prompt: Prompt, parameters: Parameters, sending: Sent) -> Reply:
         """The reply, unless the request has had its own time."""

@@ -10,6 +10,7 @@ import asyncio
 import math
 import os
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -23,6 +24,7 @@ from tagframe.lm.prompt import Form
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
+    from tagframe.lm.openai_http import Served
 
 T = TypeVar("T")
 
@@ -285,6 +287,7 @@ class ServerState:
         fields: the names that it has for fields of a request's body that it refuses; None for one that it lacks.
         most_answer: the most tokens of an answer that it takes as a limit; None until it has refused one.
         model: the name that its replies give the model.
+        served: what its list of models says; None until it was asked, at ``listed_at``, under the lock ``listing``.
         structured: whether it holds answers to the form that it is asked for; None until it is known.
         keeps_form: whether an answer had that form.
         refused: forms that a server refused which takes others.
@@ -299,6 +302,9 @@ class ServerState:
         self.fields: dict[str, str | None] = {}
         self.most_answer: int | None = None
         self.model: str | None = None
+        self.served: Served | None = None
+        self.listed_at = -math.inf
+        self.listing = threading.Lock()
         self.structured: bool | None = None
         self.keeps_form = False
         self.refused: WeakSet[Form] = WeakSet()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -48,7 +49,7 @@ def verdicts(found: object) -> dict[str, str]:
 
 def seconds_of(monkeypatch: pytest.MonkeyPatch, now: Callable[[], float]) -> None:
     """The clock by which a server is judged."""
-    monkeypatch.setattr("tagframe.lm.served.time", SimpleNamespace(monotonic=now))
+    monkeypatch.setattr(sys.modules["tagframe.evaluation.check_lm"], "time", SimpleNamespace(monotonic=now))
 
 
 def test_a_model_that_can_do_all(server: Server, monkeypatch: pytest.MonkeyPatch):
