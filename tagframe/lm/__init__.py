@@ -1,7 +1,6 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
 from tagframe.lm.budget import Budget
-from tagframe.lm.embedding_models import EmbeddingModel, embeds_for, quoted_embeddings
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pacing import RetryPolicy
 from tagframe.lm.pricing import Price
@@ -39,7 +38,6 @@ __all__ = [
     "Budget",
     "Completion",
     "Completions",
-    "EmbeddingModel",
     "Form",
     "Import",
     "Label",
@@ -58,13 +56,11 @@ __all__ = [
     "about",
     "as_json",
     "default_path",
-    "embeds_for",
     "export_requests",
     "fields_schema",
     "get_lm",
     "import_answers",
     "open_store",
-    "quoted_embeddings",
     "recorded_by",
     "total_usage",
     "usage",

@@ -128,7 +128,7 @@ class Attempts:
         Raises:
             LMError: there is no usable reply.
         """
-        if self._too_long is not None and max(self._too_long, self._served + 1) <= size_of(job.asked):
+        if self._too_long is not None and max(self._too_long, self._served + 1) <= size_of(job.current):
             raise ContextTooLong("not sent: the server did not read a shorter prompt")
         job.answers = self.answers if job.answers < 0 else job.answers
         reply, sent, formed = await self._adapted(job, self._asks_for_form(job))
@@ -235,7 +235,7 @@ class Attempts:
 
         Providers and gateways have ever new words for it, and some have none.
         """
-        size = size_of(job.asked)
+        size = size_of(job.current)
         if isinstance(error, ContextTooLong):
             if error.status == 200:  # a part was read
                 self._too_long = min(self._too_long or size, size)
@@ -253,7 +253,7 @@ class Attempts:
             self._short = asyncio.get_running_loop().create_future()
             texts = (
                 replace(one, content=one.content[:SHORT_CHARACTERS]) if isinstance(one.content, str) else one
-                for one in job.asked.messages
+                for one in job.current.messages
             )
             answered = False
             try:
@@ -350,7 +350,7 @@ class Attempts:
 
     async def _patiently(self, job: Job[Any], parameters: Parameters, formed: bool) -> Reply:
         try:
-            return await self._send(job.asked, job, parameters)
+            return await self._send(job.current, job, parameters)
         except LMRequestFailed as error:
             spoilt = formed and _spoils_form(error, self.state.keeps_form)
             if not error.retryable or spoilt or self._may_break_on_logprobs(error, job, parameters):
@@ -358,7 +358,7 @@ class Attempts:
 
             async def again() -> Reply:
                 job.retried += 1
-                return await self._send(job.asked, job, parameters)
+                return await self._send(job.current, job, parameters)
 
             return await self._lm.retry.again(error, again, self._sleep)
 

@@ -258,7 +258,7 @@ class Run:
             await self._keep(job.key, shared)
             return shared
 
-        key = self._rules, job.parameters.limit, job.asked_key
+        key = self._rules, job.parameters.limit, job.current_key
         shared = await in_flight.share(key, self._opened, ask)
         if shared.store is not store:
             await self._keep(job.key, shared)
@@ -296,8 +296,8 @@ class Run:
             self._fail(job, rejection)
             return
         job.repaired = 1
-        job.asked = job.prompt.repair(reply.text, str(rejection))
-        job.asked_key = request_keys([job.asked], job.parameters)[0]
+        job.current = job.prompt.repair(reply.text, str(rejection))
+        job.current_key = request_keys([job.current], job.parameters)[0]
         self._ready.appendleft(job)
         self._wake()
 

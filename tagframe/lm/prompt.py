@@ -486,7 +486,7 @@ class Job(Generic[T]):
         batch: the first batch that contains it, at ``position``.
         repeats: its other positions, until it has a completion. (None instead of an empty list: most jobs have one
             position, and fewer objects mean less work for the garbage collector.)
-        asked: what is sent: its prompt, or the repair of an answer; ``asked_key`` is its key.
+        current: what is sent: its prompt, or the repair of an answer; ``current_key`` is its key.
         reply: the latest.
         sent, retried, repaired: its requests.
         answers: how many requests of the run had been answered when its first one was sent; -1 before.
@@ -497,8 +497,8 @@ class Job(Generic[T]):
     parameters: Parameters
     batch: Batch[T]
     position: int
-    asked: Prompt
-    asked_key: bytes
+    current: Prompt
+    current_key: bytes
     repeats: list[tuple[Batch[T], int]] | None = None
     completion: Completion[T] | None = None
     reply: SharedReply | None = None

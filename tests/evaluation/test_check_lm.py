@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import count
 from types import SimpleNamespace
 
@@ -49,7 +49,7 @@ def verdicts(found: object) -> dict[str, str]:
 
 def seconds_of(monkeypatch: pytest.MonkeyPatch, now: Callable[[], float]) -> None:
     """The clock by which a server is judged."""
-    monkeypatch.setattr(sys.modules["tagframe.evaluation.check_lm"], "time", SimpleNamespace(monotonic=now))
+    monkeypatch.setattr(import_module("tagframe.evaluation.check_lm"), "time", SimpleNamespace(monotonic=now))
 
 
 def test_a_model_that_can_do_all(server: Server, monkeypatch: pytest.MonkeyPatch):
