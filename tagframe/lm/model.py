@@ -170,10 +170,9 @@ class LM:
             raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
         if timeout is not None and not timeout > 0:
             raise InvalidArgument(f"timeout must be more than 0 seconds; got {timeout!r}")
-        if tier not in get_args(Tier):
-            raise InvalidArgument(f"tier must be one of {get_args(Tier)}; got {tier!r}")
-        if structured not in get_args(Structured):
-            raise InvalidArgument(f"structured must be one of {get_args(Structured)}; got {structured!r}")
+        for name, value, allowed in (("tier", tier, Tier), ("structured", structured, Structured)):
+            if value not in get_args(allowed):
+                raise InvalidArgument(f"{name} must be one of {get_args(allowed)}; got {value!r}")
         self.model = model
         self.structured = structured
         self.tier: Tier = tier

@@ -292,6 +292,7 @@ class ServerState:
         keeps_form: whether an answer had that form.
         refused: forms that a server refused which takes others.
         lengths: the lengths of its answers.
+        paused_until: when the pause ends that it has asked for.
     """
 
     def __init__(self) -> None:
@@ -309,17 +310,12 @@ class ServerState:
         self.keeps_form = False
         self.refused: WeakSet[Form] = WeakSet()
         self.lengths = Lengths()
-        self._paused_until = 0.0
+        self.paused_until = 0.0
         self._reached = False  # whether there was ever a server
         self._answers = 0
         self._last_answer = 0.0
         self._in_flight: dict[Sent, None] = {}
         self._looks = False
-
-    @property
-    def paused(self) -> bool:
-        """Whether the server has asked for a pause that is not over."""
-        return time.monotonic() < self._paused_until
 
     async def enter(self, lm: LM, sleep: Sleep) -> Sent:
         """Wait until a request may be sent; gives what :meth:`leave` takes.
@@ -329,7 +325,7 @@ class ServerState:
         """
         await self.gate.acquire()
         try:
-            while (wait := self._paused_until - time.monotonic()) > 0:
+            while (wait := self.paused_until - time.monotonic()) > 0:
                 if wait > lm.retry.patience:
                     raise RateLimited(
                         f"not sent: the server asked to wait {wait:.0f} s more; the patience is"
@@ -373,7 +369,7 @@ class ServerState:
         # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
         # are refused by the server themselves.
         if error.away and error.retry_after is not None and error.retry_after <= lm.retry.patience:
-            self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+            self.paused_until = max(self.paused_until, time.monotonic() + error.retry_after)
 
     def _look_later(self) -> None:
         shortest = min(sent.seconds for sent in self._in_flight)

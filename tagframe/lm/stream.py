@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import InvalidArgument, NotStored, ReportWarning, spared, warn
+from tagframe.errors import InvalidArgument, NotStored, spared
 from tagframe.lm import background
 from tagframe.lm.dispatch import Run, in_flight
 from tagframe.lm.prompt import (
@@ -32,7 +32,7 @@ from tagframe.lm.prompt import (
 )
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, Usage, record, total
-from tagframe.progress import is_wanted, new_bar
+from tagframe.progress import RowsBar
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
@@ -70,7 +70,7 @@ class Stream:
         self._settings = lm.settings()
         self._store: ResponseStore | None = lm.open_store()
         self._run: Run | None = None
-        self._bar = Bar(description, is_wanted(self._settings.progress))
+        self._bar = RowsBar(description, self._settings.progress)
         self._sendings: list[_Sending] = []
         self._opened: int | None = None
         self._open = True
@@ -267,7 +267,7 @@ class Stream:
         self.put(batch)
         completions: dict[int, Completion[T]] = {}
         while arrived := self.take():
-            completions.update(arrived.get(batch, {}))
+            completions |= arrived.get(batch, {})
         return Completions([completions[position] for position in range(len(batch.prompts))], self.usage())
 
     async def acomplete(self, batch: Batch[T]) -> Completions[T]:
@@ -345,50 +345,3 @@ def _repeated(completion: Completion[T]) -> Completion[T]:
         return replace(completion, origin="duplicate")
     usage = DUPLICATE if completion.ok else FAILED_DUPLICATE
     return replace(completion, usage=usage, origin="duplicate")
-
-
-class Bar:
-    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows.
-
-    A bar that cannot be drawn, as on a terminal that is gone, ends no call: it is not drawn any more.
-    """
-
-    def __init__(self, description: str, wanted: bool) -> None:
-        self._description = description
-        self._wanted = wanted
-        self._bar: Any = None
-        self._done = 0
-
-    def grow(self, rows: int) -> None:
-        """Add to the total number of rows."""
-        with self._drawing():
-            if self._bar is not None:
-                self._bar.total += rows
-                self._bar.refresh()
-            elif self._wanted:
-                self._bar = new_bar(rows, self._description, "row")
-
-    def update(self, done: int, dollars: float | None) -> None:
-        """Show the number of finished rows, and their dollars."""
-        with self._drawing():
-            if self._bar is not None and done != self._done:
-                self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
-                self._bar.update(done - self._done)
-                self._done = done
-
-    def close(self, failed: int = 0) -> None:
-        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
-        with self._drawing():
-            if self._bar is not None and failed:
-                self._bar.colour = "red"
-                self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
-            if self._bar is not None:
-                self._bar.close()
-
-    @contextlib.contextmanager
-    def _drawing(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._wanted, self._bar = False, None
-            warn(f"the progress bar is not drawn any more: {type(error).__name__}: {error}", ReportWarning)
