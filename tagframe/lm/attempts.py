@@ -411,7 +411,7 @@ class Attempts:
                 raise
             finally:
                 if reply is not None or error is not None:
-                    self.state.lengths.learn(_allowed(parameters), 0 if error else tokens_out)
+                    self.state.learn_length(_allowed(parameters), 0 if error else tokens_out)
                 self.state.leave(sending, error, self._lm, answered=error is None and reply is not None)
                 seconds = time.monotonic() - sending.sent_at
                 job.seconds += seconds
@@ -419,7 +419,7 @@ class Attempts:
                     self._record(prompt, reply, error, cost, tokens_out, seconds)
         finally:
             if self._budget is not None and reserved is not None:
-                self._budget.settle(reserved, spent, self.state.lengths)
+                self._budget.settle(reserved, spent, self.state)
 
     def _learn_from(self, reply: Reply, size: int) -> None:
         self.answers, self._failures = self.answers + 1, 0
@@ -496,16 +496,16 @@ class Attempts:
         if self._stopped is not None:
             raise _not_sent(self._stopped)
         tokens_in, text_tokens = _most_read(prompt, parameters), most_tokens(prompt)
-        allowed, lengths = _allowed(parameters), self.state.lengths
+        allowed = _allowed(parameters)
 
         def most(expected: int) -> Cost:
-            tokens_out = max(lengths.most(allowed), expected)
+            tokens_out = max(allowed, self.state.longest, expected)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
             long = LONG_ANSWER_TOKENS if not self._transport.in_batches else allowed
             dollars = dollars_of(self._dearest, text_tokens, long)
-            return await budget.reserve(most, lengths, Cost(1, text_tokens + long, dollars or 0.0))
+            return await budget.reserve(most, self.state, Cost(1, text_tokens + long, dollars or 0.0))
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise

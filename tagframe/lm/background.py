@@ -79,6 +79,11 @@ def _after_fork() -> None:
     _closers.clear()
 
 
+def after_fork(forget: Callable[[], object]) -> None:
+    """Have a function called in the child of a fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forget)
+
+
 atexit.register(_shutdown)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

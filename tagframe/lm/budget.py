@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import weakref
 from collections import Counter
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tagframe.config import Dollars
 from tagframe.display import Displayable, rows_html
 from tagframe.errors import BudgetExceeded, InvalidArgument
+from tagframe.lm.background import after_fork
 from tagframe.lm.pricing import Price
 
 if TYPE_CHECKING:
-    from tagframe.lm.pacing import Lengths
+    from tagframe.lm.pacing import ServerState
 
 
 class Cost(NamedTuple):
@@ -71,7 +71,7 @@ class Budget(Displayable):
         """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
         self._lock = threading.Lock()
         self._reserved = NOTHING
-        self._under_way: Counter[Lengths] = Counter()
+        self._under_way: Counter[ServerState] = Counter()
         self._waiting: set[asyncio.Future[None]] = set()
 
     def __str__(self) -> str:
@@ -121,13 +121,13 @@ class Budget(Displayable):
             )
         return Cost(1, tokens, dollars or 0.0)
 
-    async def reserve(self, most: Callable[[int], Cost], lengths: Lengths, long: Cost) -> Cost:
+    async def reserve(self, most: Callable[[int], Cost], server: ServerState, long: Cost) -> Cost:
         """Reserve a request's cost; waits for requests in flight if it would fit without their reservations.
 
         Args:
             most: gives the highest cost of the request, as far as is known by now, if its answer may have so many
                 tokens.
-            lengths: of the answers of its server.
+            server: whose answers may be longer than allowed.
             long: its cost if the answer is as long as one without a limit.
 
         Returns:
@@ -139,13 +139,13 @@ class Budget(Displayable):
         while True:
             with self._lock:
                 # Of a server that has answered nothing, what the others do is all that is known.
-                unknown = not lengths.seen and not lengths.longest
+                unknown = not server.seen and not server.longest
                 cost = most(max((other.longest for other in self._under_way), default=0) if unknown else 0)
                 together = _plus(_plus(self._spent, self._reserved), cost)
                 short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
-                if not short and self._is_open(lengths, long):
+                if not short and self._is_open(server, long):
                     self._reserved = _plus(self._reserved, cost)
-                    self._under_way[lengths] += 1
+                    self._under_way[server] += 1
                     return cost
                 if short and not self._reserved.calls:
                     needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
@@ -157,20 +157,20 @@ class Budget(Displayable):
                 self._waiting.add(turn)
             await turn
 
-    def _is_open(self, lengths: Lengths, long: Cost) -> bool:
+    def _is_open(self, server: ServerState, long: Cost) -> bool:
         """Whether one more request to a server may be in flight: fewer are than have ended well, or all can be long."""
         count = self._under_way.total() + 1
         unknown = sum(number for of, number in self._under_way.items() if not of.seen)
-        return (self._under_way[lengths] <= lengths.seen if lengths.seen else not unknown) or all(
+        return (self._under_way[server] <= server.seen if server.seen else not unknown) or all(
             getattr(self._spent, name) + count * getattr(long, name) <= limit
             for name, limit in self._limits.items()
             if name != "calls"
         )
 
-    def settle(self, reserved: Cost, spent: Cost, lengths: Lengths) -> None:
+    def settle(self, reserved: Cost, spent: Cost, server: ServerState) -> None:
         """Replace the reservation of a call that has ended by its cost."""
         with self._lock:
-            self._under_way[lengths] -= 1
+            self._under_way[server] -= 1
             self._reserved = _plus(self._reserved, reserved, -1)
             if not self._reserved.calls:
                 self._reserved = NOTHING  # no rounding is left over
@@ -196,8 +196,7 @@ def _after_fork() -> None:
         budget._forget_requests()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def account_of(setting: Any) -> Budget | None:

@@ -11,7 +11,6 @@ import contextlib
 import copy
 import itertools
 import math
-import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from tagframe import logs
 from tagframe.config import too_many
 from tagframe.errors import AnswerCut, AnswerRejected, LMError, LMRequestFailed, RunStopped, counted
 from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, is_endless
+from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import Completion, Job, Origin, accepted, request_keys
 from tagframe.lm.reply import Reply, shorten
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
@@ -120,8 +120,7 @@ in_flight = InFlight()
 _rules: dict[object, int] = {}  # a number for what two calls must have in common to share a request
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=in_flight.reset)
+after_fork(in_flight.reset)
 
 
 JUDGED_ROWS = 20

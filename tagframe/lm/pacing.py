@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
 import threading
 import time
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from tagframe.errors import ConnectionFailed, InvalidArgument, LMRequestFailed, RateLimited
+from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import Form
 
 if TYPE_CHECKING:
@@ -225,31 +225,6 @@ class _Bucket:
         return max(0.0, self._empty_at - self._burst_seconds - now)
 
 
-class Lengths:
-    """The length of a server's answers compared with their limits: some servers ignore ``max_tokens``.
-
-    Attributes:
-        seen: requests that have ended since an answer last passed its limit.
-        longest: the tokens of the longest such answer; 0 if there was none.
-    """
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self.longest = 0
-
-    def learn(self, allowed: int, tokens: int) -> None:
-        """Register the end of a request, with the tokens of its answer."""
-        if tokens > allowed + MAX_UNCOUNTED_TOKENS:
-            self.longest = max(self.longest, tokens)
-            self.seen = 0
-        else:
-            self.seen += 1
-
-    def most(self, allowed: int) -> int:
-        """The most tokens to expect of an answer, as far as is known."""
-        return max(allowed, self.longest)
-
-
 @dataclass(slots=True, eq=False)
 class Sent:
     """A request in flight.
@@ -291,7 +266,8 @@ class ServerState:
         structured: whether it holds answers to the form that it is asked for; None until it is known.
         keeps_form: whether an answer had that form.
         refused: forms that a server refused which takes others.
-        lengths: the lengths of its answers.
+        seen: requests that have ended since an answer last passed its limit: some servers ignore ``max_tokens``.
+        longest: the tokens of the longest such answer; 0 if there was none.
         paused_until: when the pause ends that it has asked for.
     """
 
@@ -309,13 +285,20 @@ class ServerState:
         self.structured: bool | None = None
         self.keeps_form = False
         self.refused: WeakSet[Form] = WeakSet()
-        self.lengths = Lengths()
+        self.seen = 0
+        self.longest = 0
         self.paused_until = 0.0
         self._reached = False  # whether there was ever a server
         self._answers = 0
         self._last_answer = 0.0
         self._in_flight: dict[Sent, None] = {}
         self._looks = False
+
+    def learn_length(self, allowed: int, tokens: int) -> None:
+        """Register the end of a request, with the tokens of its answer."""
+        self.seen += 1
+        if tokens > allowed + MAX_UNCOUNTED_TOKENS:
+            self.longest, self.seen = max(self.longest, tokens), 0
 
     async def enter(self, lm: LM, sleep: Sleep) -> Sent:
         """Wait until a request may be sent; gives what :meth:`leave` takes.
@@ -413,5 +396,4 @@ def forget() -> None:
     _rates.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)
+after_fork(forget)

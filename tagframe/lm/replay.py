@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
+from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import (
     Arrived,
     Batch,
@@ -76,8 +77,7 @@ def _recorded(path: Path, modified: int, size: int) -> RecordedAnswers:
     return RecordedAnswers(path)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_recorded.cache_clear)  # SQLite connections do not survive a fork
+after_fork(_recorded.cache_clear)  # SQLite connections do not survive a fork
 
 
 def open_replayed(name: str) -> ResponseStore:

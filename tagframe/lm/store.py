@@ -27,6 +27,7 @@ import tenacity
 
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, warn
+from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import UNLABELLED, Label, Stored, TokenLogprob
 
 IMPORTED = "import"
@@ -465,5 +466,4 @@ def _after_fork() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

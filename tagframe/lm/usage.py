@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from types import TracebackType
 import pandas as pd
 
 from tagframe.errors import counted
+from tagframe.lm.background import after_fork
 
 MAX_RECORDED_CALLS = 10_000
 """How many calls :func:`usage` lists; earlier ones still count in the total."""
@@ -121,8 +121,7 @@ class Ledger:
 
 
 ledger = Ledger()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=ledger.after_fork)
+after_fork(ledger.after_fork)
 _blocks: ContextVar[tuple[Ledger, ...]] = ContextVar("tagframe usage", default=())
 """The blocks that are open where a call is made: a thread or a task has its own."""
 
