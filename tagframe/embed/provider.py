@@ -19,9 +19,8 @@ import numpy.typing as npt
 from tagframe.config import current
 from tagframe.embed.protocol import Kind, check_kind, unit
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss
-from tagframe.lm.budget import dollars_of
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import estimate_tokens, providers
+from tagframe.lm.pricing import dollars_of, estimate_tokens, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed

@@ -1,6 +1,5 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
-from tagframe.lm.budget import Budget
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pacing import RetryPolicy
 from tagframe.lm.pricing import Price
@@ -27,7 +26,7 @@ from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream
-from tagframe.lm.usage import Usage, total_usage, usage
+from tagframe.lm.usage import Budget, Usage, total_usage, usage
 
 __all__ = [
     "LM",

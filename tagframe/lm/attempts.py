@@ -27,12 +27,20 @@ from tagframe.errors import (
     RunStopped,
 )
 from tagframe.lm.batch_http import BatchHTTP
-from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of, dollars_of
 from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
-from tagframe.lm.pricing import estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
+from tagframe.lm.pricing import (
+    dollars_of,
+    estimate_answer,
+    estimate_tokens,
+    least_tokens,
+    most_tokens,
+    size_of,
+    tokens_of,
+)
 from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt
 from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
 from tagframe.lm.store import ResponseStore, warned
+from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of
 from tagframe.logs import note
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from tagframe.config import ModelSettings
 from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
-from tagframe.lm.budget import dollars_of
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
-from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, tokens_of
+from tagframe.lm.pricing import ASSUMED_ANSWER, dollars_of, estimate_tokens, most_tokens, tokens_of
 from tagframe.lm.prompt import Arrived, Batch, Completion, Job, Prompt, accepted
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
@@ -67,20 +66,11 @@ class Quote(Displayable):
     stages: tuple[Any, ...] = ()
 
     def __add__(self, other: Quote) -> Quote:
-        apart = ("dollars", "dollars_at_most", "whole", "query")
-        summed = (field.name for field in fields(self) if field.name not in apart)
-
-        def priced_together(name: str) -> float | None:
+        added = {"whole": self.whole and other.whole, "query": other.query if self.query is None else self.query}
+        for name in {field.name for field in fields(self)} - {*added}:
             one, more = getattr(self, name), getattr(other, name)
-            return None if one is None or more is None else one + more
-
-        return Quote(
-            **{name: getattr(self, name) + getattr(other, name) for name in summed},
-            dollars=priced_together("dollars"),
-            dollars_at_most=priced_together("dollars_at_most"),
-            whole=self.whole and other.whole,
-            query=other.query if self.query is None else self.query,
-        )
+            added[name] = None if one is None or more is None else one + more
+        return Quote(**added)
 
     def __repr__(self) -> str:
         """The statement and the calls of its LM functions, if there are any; then the sum."""
