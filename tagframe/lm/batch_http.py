@@ -112,7 +112,11 @@ class BatchHTTP(OpenAIHTTP):
             try:
                 lines = await work
             except Exception as failed:  # whatever it is, nobody may wait for ever
-                error = failed if isinstance(failed, LMRequestFailed) else _unreadable(failed)
+                error = failed
+                if not isinstance(failed, LMRequestFailed):
+                    fact = f"the batch could not be submitted or read: {type(failed).__name__}: {failed}"
+                    error = ServerFailed(fact, None)
+                    error.__cause__ = failed
             for name in names:
                 future = self._lines.pop(name)
                 if error is None:
@@ -203,12 +207,6 @@ class BatchHTTP(OpenAIHTTP):
         refused = LMRequestFailed(fact, 400)
         refused.stops_run = True
         return refused
-
-
-def _unreadable(error: Exception) -> LMRequestFailed:
-    failed = ServerFailed(f"the batch could not be submitted or read: {type(error).__name__}: {error}", None)
-    failed.__cause__ = error
-    return failed
 
 
 def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:

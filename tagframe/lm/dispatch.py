@@ -271,15 +271,15 @@ class Run:
             parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, answered)
             parsing.add_done_callback(lambda done: self._take_parsed(done.result()))
 
-    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Reply, Any]]) -> None:
+    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Reply, Any, AnswerRejected | None]]) -> None:
         self._unparsed -= len(answers)
-        for job, reply, value in answers:
-            if not isinstance(value, _Rejected):
+        for job, reply, value, rejection in answers:
+            if rejection is None:
                 self._accept(job, reply, value)
                 continue
             if not job.batch.keeps_rejected:
                 self._forget(job.key, reply.text)
-            self._reject(job, reply, value.why)
+            self._reject(job, reply, rejection)
         self._wake()
 
     def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
@@ -321,7 +321,7 @@ class Run:
         self._end(job, Completion(text, None, error, job.usage(failed=1), None, "sent"))
 
     def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
-        job.completion = completion
+        job.completion, job.reply = completion, None  # fewer objects for the garbage collector
         self.done += 1
         self._ended((job,))
         self._useful_repairs += job.repaired and completion.ok
@@ -355,23 +355,18 @@ class Run:
                 store.forget(key, self.attempts.source, text)
 
 
-class _Rejected(NamedTuple):
-    why: AnswerRejected
-
-
-def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Reply, Any]]:
+def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Reply, Any, AnswerRejected | None]]:
     """Each answer's value, or the reason why it has none."""
-    parsed: list[tuple[Job[Any], Reply, Any]] = []
+    parsed: list[tuple[Job[Any], Reply, Any, AnswerRejected | None]] = []
     for job in answered:
         assert job.reply is not None
-        reply, value = job.reply.reply, None
+        reply = job.reply.reply
         try:
-            value = accepted(reply.text, job.batch.accept)
+            parsed.append((job, reply, accepted(reply.text, job.batch.accept), None))
         except AnswerRejected as rejection:
-            value = _Rejected(rejection)
+            parsed.append((job, reply, None, rejection))
         except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
-            value = _Rejected(AnswerRejected(f"{type(error).__name__}: {error}"))
-        parsed.append((job, reply, value))
+            parsed.append((job, reply, None, AnswerRejected(f"{type(error).__name__}: {error}")))
     return parsed
 
 
