@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm.usage import FAILED_IN_STORE, FROM_STORE, Usage
@@ -324,8 +324,7 @@ def question_in_force() -> str:
     return _question.get()
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
+class TokenLogprob(NamedTuple):
     """A token of the answer, the natural logarithm of its probability, and its likeliest alternatives."""
 
     token: str

@@ -526,23 +526,19 @@ def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
         return None
     try:
         return tuple(
-            TokenLogprob(
-                str(token["token"]),
-                _number(token["logprob"]),
-                tuple((str(top["token"]), _number(top["logprob"])) for top in token.get("top_logprobs") or ()),
-            )
+            TokenLogprob(*_named(token), tuple(map(_named, token.get("top_logprobs") or ())))
             for token in value["content"]
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 
-def _number(logprob: Any) -> float:
-    """A log probability; one that is no number makes all of them unknown."""
-    number = float(logprob)
+def _named(token: Any) -> tuple[str, float]:
+    """A token and its log probability; one that is no number makes all of them unknown."""
+    number = float(token["logprob"])
     if math.isnan(number):
         raise ValueError("a log probability is no number")
-    return number
+    return str(token["token"]), number
 
 
 # --- streams of events -----------------------------------------------------------------------------------------------

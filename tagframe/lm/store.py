@@ -368,19 +368,14 @@ def _file_of(path: Path) -> tuple[int, int] | None:
 
 
 def _row(request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:
-    logprobs = None
-    if answer.logprobs is not None:
-        logprobs = json.dumps([[token.token, token.logprob, token.top] for token in answer.logprobs])
+    logprobs = None if answer.logprobs is None else json.dumps(answer.logprobs)
     return request, source, answer.text, logprobs, answer.tokens_in, answer.tokens_out, answer.seconds, now
 
 
 def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:
     if stored is None:
         return None
-    return tuple(
-        TokenLogprob(token, logprob, tuple((name, value) for name, value in top))
-        for token, logprob, top in json.loads(stored)
-    )
+    return tuple(TokenLogprob(token, logprob, tuple(map(tuple, top))) for token, logprob, top in json.loads(stored))
 
 
 def labelled(body: dict[str, object], label: Label) -> dict[str, object]:

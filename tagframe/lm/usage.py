@@ -9,7 +9,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -153,9 +152,7 @@ class UsageFrame(pd.DataFrame):
         _blocks.set((*_blocks.get(), used))
         return used
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         used = object.__getattribute__(self, "_used")
         _blocks.set(tuple(one for one in _blocks.get() if one is not used))
 
