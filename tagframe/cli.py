@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import re
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,18 +20,7 @@ from tagframe.storage import writing
 
 
 class _Group(click.Group):
-    """The subcommands; those of rooms that are slow to import are loaded when they are called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), "lm"})
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name == "lm":
-            from tagframe.lm.commands import lm
-
-            lm.add_command(check_lm)
-            return lm
-        return super().get_command(ctx, name)
+    """The subcommands."""
 
     def invoke(self, ctx: click.Context) -> Any:
         # Our errors and warnings say the fact and the way out. A traceback or a line of Python would hide both.
@@ -38,7 +28,7 @@ class _Group(click.Group):
             warnings.showwarning = lambda message, *_: click.echo(f"Warning: {_as_options(str(message))}", err=True)
             try:
                 return super().invoke(ctx)
-            except TagframeError as error:
+            except (TagframeError, FileNotFoundError, PermissionError) as error:
                 raise click.ClickException(_as_options(str(error))) from error
             except OSError as error:
                 if error.errno == errno.EPIPE:  # whoever reads our output has enough: click ends silently
@@ -413,7 +403,75 @@ def evaluate(corpus: str, questions: Path | None, k: HowMany, as_json: bool, **s
     _show(evaluation, as_json)
 
 
-@click.command("check")
+@main.group()
+def lm() -> None:
+    """Models: what one can do; response stores: export requests, import answers, delete answers.
+
+    \b
+    Example: answer a replay's requests at a provider's batch price
+        tagframe lm export answers.db -o batch.jsonl
+        tagframe lm import answers.db output.jsonl
+    """
+
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@lm.command("export")
+@click.argument("store", type=_file)
+@click.option("-o", "--out", required=True, type=_file, help="The file to write.")
+@click.option("--model", default="gpt-4o-mini", show_default=True, help="The model named in the requests.")
+def export_requests(store: Path, out: Path, model: str) -> None:
+    """Write the requests that lm="replay:STORE" did not find to a file in OpenAI's Batch format.
+
+    \b
+    Example:
+        tagframe lm export answers.db -o batch.jsonl
+    """
+    from tagframe.lm import export_requests as exported
+
+    click.echo(f"{counted(exported(store, out, model), 'request')} written to {out}")
+
+
+@lm.command("import")
+@click.argument("store", type=_file)
+@click.argument("answers", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--recorded-by", help="Who answered [default: the name in the file, else 'by hand'].")
+def import_answers(store: Path, answers: Path, recorded_by: str | None) -> None:
+    """Import ANSWERS into STORE: a provider's batch output, or lines {"custom_id": …, "answer": …}.
+
+    \b
+    Example:
+        tagframe lm import answers.db output.jsonl
+    """
+    from tagframe.lm import import_answers as imported
+
+    click.echo(str(imported(store, answers, recorded_by)))
+
+
+@lm.command()
+@click.argument("store", required=False, type=_file)
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Delete only what is older than this.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def purge(store: Path | None, older_than: float | None, yes: bool) -> None:
+    """Delete the answers and missing requests of STORE; by default of the store in the cache folder.
+
+    \b
+    Example:
+        tagframe lm purge --older-than 30
+    """
+    from tagframe.lm import default_path, open_store
+
+    path = store or default_path()
+    if not path.is_file():
+        raise click.ClickException(f"no response store at {str(path)!r}")
+    if not yes:
+        click.confirm(f"Delete the stored answers in {path}?", abort=True)
+    before = None if older_than is None else time.time() - older_than * 86_400
+    click.echo(f"{counted(open_store(path).purge(before), 'answer')} deleted from {path}")
+
+
+@lm.command("check")
 @click.argument("model", required=False)
 @_lm
 @_api_base

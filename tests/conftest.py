@@ -125,7 +125,7 @@ def nothing_learned() -> Iterator[None]:
     A later test's server may get the same port, and its module writes other files.
     """
     yield
-    for module in ("tagframe.lm.pacing", "tagframe.lm.served", "tag_bench.fingerprints"):
+    for module in ("tagframe.lm.pacing", "tag_bench.fingerprints"):
         if module in sys.modules:
             sys.modules[module].forget()
 

@@ -9,9 +9,10 @@ from typing import Any
 from tagframe import results
 from tagframe.answer.query import can_run
 from tagframe.answer.steps import QuotingModels, as_step, driver, metered
+from tagframe.embed import quoted_embeddings
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import RowsFailed, TooManyRowsWarning, warn
-from tagframe.lm import Quote, QuoteEnds, quoted_embeddings
+from tagframe.lm import Quote, QuoteEnds
 from tagframe.operators import run
 
 _GUESS = '{"text": "an answer of some twenty words, with a name and a number in it", "values": ["a name"]}'

@@ -16,9 +16,9 @@ from tagframe.config import Settings, current
 from tagframe.embed.local import distinct_of
 from tagframe.embed.minilm import DEFAULT_MODEL, INT8, default_model
 from tagframe.embed.protocol import ANONYMOUS, Embedder, Kind, kind_if_taken, unit
+from tagframe.embed.provider import EmbeddingModel, embeds_for
 from tagframe.embed.sentence_transformer import SentenceTransformerEmbedder, encode_of
 from tagframe.errors import EmbedderNotFound, EmbedderWarning, InvalidArgument, warn
-from tagframe.lm import EmbeddingModel, embeds_for
 
 
 class _ObjectEmbedder:
@@ -101,7 +101,7 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
         if Path(wanted).expanduser().is_dir():
             raise InvalidArgument(
                 f"embedder={wanted!r} is a folder here and also a model of {str(wanted).partition('/')[0]!r}: write "
-                f"'./{wanted}' for the folder, or tagframe.lm.EmbeddingModel({wanted!r}) for the model"
+                f"'./{wanted}' for the folder, or tagframe.embed.EmbeddingModel({wanted!r}) for the model"
             )
         connection = _connection(str(wanted), settings)
     key = (str(wanted), *connection)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -12,14 +13,23 @@ import pandas as pd
 from tagframe import operators
 from tagframe.config import current
 from tagframe.display import Public, rows_html
-from tagframe.errors import AuthenticationFailed, InvalidArgument, LMError, ModelNotFound, NotConfigured
-from tagframe.lm import LM, RetryPolicy, get_lm, total_usage
-from tagframe.lm.served import AT_ONCE, Probed, probe, structured
+from tagframe.errors import (
+    AnswerRejected,
+    AuthenticationFailed,
+    InvalidArgument,
+    LMError,
+    ModelNotFound,
+    NotConfigured,
+)
+from tagframe.lm import LM, Batch, Completions, Prompt, RetryPolicy, get_lm, total_usage, words
 
 Verdict: TypeAlias = Literal["ok", "note", "bad"]
 
 SMALL_WINDOW = 8192
 """Tokens; in less, syn's schema of a few tables or an agg of many rows may not fit."""
+AT_ONCE = 4
+"""Requests that are sent together."""
+_MAX_TOKENS = 64
 _RETRY = RetryPolicy(faults=1, refusals=2)
 _ROWS = pd.DataFrame({"review": ["A warm and funny film.", "Two hours of boredom."]})
 _ONE = _ROWS.head(1)
@@ -108,25 +118,93 @@ def check_lm(model: str | None = None, *, api_base: str | None = None, api_key: 
     lm = get_lm() if model is None else LM(model, api_base=api_base or current().api_base, api_key=api_key)
     if lm.replays:
         raise InvalidArgument(f"{lm.model!r} sends nothing, so there is no server to check")
-    lm = lm.using(store=None, progress=False)
+    lm, before = lm.using(store=None, progress=False), total_usage().sent
     lm.retry = _RETRY
     try:
-        probed = probe(lm)
+        probed = _probe(lm)
     except NotConfigured as error:
         return LMCheck(lm.model, (Finding("key", "bad", str(error)),))
     except LMError as error:
-        return LMCheck(lm.model, (_unreachable(error),), requests=1)
-    forms, sent = _forms(lm)
-    takes_forms = lm.takes_forms()  # as the operators' requests have shown
-    sent += takes_forms is None
-    takes_forms = structured(lm) if takes_forms is None else takes_forms
+        return LMCheck(lm.model, (_unreachable(error),), requests=total_usage().sent - before)
+    forms = _forms(lm)
     findings = (
         Finding("reachable", "ok", lm.transport.endpoint),
-        *_server(lm, probed, takes_forms),
+        *_server(lm, probed, _takes_forms(lm)),
         *forms,
         _price(lm),
     )
-    return LMCheck(lm.model, findings, _settings(lm, probed, api_base), 3 + AT_ONCE + sent)
+    return LMCheck(lm.model, findings, _settings(lm, probed, api_base), total_usage().sent - before)
+
+
+@dataclass(frozen=True)
+class _Probed:
+    """What a few small requests have shown.
+
+    Attributes:
+        window: the tokens that the model reads and writes in one request, or None.
+        logprobs: whether it gives log probabilities.
+        seconds: of one short request.
+        at_once: how many of four such requests it serves together.
+    """
+
+    window: int | None
+    logprobs: bool
+    seconds: float
+    at_once: int
+
+
+def _probe(lm: LM) -> _Probed:
+    """Send seven small requests, which no budget sees.
+
+    Raises:
+        LMError: the server does not answer.
+        NotConfigured: a key or a URL is needed and none is set.
+    """
+    lm = lm.using(budget=None)
+    lm.retry = RetryPolicy(faults=0, refusals=0)
+    _answers(lm, ["Say hello."])  # the first also connects, and may load the model
+    began = time.monotonic()
+    _answers(lm, ["Name a colour."])
+    one = time.monotonic() - began
+    began = time.monotonic()
+    _answers(lm, [f"Name colour {number}." for number in range(AT_ONCE)])
+    together = time.monotonic() - began
+    return _Probed(
+        window=lm.context_window,
+        logprobs=_gives_logprobs(lm),
+        seconds=one,
+        at_once=max(1, min(AT_ONCE, round(AT_ONCE * one / together))),
+    )
+
+
+def _answers(lm: LM, texts: Sequence[str], *, logprobs: bool = False) -> Completions[str]:
+    prompts = [Prompt.of(f"{text} Answer in one word.") for text in texts]
+    completions = lm.complete(prompts, max_tokens=_MAX_TOKENS, logprobs=logprobs)
+    for completion in completions:
+        if completion.error is not None and not isinstance(
+            completion.error, AnswerRejected
+        ):  # an answer cut off is one
+            raise completion.error
+    return completions
+
+
+def _gives_logprobs(lm: LM) -> bool:
+    try:
+        return bool(_answers(lm, ["Name a fruit."], logprobs=True)[0].logprobs)
+    except LMError:
+        return False
+
+
+def _takes_forms(lm: LM) -> bool:
+    """Whether the server makes an answer follow a JSON schema that the prompt does not mention."""
+    known = lm.takes_forms()  # as the operators' requests have shown
+    if known is None:
+        lm = lm.using()
+        lm.structured = "json_schema"
+        with lm.stream() as stream:
+            form = words({"yes": "yes", "no": "no"})
+            stream.complete(Batch([Prompt.of("Describe the rain.")], max_tokens=_MAX_TOKENS, form=form))
+    return bool(known or lm.takes_forms())
 
 
 def _unreachable(error: LMError) -> Finding:
@@ -137,7 +215,7 @@ def _unreachable(error: LMError) -> Finding:
     return Finding("reachable", "bad", str(error), "is the server running, and api_base= its address with /v1?")
 
 
-def _server(lm: LM, probed: Probed, takes_forms: bool) -> list[Finding]:
+def _server(lm: LM, probed: _Probed, takes_forms: bool) -> list[Finding]:
     window = probed.window
     few = "start the server with more: --ctx-size (llama.cpp), OLLAMA_CONTEXT_LENGTH, --max-model-len (vLLM)"
     more = "--parallel (llama.cpp) or OLLAMA_NUM_PARALLEL serves more"
@@ -161,9 +239,9 @@ def _server(lm: LM, probed: Probed, takes_forms: bool) -> list[Finding]:
     ]
 
 
-def _forms(lm: LM) -> tuple[list[Finding], int]:
-    """Whether the answers to each operator follow its form, and the requests that this took."""
-    findings, sent = [], 0
+def _forms(lm: LM) -> list[Finding]:
+    """Whether the answers to each operator follow its form."""
+    findings = []
     for name, ask in _FORMS.items():
         advice = "use a stronger model, or one whose server holds answers to a form"
         try:
@@ -171,7 +249,6 @@ def _forms(lm: LM) -> tuple[list[Finding], int]:
             with warnings.catch_warnings(action="ignore"):
                 ask(lm=lm, on_error="keep")
             after = total_usage()
-            sent += after.sent - before.sent
             if after.failed > before.failed:
                 findings.append(Finding(name, "bad", "its answer did not follow the form, nor did its repair", advice))
             elif after.repaired > before.repaired:
@@ -180,7 +257,7 @@ def _forms(lm: LM) -> tuple[list[Finding], int]:
                 findings.append(Finding(name, "ok", "the answer follows the form"))
         except LMError as error:
             findings.append(Finding(name, "bad", str(error), advice))
-    return findings, sent
+    return findings
 
 
 def _price(lm: LM) -> Finding:
@@ -191,7 +268,7 @@ def _price(lm: LM) -> Finding:
     return Finding("price", "ok", each)
 
 
-def _settings(lm: LM, probed: Probed, api_base: str | None) -> str:
+def _settings(lm: LM, probed: _Probed, api_base: str | None) -> str:
     known = {"lm": lm.model, "api_base": api_base or current().api_base, "context_window": probed.window}
     if probed.at_once < AT_ONCE:
         known["concurrency"] = 2 * probed.at_once  # one is computed while the other is on its way

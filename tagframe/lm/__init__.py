@@ -1,13 +1,13 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
-from tagframe.lm.budget import Budget
-from tagframe.lm.dispatch import Arrived, Batch, Bound
-from tagframe.lm.embedding_models import EmbeddingModel, embeds_for, quoted_embeddings
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pacing import RetryPolicy
 from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import (
     Accept,
+    Arrived,
+    Batch,
+    Bound,
     Completion,
     Completions,
     Form,
@@ -26,7 +26,7 @@ from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream
-from tagframe.lm.usage import Usage, total_usage, usage
+from tagframe.lm.usage import Budget, Usage, total_usage, usage
 
 __all__ = [
     "LM",
@@ -37,7 +37,6 @@ __all__ = [
     "Budget",
     "Completion",
     "Completions",
-    "EmbeddingModel",
     "Form",
     "Import",
     "Label",
@@ -56,13 +55,11 @@ __all__ = [
     "about",
     "as_json",
     "default_path",
-    "embeds_for",
     "export_requests",
     "fields_schema",
     "get_lm",
     "import_answers",
     "open_store",
-    "quoted_embeddings",
     "recorded_by",
     "total_usage",
     "usage",

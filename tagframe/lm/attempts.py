@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import re
 import time
 from dataclasses import dataclass, field, replace
 from logging import DEBUG
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tagframe import logs
 from tagframe.errors import (
@@ -25,14 +26,21 @@ from tagframe.errors import (
     RequestTimedOut,
     RunStopped,
 )
-from tagframe.lm.budget import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, dollars_of
-from tagframe.lm.pacing import AWAY, Rates, Sent, ServerState
-from tagframe.lm.pricing import Price, estimate_answer, estimate_tokens, least_tokens, most_tokens, size_of, tokens_of
-from tagframe.lm.prompt import FIELDS, LENGTHS, Message, Parameters, Prompt
-from tagframe.lm.reply import NOT_GIVEN, Billed, Reply, Transport
-from tagframe.lm.served import forget
-from tagframe.lm.store import ResponseStore
-from tagframe.lm.usage import Usage
+from tagframe.lm.batch_http import BatchHTTP
+from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
+from tagframe.lm.pricing import (
+    dollars_of,
+    estimate_answer,
+    estimate_tokens,
+    least_tokens,
+    most_tokens,
+    size_of,
+    tokens_of,
+)
+from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt
+from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
+from tagframe.lm.store import ResponseStore, warned
+from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of
 from tagframe.logs import note
 
 if TYPE_CHECKING:
@@ -67,73 +75,48 @@ REPEATED_CHARACTERS = 40
 CONCERNS_A_ROW = (ContentFiltered, ContextTooLong)
 """Failures that say nothing of other rows."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
+_LENGTH_NAMED = re.compile(r"\bmax_(completion_|new_|output_)?tokens\b")
 _REFUSED = (400, 415, 422, 500, 501)
-
-
-@dataclass(frozen=True)
-class Route:
-    """Where the requests of a call go, and under which rules.
-
-    Attributes:
-        lm: the model, with its patience.
-        rates: requests and tokens a minute, or None.
-        store: where accepted answers are stored, or None.
-        source: the id of these in that store.
-        price: of the model in its tier.
-        usual_price: of requests that the server takes out of a cheaper tier; a budget reserves by it.
-        is_traced: whether prompts and answers are in traces.
-    """
-
-    lm: LM
-    transport: Transport
-    state: ServerState
-    rates: Rates | None
-    budget: Budget | None
-    price: Price | None
-    usual_price: Price | None
-    store: ResponseStore | None
-    source: int
-    is_traced: bool
-
-
-@dataclass(slots=True)
-class Meter:
-    """The parameters of one job, and its cost so far.
-
-    Attributes:
-        answers: how many requests of the run had been answered when its first one was sent; -1 before.
-    """
-
-    parameters: Parameters
-    sent: int = 0
-    retried: int = 0
-    repaired: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    dollars: float | None = 0.0
-    dollars_saved: float = 0.0
-    seconds: float = 0.0
-    answers: int = -1
-
-    def usage(self, failed: int = 0) -> Usage:
-        """As the usage of one row."""
-        counts = self.sent, 0, 0, self.retried, self.repaired, failed, self.tokens_in, self.tokens_out
-        return Usage(1, *counts, self.tokens_cached, self.dollars, self.dollars_saved, self.seconds)
 
 
 class Attempts:
     """The requests of one run.
 
+    Args:
+        lm: the model, with its patience.
+        store: where accepted answers are stored, or None.
+
     Attributes:
-        dollars: their cost; None if the price is unknown.
+        state: what all runs know of the server.
+        rates: requests and tokens a minute, or None.
+        store: as given; None if it cannot be written after all.
+        source: the id of these answers in it.
+        dollars: the cost of the requests; None if the price is unknown.
         answers: how many were answered.
     """
 
-    def __init__(self, route: Route) -> None:
-        self.dollars: float | None = 0.0 if route.price is not None else None
+    def __init__(self, lm: LM, store: ResponseStore | None) -> None:
+        settings, endpoint = lm.settings(), lm.transport.endpoint
+        self.state = server_state(endpoint, lm.model)
+        self.rates = rates_of(endpoint, lm.model, settings.rpm, settings.tpm)
+        self.store, self.source = store, 0
+        if store is not None and store.writable:
+            self.store = None
+            with warned(store, "written"):
+                self.source = store.source(*lm.stored_as, lm.model)
+                self.state.reasoning = self.state.reasoning or store.reasoning(self.source)
+                self.store = store
+        if isinstance(lm.transport, BatchHTTP):
+            lm.transport.store, lm.transport.source = self.store, self.source
+        self._lm, self._transport = lm, lm.transport
+        self._budget = account_of(settings.budget)
+        self._price = lm.price_in(lm.tier)
+        # Of requests that the server takes out of a cheaper tier: a budget reserves by it.
+        self._usual_price = lm.price_in("batch" if lm.tier == "batch" else "standard")
+        self._dearest = None if self._usual_price is None else self._usual_price.most_in
+        self._is_traced = settings.trace_contents
+        self.dollars: float | None = 0.0 if self._price is not None else None
         self.answers = 0
-        self._route = route
         self._stopped: LMError | None = None
         self._stopping = asyncio.Event()
         self._failures = 0  # requests since the last that was answered
@@ -144,8 +127,8 @@ class Attempts:
         self._too_long: int | None = None  # bytes of the shortest that was too long
         self._short: asyncio.Future[bool] | None = None  # whether a short prompt is answered
 
-    async def ask(self, prompt: Prompt, meter: Meter) -> Reply:
-        """The reply to a prompt, after as many attempts as the policy allows.
+    async def ask(self, job: Job[Any]) -> Reply:
+        """The reply to a job's prompt, after as many attempts as the policy allows.
 
         If the reply was cut off inside the model's reasoning, it is requested once more with a higher limit. Later
         prompts to this endpoint and model have that limit from the start.
@@ -153,114 +136,114 @@ class Attempts:
         Raises:
             LMError: there is no usable reply.
         """
-        if self._too_long is not None and max(self._too_long, self._served + 1) <= size_of(prompt):
+        if self._too_long is not None and max(self._too_long, self._served + 1) <= size_of(job.current):
             raise ContextTooLong("not sent: the server did not read a shorter prompt")
-        meter.answers = self.answers if meter.answers < 0 else meter.answers
-        reply, sent, formed = await self._adapted(prompt, meter, self._asks_for_form(meter))
+        job.answers = self.answers if job.answers < 0 else job.answers
+        reply, sent, formed = await self._adapted(job, self._asks_for_form(job))
         if not reply.unfinished:
-            return self._in_form(reply, meter, formed)
-        state, known = self._route.state, self._route.state.reasoning
-        state.reasoning = REASONING_TOKENS
-        if self._parameters(meter, formed).limit == sent.limit:
-            state.reasoning = known  # it had that room, or its limit is the user's word or the server's
+            return self._in_form(reply, job, formed)
+        known, self.state.reasoning = self.state.reasoning, REASONING_TOKENS
+        if self._parameters(job, formed).limit == sent.limit:
+            self.state.reasoning = known  # it had that room, or its limit is the user's word or the server's
             return reply
-        if self._route.store is not None and self._route.store.writable:
-            self._route.store.put_reasoning(self._route.source, REASONING_TOKENS)
-        meter.retried += 1
-        reply, _, formed = await self._adapted(prompt, meter, formed)
-        return self._in_form(reply, meter, formed)
+        if self.store is not None and self.store.writable:
+            self.store.put_reasoning(self.source, REASONING_TOKENS)
+        job.retried += 1
+        reply, _, formed = await self._adapted(job, formed)
+        return self._in_form(reply, job, formed)
 
-    async def _adapted(self, prompt: Prompt, meter: Meter, formed: bool) -> tuple[Reply, Parameters, bool]:
+    # --- what a server refuses or breaks on ------------------------------------------------------------------------
+
+    async def _adapted(self, job: Job[Any], formed: bool) -> tuple[Reply, Parameters, bool]:
         """The reply, what it was asked with, and whether its form was asked for.
 
         What the server refuses, or gives no text with, is left out. That is remembered if it then answers.
         """
-        state, changes = self._route.state, _Changes()
+        changes = _Changes()
         while True:
-            sent = self._parameters(meter, formed, without_logprobs=changes.logprobs)
+            sent = self._parameters(job, formed, changes)
             try:
-                reply = await self._patiently(prompt, meter, sent, formed)
+                reply = await self._patiently(job, sent, formed)
                 if not formed or not _is_filler(reply):
                     break
-                changes.form, formed = True, False
+                changes.form = True
             except LMRequestFailed as error:
-                again = changes.error is not None and changes.error.status == error.status
+                if not self._changes(changes, error, job, sent, formed):
+                    raise await self._for_its_length(error, job) from None
                 changes.error = error
-                if self._learn_field(error, sent, changes):
-                    pass
-                elif _names_logprobs(error) and self._may_break_on_logprobs(error, meter, sent):
-                    changes.logprobs = True
-                elif formed and _spoils_form(error, state.keeps_form):
-                    changes.form, formed = True, False
-                    if not _is_empty(error) and not state.keeps_form:
-                        state.structured = False  # for the others, until it is known
-                    elif not _is_empty(error) and meter.parameters.form is not None:
-                        state.refused.add(meter.parameters.form)
-                elif self._may_break_on_logprobs(error, meter, sent):
-                    changes.logprobs = True
-                else:
-                    if changes.form and not state.keeps_form and not self.answers and again:
-                        state.structured = None  # it was not the form that was refused
-                    for name in changes.fields:
-                        state.fields.pop(name, None)
-                    raise await self._for_its_length(error, prompt, meter) from None
-            meter.retried += 1
-        if changes.form and not state.keeps_form and not reply.truncated:
-            state.structured = False
-        if changes.logprobs:
-            state.without_logprobs += 1
-            if state.without_logprobs >= MAX_BREAKS or (changes.error is not None and _names_logprobs(changes.error)):
-                state.gives_logprobs = False
-        elif sent.logprobs and reply.logprobs:
-            state.gives_logprobs = True
+            formed = formed and not changes.form
+            job.retried += 1
+        self._remember(changes, job, sent, reply)
         return reply, sent, formed
 
-    def _learn_field(self, error: LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
-        """Whether the request is to be sent again with a field that the error names left out, renamed or lowered."""
+    def _changes(
+        self, changes: _Changes, error: LMRequestFailed, job: Job[Any], sent: Parameters, formed: bool
+    ) -> bool:
+        """Whether the request is to be sent again, with changes that its error suggests."""
+        breaks = self._may_break_on_logprobs(error, job, sent)
+        if self._refuses_field(error, sent, changes):
+            return True
+        if formed and _spoils_form(error, self.state.keeps_form) and not (breaks and _names_logprobs(error)):
+            changes.form, changes.refused = True, not _is_empty(error)
+        elif breaks:
+            changes.logprobs = True
+        else:
+            return False
+        return True
+
+    def _refuses_field(self, error: LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
+        """Whether the error names a field of the request, which is then left out, renamed or lowered."""
         if error.status not in (400, 422) or isinstance(error, ContextTooLong | ContentFiltered) or error.stops_run:
             return False
-        state, text, body = self._route.state, str(error), sent.to_dict()
-        if (
-            "max_tokens" in body
-            and re.search(r"\bmax_(completion_|new_|output_)?tokens\b", text)
-            and "max_tokens" not in sent.extra
-        ):
-            if "max_tokens" in state.fields or (state.most_answer or body["max_tokens"]) < body["max_tokens"]:
-                return True  # found out meanwhile
+        text, body = str(error), sent.to_dict()
+        if "max_tokens" in body and _LENGTH_NAMED.search(text) and "max_tokens" not in sent.extra:
             smaller = [n for n in map(int, re.findall(r"\b\d{2,9}\b", text)) if 16 <= n < body["max_tokens"]]
             if "max_completion_tokens" in text:
-                state.fields["max_tokens"] = "max_completion_tokens"
+                changes.fields["max_tokens"] = "max_completion_tokens"
             elif smaller:
-                state.most_answer = max(smaller)
-                return True
+                changes.most_answer = max(smaller)
             else:
-                state.fields["max_tokens"] = None
-            changes.fields.append("max_tokens")
+                changes.fields["max_tokens"] = None
             return True
         # A temperature other than 0 is the user's word.
         if body.get("temperature") == 0.0 and "temperature" in text and "temperature" not in sent.extra:
-            if "temperature" not in state.fields:
-                state.fields["temperature"] = None
-                changes.fields.append("temperature")
+            changes.fields["temperature"] = None
             return True
         return False
 
-    def _may_break_on_logprobs(self, error: LMRequestFailed, meter: Meter, sent: Parameters) -> bool:
+    def _may_break_on_logprobs(self, error: LMRequestFailed, job: Job[Any], sent: Parameters) -> bool:
         """Whether a server may have failed because of log probabilities, which it has never given."""
-        if meter.parameters.logprobs != "optional" or not sent.logprobs:
+        if job.parameters.logprobs != "optional" or not sent.logprobs:
             return False
         if error.status in (400, 403, 422, 501) and _names_logprobs(error):
             return True
-        if self._route.state.gives_logprobs or error.stops_run or isinstance(error, ContextTooLong | ContentFiltered):
+        if self.state.gives_logprobs or error.stops_run or isinstance(error, ContextTooLong | ContentFiltered):
             return False
         return error.status in (200, *_REFUSED)
 
-    async def _for_its_length(self, error: LMRequestFailed, prompt: Prompt, meter: Meter) -> LMRequestFailed:
+    def _remember(self, changes: _Changes, job: Job[Any], sent: Parameters, reply: Reply) -> None:
+        """Learn from a reply, and from what had to be left out for it."""
+        state = self.state
+        state.fields |= changes.fields
+        state.most_answer = changes.most_answer or state.most_answer
+        if changes.form and not state.keeps_form and (changes.refused or not reply.truncated):
+            state.structured = False
+        elif changes.refused and job.parameters.form is not None:
+            state.refused.add(job.parameters.form)
+        if changes.logprobs:
+            state.without_logprobs += 1
+            named = changes.error is not None and _names_logprobs(changes.error)
+            if named or state.without_logprobs >= MAX_BREAKS:
+                state.gives_logprobs = False
+        elif sent.logprobs and reply.logprobs:
+            state.gives_logprobs = True
+
+    async def _for_its_length(self, error: LMRequestFailed, job: Job[Any]) -> LMRequestFailed:
         """The error of a request; if the server refuses long prompts only, one that says so.
 
         Providers and gateways have ever new words for it, and some have none.
         """
-        size = size_of(prompt)
+        size = size_of(job.current)
         if isinstance(error, ContextTooLong):
             if error.status == 200:  # a part was read
                 self._too_long = min(self._too_long or size, size)
@@ -268,34 +251,30 @@ class Attempts:
         unknown = error.status is not None and (error.status in (400, 403, 422) or error.status >= 500)
         if not unknown or isinstance(error, ContentFiltered) or error.stops_run or error.status in (*AWAY, 504):
             return error
-        if (
-            size < MIN_LONG_BYTES
-            or size <= self._served
-            or not (self._served or await self._short_is_answered(prompt, meter))
-        ):
-            return error
-        return ContextTooLong(f"{error} (it answers shorter prompts)", error.status)
+        if size >= MIN_LONG_BYTES and size > self._served and (self._served or await self._short_is_answered(job)):
+            return ContextTooLong(f"{error} (it answers shorter prompts)", error.status)
+        return error
 
-    async def _short_is_answered(self, prompt: Prompt, meter: Meter) -> bool:
+    async def _short_is_answered(self, job: Job[Any]) -> bool:
         """Whether the server answers a prompt if its texts are cut; sent once in a run."""
         if self._short is None:
             self._short = asyncio.get_running_loop().create_future()
-            short = Prompt(
-                tuple(
-                    Message(one.role, one.content[:SHORT_CHARACTERS] if isinstance(one.content, str) else one.content)
-                    for one in prompt.messages
-                )
+            texts = (
+                replace(one, content=one.content[:SHORT_CHARACTERS]) if isinstance(one.content, str) else one
+                for one in job.current.messages
             )
             answered = False
             try:
-                meter.retried += 1
-                await self._send(short, meter, self._parameters(meter))
+                job.retried += 1
+                await self._send(Prompt(tuple(texts)), job, self._parameters(job))
                 answered = True
             except LMError:
                 pass
             finally:
                 self._short.set_result(answered)
         return await asyncio.shield(self._short)
+
+    # --- when to stop ----------------------------------------------------------------------------------------------
 
     @property
     def stopped(self) -> bool:
@@ -307,27 +286,38 @@ class Attempts:
         self._stopped = self._stopped or cause
         self._stopping.set()
 
-    def row_failed(self, error: LMRequestFailed, meter: Meter) -> None:
+    def row_failed(self, error: LMRequestFailed, job: Job[Any]) -> None:
         """Register a row that failed with all its retries; too many stop the run, if nothing is answered meanwhile."""
-        self._failed_rows = self._failed_rows + 1 if meter.answers == self.answers else 0
+        self._failed_rows = self._failed_rows + 1 if job.answers == self.answers else 0
         if self._failed_rows >= MAX_ROWS_IN_A_ROW and self._failures >= MAX_FAILURES_IN_A_ROW:
             self.stop(error)
 
-    def _asks_for_form(self, meter: Meter) -> bool:
-        form, wanted, state = meter.parameters.form, self._route.lm.structured, self._route.state
-        if form is None or wanted == "off" or state.structured is False or meter.parameters.extra.keys() & FIELDS:
+    def _is_hopeless(self, error: LMRequestFailed, parameters: Parameters) -> bool:
+        """Whether every request would fail in this way, as far as no request was answered yet."""
+        if error.stops_run:
+            return True
+        # With a form, there may be no text because of it: that is found out first.
+        if not isinstance(error, CONCERNS_A_ROW) and not (_is_empty(error) and parameters.extra.keys() & FIELDS):
+            self._failures += 1
+        silent = isinstance(error, RequestTimedOut) and time.monotonic() - self._began > SILENT_SECONDS
+        return (silent or error.status == 200) and not self.answers and self._failures >= MAX_FAILURES_IN_A_ROW
+
+    # --- the form of answers ---------------------------------------------------------------------------------------
+
+    def _asks_for_form(self, job: Job[Any]) -> bool:
+        form, wanted, state = job.parameters.form, self._lm.structured, self.state
+        if form is None or wanted == "off" or state.structured is False or job.parameters.extra.keys() & FIELDS:
             return False
         if form in state.refused:
             return False
-        own = self._route.transport.own_server
-        return wanted != "auto" or bool(meter.repaired) or (own and form.eager)
+        return wanted != "auto" or bool(job.repaired) or (self._transport.own_server and form.eager)
 
-    def _in_form(self, reply: Reply, meter: Meter, formed: bool) -> Reply:
+    def _in_form(self, reply: Reply, job: Job[Any], formed: bool) -> Reply:
         """The reply with the text that the prompt asks for, if the server was asked for a form; learns if it obeys."""
-        form, state = meter.parameters.form, self._route.state
+        form, state = job.parameters.form, self.state
         if form is None or not formed or reply.truncated:
             return reply
-        text = form.read(reply.text, not self._route.transport.own_server)
+        text = form.read(reply.text, not self._transport.own_server)
         if text is None:
             if not state.keeps_form:
                 state.structured = False
@@ -335,53 +325,50 @@ class Attempts:
         state.structured = state.keeps_form = True
         return replace(reply, text=text)
 
-    def _parameters(self, meter: Meter, formed: bool = False, *, without_logprobs: bool = False) -> Parameters:
+    # --- one request -----------------------------------------------------------------------------------------------
+
+    def _parameters(self, job: Job[Any], formed: bool = False, changes: _Changes | None = None) -> Parameters:
         """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
         fields that ask for the answer's form."""
-        own, state = meter.parameters, self._route.state
-        known = (
-            id(own),
-            formed,
-            without_logprobs,
-            state.gives_logprobs,
-            state.reasoning,
-            state.most_answer,
-            *state.fields.items(),
-        )
+        own, state = job.parameters, self.state
+        fields, most, logprobs = state.fields, state.most_answer, state.gives_logprobs is not False
+        if changes is not None:
+            fields = fields | changes.fields if changes.fields else fields
+            most, logprobs = changes.most_answer or most, logprobs and not changes.logprobs
+        known = id(own), formed, logprobs, most, state.reasoning, *fields.items()
         if known not in self._as_sent:  # rows of one batch are asked alike
-            self._as_sent[known] = own, self._made(own, formed, without_logprobs)
+            self._as_sent[known] = own, self._made(own, formed, logprobs, most, dict(fields))
         return self._as_sent[known][1]
 
-    def _made(self, own: Parameters, formed: bool, without_logprobs: bool) -> Parameters:
-        state = self._route.state
+    def _made(
+        self, own: Parameters, formed: bool, logprobs: bool, most: int | None, names: dict[str, str | None]
+    ) -> Parameters:
         if own.form is not None and formed:
-            own = replace(own, extra={**own.extra, **own.form.fields(not self._route.transport.own_server)})
+            own = replace(own, extra={**own.extra, **own.form.fields(not self._transport.own_server)})
         if own.logprobs == "optional":
-            own = replace(own, logprobs=state.gives_logprobs is not False and not without_logprobs)
-        if state.fields:
-            own = replace(own, names=dict(state.fields))
+            own = replace(own, logprobs=logprobs)
+        own = replace(own, names=names)
         if any(own.extra.get(name) is not None for name in LENGTHS):
             return own  # the user's word
         if own.max_tokens is None:
-            bounded = self._route.budget is not None and self._route.budget.bounds_answers
+            bounded = self._budget is not None and self._budget.bounds_answers
             return replace(own, max_tokens=MAX_TOKENS_UNDER_A_BUDGET) if bounded else own
-        limit = own.max_tokens + state.reasoning
-        limit = limit if state.most_answer is None else min(limit, state.most_answer)
-        return own if limit == own.max_tokens else replace(own, max_tokens=limit)
+        limit = own.max_tokens + self.state.reasoning
+        return replace(own, max_tokens=limit if most is None else min(limit, most))
 
-    async def _patiently(self, prompt: Prompt, meter: Meter, parameters: Parameters, formed: bool) -> Reply:
+    async def _patiently(self, job: Job[Any], parameters: Parameters, formed: bool) -> Reply:
         try:
-            return await self._send(prompt, meter, parameters)
+            return await self._send(job.current, job, parameters)
         except LMRequestFailed as error:
-            spoilt = formed and _spoils_form(error, self._route.state.keeps_form)
-            if not error.retryable or spoilt or self._may_break_on_logprobs(error, meter, parameters):
+            spoilt = formed and _spoils_form(error, self.state.keeps_form)
+            if not error.retryable or spoilt or self._may_break_on_logprobs(error, job, parameters):
                 raise
 
             async def again() -> Reply:
-                meter.retried += 1
-                return await self._send(prompt, meter, parameters)
+                job.retried += 1
+                return await self._send(job.current, job, parameters)
 
-            return await self._route.lm.retry.again(error, again, self._sleep)
+            return await self._lm.retry.again(error, again, self._sleep)
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -390,36 +377,34 @@ class Attempts:
                 await self._stopping.wait()
         return not self._stopping.is_set()
 
-    async def _send(self, prompt: Prompt, meter: Meter, parameters: Parameters) -> Reply:
-        route = self._route
-        reserved = None if route.budget is None else await self._reserve(prompt, parameters, route.budget)
-        spent: Cost | None = None
-        size, expected = size_of(prompt), 0
+    async def _send(self, prompt: Prompt, job: Job[Any], parameters: Parameters) -> Reply:
+        reserved = None if self._budget is None else await self._reserve(prompt, parameters, self._budget)
+        spent, size, expected = NOTHING, size_of(prompt), 0
         try:
-            if route.rates is not None:
+            if self.rates is not None:
                 expected = estimate_tokens(prompt) + estimate_answer(parameters)
-                await route.rates.take(expected, self._sleep)
-            sending = await route.state.enter(route.lm, self._sleep)
+                await self.rates.take(expected, self._sleep)
+            sending = await self.state.enter(self._lm, self._sleep)
             reply: Reply | None = None
             error: LMRequestFailed | None = None
             cost, tokens_out, is_sent = None, 0, False
             try:
                 if self._stopped is not None:
                     raise _not_sent(self._stopped)
-                meter.sent += 1
+                job.sent += 1
                 is_sent = True
-                spent = reserved  # what was sent counts as paid, until the server says what it took
+                spent = reserved or NOTHING  # what was sent counts as paid, until the server says what it took
                 reply = await self._exchange(prompt, parameters, sending)
                 count = _believed(reply.billed)
                 self._check_read(prompt, size, count)
                 self._learn_from(reply, size)
-                cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, meter)
+                cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, job)
                 if count.tokens_in is not None and count.tokens_out is not None:
                     spent = cost
-                    if route.rates is not None:
-                        route.rates.settle(int(cost.tokens) - expected)
-                elif reserved is not None:
-                    spent = Cost(*map(max, reserved, cost))
+                    if self.rates is not None:
+                        self.rates.settle(int(cost.tokens) - expected)
+                else:
+                    spent = Cost(*map(max, spent, cost))
                 return reply if count is reply.billed else replace(reply, billed=count)
             except LMRequestFailed as failed:
                 error = failed
@@ -427,37 +412,36 @@ class Attempts:
                     self.stop(failed)
                 if failed.billed is not None:
                     count = _believed(failed.billed)
-                    cost, tokens_out = self._charge(prompt, "", count, None, meter)
+                    cost, tokens_out = self._charge(prompt, "", count, None, job)
                     spent = cost if count is failed.billed else spent
                 elif failed.status not in (None, 200):
                     spent = NOTHING_BUT_A_CALL
                 raise
             finally:
                 if reply is not None or error is not None:
-                    route.state.lengths.learn(_allowed(parameters), 0 if error else tokens_out)
-                route.state.leave(sending, error, route.lm, answered=error is None and reply is not None)
+                    self.state.learn_length(_allowed(parameters), 0 if error else tokens_out)
+                self.state.leave(sending, error, self._lm, answered=error is None and reply is not None)
                 seconds = time.monotonic() - sending.sent_at
-                meter.seconds += seconds
+                job.seconds += seconds
                 if is_sent:
                     self._record(prompt, reply, error, cost, tokens_out, seconds)
         finally:
-            if route.budget is not None and reserved is not None:
-                route.budget.settle(reserved, spent or NOTHING, route.state.lengths)
+            if self._budget is not None and reserved is not None:
+                self._budget.settle(reserved, spent, self.state)
 
     def _learn_from(self, reply: Reply, size: int) -> None:
         self.answers, self._failures = self.answers + 1, 0
         self._served = max(self._served, size)
-        state = self._route.state
+        state = self.state
         if reply.model is not None and reply.model != state.model:
-            if state.model is not None:
-                forget(self._route.transport.endpoint)
+            if state.model is not None:  # it is another one than before: the server is asked again what it has
+                state.served, state.listed_at = None, -math.inf
             state.model = reply.model
 
     async def _exchange(self, prompt: Prompt, parameters: Parameters, sending: Sent) -> Reply:
         """The reply, unless the request has had its own time."""
-        route = self._route
         try:
-            return await route.transport.send(prompt, parameters)
+            return await self._transport.send(prompt, parameters)
         except LMRequestFailed:
             raise
         except asyncio.CancelledError:
@@ -468,7 +452,7 @@ class Attempts:
                 raise
         except TimeoutError:
             pass
-        raise RequestTimedOut(f"no answer within {route.lm.timeout:g} s from {route.transport.endpoint}")
+        raise RequestTimedOut(f"no answer within {self._lm.timeout:g} s from {self._transport.endpoint}")
 
     def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
         """Refuse an answer to a part of the prompt.
@@ -479,7 +463,7 @@ class Attempts:
         if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
             return
         least = least_tokens(prompt)
-        if self._route.lm.operation == "chat" and count.tokens_in < MIN_READ_SHARE * least:
+        if self._lm.operation == "chat" and count.tokens_in < MIN_READ_SHARE * least:
             error = ContextTooLong(
                 f"the server read {count.tokens_in:,} tokens of a prompt that has at least {least:,}: it cut it,"
                 " and its answer is not used; give the server a larger context (Ollama: num_ctx), or set"
@@ -499,73 +483,58 @@ class Attempts:
         seconds: float,
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
-        route, status = self._route, 200 if error is None and reply else getattr(error, "status", None)
+        status = 200 if error is None and reply else getattr(error, "status", None)
         kind = type(error).__name__ if error else None if reply else "CancelledError"
-        note("lm", DEBUG, "request", model=route.lm.model, status=status, error=kind, seconds=seconds)
+        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=seconds)
         if logs.is_traced():
             logs.trace_request(
-                route.lm.model,
-                route.lm.operation,
+                self._lm.model,
+                self._lm.operation,
                 seconds=seconds,
                 status=status,
                 error=kind,
                 tokens=None if cost is None else (int(cost.tokens) - tokens_out, tokens_out),
-                dollars=None if cost is None or route.price is None else cost.dollars,
-                messages=prompt.to_dicts() if route.is_traced else None,
-                answer=reply.text if reply and route.lm.operation == "chat" else None,
+                dollars=None if cost is None or self._price is None else cost.dollars,
+                messages=prompt.to_dicts() if self._is_traced else None,
+                answer=reply.text if reply and self._lm.operation == "chat" else None,
             )
-
-    def _is_hopeless(self, error: LMRequestFailed, parameters: Parameters) -> bool:
-        """Whether every request would fail in this way, as far as no request was answered yet."""
-        if error.stops_run:
-            return True
-        # With a form, there may be no text because of it: that is found out first.
-        if not isinstance(error, CONCERNS_A_ROW) and not (_is_empty(error) and parameters.extra.keys() & FIELDS):
-            self._failures += 1
-        silent = isinstance(error, RequestTimedOut) and time.monotonic() - self._began > SILENT_SECONDS
-        return (silent or error.status == 200) and not self.answers and self._failures >= MAX_FAILURES_IN_A_ROW
 
     async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
-        tokens_in = _most_read(prompt, parameters)
-        allowed, lengths = _allowed(parameters), self._route.state.lengths
+        tokens_in, text_tokens = _most_read(prompt, parameters), most_tokens(prompt)
+        allowed = _allowed(parameters)
 
         def most(expected: int) -> Cost:
-            tokens_out = max(lengths.most(allowed), expected)
+            tokens_out = max(allowed, self.state.longest, expected)
             return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
-            long = LONG_ANSWER_TOKENS if not self._route.transport.in_batches else allowed
-            dollars = dollars_of(self._dearest, most_tokens(prompt), long)
-            return await budget.reserve(most, lengths, Cost(1, most_tokens(prompt) + long, dollars or 0.0))
+            long = LONG_ANSWER_TOKENS if not self._transport.in_batches else allowed
+            dollars = dollars_of(self._dearest, text_tokens, long)
+            return await budget.reserve(most, self.state, Cost(1, text_tokens + long, dollars or 0.0))
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
 
-    @property
-    def _dearest(self) -> Price | None:
-        """The price by which a request is reserved."""
-        return None if self._route.usual_price is None else self._route.usual_price.most_in
-
-    def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, meter: Meter) -> tuple[Cost, int]:
+    def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, job: Job[Any]) -> tuple[Cost, int]:
         """Count a reply's tokens; if the server gives none, they are estimated from the length.
 
         Returns:
             The cost, and the tokens of the answer.
         """
-        price = self._route.price
-        if self._route.lm.tier == "flex" and tier in ("default", "standard"):  # no room in the cheaper tier
-            price = self._route.usual_price
+        price = self._price
+        if self._lm.tier == "flex" and tier in ("default", "standard"):  # no room in the cheaper tier
+            price = self._usual_price
         tokens_in = estimate_tokens(prompt) if count.tokens_in is None else count.tokens_in
         tokens_out = tokens_of(text) if count.tokens_out is None else count.tokens_out
-        meter.tokens_in += tokens_in
-        meter.tokens_out += tokens_out
-        meter.tokens_cached += count.cached
+        job.tokens_in += tokens_in
+        job.tokens_out += tokens_out
+        job.tokens_cached += count.cached
         dollars = dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
-        meter.dollars = None if dollars is None or meter.dollars is None else meter.dollars + dollars
-        meter.dollars_saved += 0.0 if price is None else price.saved(count.cached)
+        job.dollars = None if dollars is None or job.dollars is None else job.dollars + dollars
+        job.dollars_saved += 0.0 if price is None else price.saved(count.cached)
         if dollars is not None and self.dollars is not None:
             self.dollars += dollars
         return Cost(1, tokens_in + tokens_out, dollars or 0.0), tokens_out
@@ -573,18 +542,22 @@ class Attempts:
 
 @dataclass(slots=True)
 class _Changes:
-    """What is left out of the request for one prompt, since the server failed with it.
+    """What is changed in the request for one prompt, since the server failed with it.
 
     Attributes:
         form: whether no form is asked for.
+        refused: whether the server refused it in words.
         logprobs: whether no log probabilities are asked for.
         fields: the fields that are renamed or left out.
+        most_answer: a lower limit of the answer's length.
         error: the last failure.
     """
 
     form: bool = False
+    refused: bool = False
     logprobs: bool = False
-    fields: list[str] = field(default_factory=list)
+    fields: dict[str, str | None] = field(default_factory=dict)
+    most_answer: int | None = None
     error: LMRequestFailed | None = None
 
 

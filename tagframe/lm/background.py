@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import gc
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -39,30 +38,6 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 def on_close(closer: Callable[[], Awaitable[None]]) -> None:
     """Have ``closer`` awaited on the loop when the process ends."""
     _closers.append(closer)
-
-
-_runs, _froze = 0, False
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """A block, on the loop, in which garbage collections leave out what exists by now (:func:`gc.freeze`).
-
-    A full collection goes through all objects of the process, 60 ms where pandas is imported; several fall into ten
-    thousand requests, and each delays all that are in flight. A program that has frozen objects itself is left alone.
-    """
-    global _runs, _froze
-    if not _runs:
-        _froze = not gc.get_freeze_count()
-        if _froze:
-            gc.freeze()
-    _runs += 1
-    try:
-        yield
-    finally:
-        _runs -= 1
-        if not _runs and _froze:
-            gc.unfreeze()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
@@ -98,13 +73,17 @@ _inherited: list[object] = []
 
 def _after_fork() -> None:
     # The thread is the parent's; its loop and connections must be left alone, so they are kept from being collected.
-    global _lock, _loop, _thread, _runs
-    _runs = 0
+    global _lock, _loop, _thread
     _inherited.extend((_loop, list(_closers)))
     _lock, _loop, _thread = threading.Lock(), None, None
     _closers.clear()
 
 
+def after_fork(forget: Callable[[], object]) -> None:
+    """Have a function called in the child of a fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forget)
+
+
 atexit.register(_shutdown)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

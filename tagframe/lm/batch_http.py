@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut, ServerFailed
@@ -68,7 +68,6 @@ class BatchHTTP(OpenAIHTTP):
             if self._collector is None:
                 self._collector = asyncio.create_task(self._collect())
         line: Any = await asyncio.shield(self._lines[name])
-        self._lines.pop(name, None)
         response = line.get("response") or {}
         status, answer = response.get("status_code", 200), response.get("body")
         if status != 200 or not isinstance(answer, dict):
@@ -99,32 +98,49 @@ class BatchHTTP(OpenAIHTTP):
             if batch := self._elsewhere.pop(name, None):
                 again.setdefault(batch, []).append(name)
         for batch, names in again.items():
-            self._start(self._await(batch, names))
+            self._start(names, self._answers(batch, names))
         resumed = {name for names in again.values() for name in names}
         for part in _parts([one for one in new if one[0] not in resumed]):
-            self._start(self._submit(part))
+            self._start([name for name, _ in part], self._submitted(part))
 
-    def _start(self, work: Any) -> None:
-        task = asyncio.create_task(work)
+    def _start(self, names: Sequence[str], work: Coroutine[Any, Any, dict[str, dict[str, Any]]]) -> None:
+        """Give each request the line that answers it, once there is one, or the error of the whole."""
+
+        async def settle() -> None:
+            lines: dict[str, dict[str, Any]] = {}
+            error: Exception | None = None
+            try:
+                lines = await work
+            except Exception as failed:  # whatever it is, nobody may wait for ever
+                error = failed
+                if not isinstance(failed, LMRequestFailed):
+                    fact = f"the batch could not be submitted or read: {type(failed).__name__}: {failed}"
+                    error = ServerFailed(fact, None)
+                    error.__cause__ = failed
+            for name in names:
+                future = self._lines.pop(name)
+                if error is None:
+                    future.set_result(lines[name])
+                else:
+                    future.set_exception(error)
+                    future.exception()  # whoever waits for it takes it; nobody may
+
+        task = asyncio.create_task(settle())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _submit(self, lines: Sequence[tuple[str, bytes]]) -> None:
+    async def _submitted(self, lines: Sequence[tuple[str, bytes]]) -> dict[str, dict[str, Any]]:
         names = [name for name, _ in lines]
         digest = hashlib.sha256("".join(names).encode() + str(time.time_ns()).encode()).hexdigest()
-        try:
-            if self.store is not None:  # before it is submitted: or a kill would leave a paid batch unknown
-                self.store.note_batch(self.source, digest, None, names)
-            file = await self._upload(b"\n".join(line for _, line in lines))
-            job = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h"}
-            made = await self.ask("POST", "/batches", job | {"metadata": {"tagframe": digest}})
-            batch = str(made["id"])
-            if self.store is not None:
-                self.store.note_batch(self.source, digest, batch, names)
-        except Exception as error:  # whatever it is, nobody may wait for ever
-            self._fail(names, error)
-        else:
-            await self._await(batch, names)
+        if self.store is not None:  # before it is submitted: or a kill would leave a paid batch unknown
+            self.store.note_batch(self.source, digest, None, names)
+        file = await self._upload(b"\n".join(line for _, line in lines))
+        job = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h"}
+        made = await self.ask("POST", "/batches", job | {"metadata": {"tagframe": digest}})
+        batch = str(made["id"])
+        if self.store is not None:
+            self.store.note_batch(self.source, digest, batch, names)
+        return await self._answers(batch, names)
 
     async def _upload(self, data: bytes) -> str:
         import aiohttp
@@ -154,23 +170,19 @@ class BatchHTTP(OpenAIHTTP):
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
-    async def _await(self, batch: str, names: Sequence[str]) -> None:
-        """Give each request the line that answers it, once the batch has ended."""
-        try:
-            job = await self._ended(batch)
-            lines: dict[str, dict[str, Any]] = {}
-            for field in ("error_file_id", "output_file_id"):
-                if file := job.get(field):
-                    raw = await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
-                    read = (json.loads(line) for line in raw.split(b"\n") if line.strip())
-                    lines |= {str(line.get("custom_id")): line for line in read}
-            if not lines:
-                raise self._without_answers(batch, job)
-            for name in names:
-                missing = {"error": {"message": f"the batch {batch!r} ended as {job['status']!r} without this answer"}}
-                self._settle(name, lines.get(name, missing))
-        except Exception as error:  # whatever it is, nobody may wait for ever
-            self._fail(names, error)
+    async def _answers(self, batch: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The line that answers each request, once the batch has ended."""
+        job = await self._ended(batch)
+        lines: dict[str, dict[str, Any]] = {}
+        for field in ("error_file_id", "output_file_id"):
+            if file := job.get(field):
+                raw = await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
+                read = (json.loads(line) for line in raw.split(b"\n") if line.strip())
+                lines |= {str(line.get("custom_id")): line for line in read}
+        if not lines:
+            raise self._without_answers(batch, job)
+        missing = {"error": {"message": f"the batch {batch!r} ended as {job['status']!r} without this answer"}}
+        return {name: lines.get(name, missing) for name in names}
 
     async def _ended(self, batch: str) -> dict[str, Any]:
         wait = FIRST_WAIT
@@ -195,24 +207,6 @@ class BatchHTTP(OpenAIHTTP):
         refused = LMRequestFailed(fact, 400)
         refused.stops_run = True
         return refused
-
-    def _settle(self, name: str, line: dict[str, Any]) -> None:
-        future = self._lines.get(name)
-        if future is not None and not future.done():
-            future.set_result(line)
-
-    def _fail(self, names: Sequence[str], error: Exception) -> None:
-        for name in names:
-            future = self._lines.pop(name, None)
-            if future is not None and not future.done():
-                future.set_exception(error if isinstance(error, LMRequestFailed) else _unreadable(error))
-                future.exception()  # whoever waits for it takes it; nobody may
-
-
-def _unreadable(error: Exception) -> LMRequestFailed:
-    failed = ServerFailed(f"the batch could not be submitted or read: {type(error).__name__}: {error}", None)
-    failed.__cause__ = error
-    return failed
 
 
 def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:

@@ -7,24 +7,22 @@ import contextlib
 import copy
 import os
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
 from tagframe.errors import DamagedStore, InvalidArgument, NotConfigured
-from tagframe.lm.attempts import Route
+from tagframe.lm import background
 from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
-from tagframe.lm.budget import account_of
-from tagframe.lm.dispatch import Batch, Job
 from tagframe.lm.litellm_transport import LiteLLM
-from tagframe.lm.openai_http import OpenAIHTTP
-from tagframe.lm.pacing import RetryPolicy, rates_of, server_state
+from tagframe.lm.openai_http import OpenAIHTTP, Served
+from tagframe.lm.pacing import RetryPolicy, server_state
 from tagframe.lm.pricing import Price, Tier, at_tier, price_of, provider_of, window_of
-from tagframe.lm.prompt import Accept, Completions, Prompt, Structured
+from tagframe.lm.prompt import Accept, Batch, Completions, Job, Prompt, Structured
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.reply import Transport
-from tagframe.lm.served import served
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
 from tagframe.lm.stream import Stream
 
@@ -110,6 +108,8 @@ def _first(variables: tuple[str, ...]) -> str | None:
 
 DEFAULT_TIMEOUTS: dict[Tier, float] = {"standard": 120.0, "flex": 900.0, "batch": 172_800.0}
 """Seconds for one request; of the flex tier as OpenAI recommends, of a batch twice its window."""
+SECONDS_BETWEEN_TRIES = 10.0
+"""After a server could not be reached that was asked for its models."""
 _OWN = tuple(ModelSettings.__annotations__)
 _OF_CALLS = tuple(CallSettings.__annotations__)
 
@@ -170,10 +170,9 @@ class LM:
             raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
         if timeout is not None and not timeout > 0:
             raise InvalidArgument(f"timeout must be more than 0 seconds; got {timeout!r}")
-        if tier not in get_args(Tier):
-            raise InvalidArgument(f"tier must be one of {get_args(Tier)}; got {tier!r}")
-        if structured not in get_args(Structured):
-            raise InvalidArgument(f"structured must be one of {get_args(Structured)}; got {structured!r}")
+        for name, value, allowed in (("tier", tier, Tier), ("structured", structured, Structured)):
+            if value not in get_args(allowed):
+                raise InvalidArgument(f"{name} must be one of {get_args(allowed)}; got {value!r}")
         self.model = model
         self.structured = structured
         self.tier: Tier = tier
@@ -282,8 +281,21 @@ class LM:
             return setting
         own = None
         with contextlib.suppress(NotConfigured):  # which is said when something is asked
-            own = served(self.transport)
+            own = self._served()
         return (own.window if own else None) or window_of(self.model)
+
+    def _served(self) -> Served | None:
+        """What a server of the user's own says of the model, asked once in a process; None if it cannot be reached."""
+        transport = self.transport
+        if not isinstance(transport, OpenAIHTTP) or not transport.own_server:
+            return Served()
+        state = server_state(transport.endpoint, self.model)
+        with state.listing:
+            if state.served is None and time.monotonic() - state.listed_at >= SECONDS_BETWEEN_TRIES:
+                with contextlib.suppress(RuntimeError):  # the loop cannot wait for itself
+                    state.served = background.submit(transport.served()).result()
+                state.listed_at = time.monotonic()
+            return state.served
 
     def takes_forms(self) -> bool | None:
         """Whether the server holds answers to the form that it is asked for, as they have shown; None until then."""
@@ -299,7 +311,7 @@ class LM:
         """The endpoint and the model under which answers are stored; the model as its server names it, if otherwise."""
         if self.replays:
             return IMPORTED, ""
-        endpoint, own = self.transport.endpoint, served(self.transport)
+        endpoint, own = self.transport.endpoint, self._served()
         if own is None:  # it cannot be reached: its answers are those of the model that it had
             store = self.open_store()
             name = "" if store is None else store.last_name(endpoint, self.model)
@@ -357,33 +369,6 @@ class LM:
             if stored is not None and (answer := stored.get(job.key)) is not None:
                 job.take_stored(answer)
         return stored is not None
-
-    def route(self, store: ResponseStore | None) -> Route:
-        """Where the requests of a call go."""
-        endpoint = self.transport.endpoint
-        state, stored_as = server_state(endpoint, self.model), self.stored_as
-        source = 0
-        if store is not None and store.writable:
-            writable, store = store, None
-            with warned(writable, "written"):
-                source = writable.source(*stored_as, self.model)
-                state.reasoning = state.reasoning or writable.reasoning(source)
-                store = writable
-        settings = self.settings()
-        if isinstance(self.transport, BatchHTTP):
-            self.transport.store, self.transport.source = store, source
-        return Route(
-            lm=self,
-            transport=self.transport,
-            state=state,
-            rates=rates_of(endpoint, self.model, settings.rpm, settings.tpm),
-            budget=account_of(settings.budget),
-            price=self.price_in(self.tier),
-            usual_price=self.price_in("batch" if self.tier == "batch" else "standard"),
-            store=store,
-            source=source,
-            is_traced=settings.trace_contents,
-        )
 
 
 def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:

@@ -10,7 +10,7 @@ import os
 import re
 import urllib.request
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from tagframe.errors import (
@@ -48,6 +48,10 @@ LOGPROBS_TIMES = 4
 
 MAX_HEADER_BYTES = 2**20
 """The most bytes of one header of a response: gateways write traces and policies into them (aiohttp's own is 8,190)."""
+SECONDS_TO_LIST = 3.0
+"""How long a server may take to list its models."""
+_WINDOWS = ("n_ctx", "max_model_len", "loaded_context_length", "context_length", "max_context_length")
+"""Where lists of models say the context window: llama.cpp, vLLM, LM Studio, OpenRouter."""
 _SECRET_FIELD = re.compile(r"key|token|sig|secret|pass|auth|cred|code", re.IGNORECASE)
 """Fields of a URL's query that may be a secret, and do not change what answers."""
 
@@ -77,6 +81,18 @@ def _session() -> aiohttp.ClientSession:
     return session
 
 
+class Served(NamedTuple):
+    """What answers to a model's name: llama.cpp and llamafile answer to any, with the model that they have.
+
+    Attributes:
+        name: the server's own name for it; "" if it is the same, or the server does not say.
+        window: the tokens that it reads and writes in one request, or None.
+    """
+
+    name: str = ""
+    window: int | None = None
+
+
 class OpenAIHTTP:
     """One model of an OpenAI-compatible server.
 
@@ -91,6 +107,8 @@ class OpenAIHTTP:
     """
 
     def __init__(self, model: str, api_base: str, api_key: str | None = None, tier: Tier = "standard") -> None:
+        import aiohttp  # noqa: F401  # here, in the caller's thread: on the loop it would stop all other requests
+
         parts = _parts(api_base)
         api_key = api_key.strip() if api_key else None  # a key read from a file often ends with a line feed
         host = parts.netloc.rpartition("@")[2]
@@ -139,15 +157,24 @@ class OpenAIHTTP:
         body = await self.ask("POST", "/embeddings", fields)
         return read_vectors(body, len(texts), self._secrets)
 
-    async def models(self) -> list[dict[str, Any]]:
-        """The server's list of models, with what it says of each; empty if it gives none.
+    async def served(self) -> Served | None:
+        """What the server's list of models says of this one; None if it cannot be reached.
 
-        Raises:
-            LMRequestFailed: as :meth:`send`.
+        A server that lists several models and not this one refuses the name, or maps it, which it does not say.
         """
-        body = await self.ask("GET", "/models")
+        try:
+            async with asyncio.timeout(SECONDS_TO_LIST):
+                body = await self.ask("GET", "/models")
+        except TimeoutError:
+            return None
+        except LMRequestFailed as error:
+            return None if error.status is None else Served()
         listed = body.get("data") if isinstance(body, dict) else None
-        return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        models = [one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict) and "id" in one]
+        entry = next((one for one in models if one["id"] == self.model), models[0] if len(models) == 1 else {})
+        fields = entry | (meta if isinstance(meta := entry.get("meta"), dict) else {})
+        window = next((fields[name] for name in _WINDOWS if type(fields.get(name)) is int and fields[name] > 0), None)
+        return Served("" if entry.get("id") == self.model else str(entry.get("id", "")), window)
 
     async def ask(
         self,

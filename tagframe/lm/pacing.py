@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from tagframe.errors import ConnectionFailed, InvalidArgument, LMRequestFailed, RateLimited
+from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import Form
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
+    from tagframe.lm.openai_http import Served
 
 T = TypeVar("T")
 
@@ -223,31 +225,6 @@ class _Bucket:
         return max(0.0, self._empty_at - self._burst_seconds - now)
 
 
-class Lengths:
-    """The length of a server's answers compared with their limits: some servers ignore ``max_tokens``.
-
-    Attributes:
-        seen: requests that have ended since an answer last passed its limit.
-        longest: the tokens of the longest such answer; 0 if there was none.
-    """
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self.longest = 0
-
-    def learn(self, allowed: int, tokens: int) -> None:
-        """Register the end of a request, with the tokens of its answer."""
-        if tokens > allowed + MAX_UNCOUNTED_TOKENS:
-            self.longest = max(self.longest, tokens)
-            self.seen = 0
-        else:
-            self.seen += 1
-
-    def most(self, allowed: int) -> int:
-        """The most tokens to expect of an answer, as far as is known."""
-        return max(allowed, self.longest)
-
-
 @dataclass(slots=True, eq=False)
 class Sent:
     """A request in flight.
@@ -285,10 +262,13 @@ class ServerState:
         fields: the names that it has for fields of a request's body that it refuses; None for one that it lacks.
         most_answer: the most tokens of an answer that it takes as a limit; None until it has refused one.
         model: the name that its replies give the model.
+        served: what its list of models says; None until it was asked, at ``listed_at``, under the lock ``listing``.
         structured: whether it holds answers to the form that it is asked for; None until it is known.
         keeps_form: whether an answer had that form.
         refused: forms that a server refused which takes others.
-        lengths: the lengths of its answers.
+        seen: requests that have ended since an answer last passed its limit: some servers ignore ``max_tokens``.
+        longest: the tokens of the longest such answer; 0 if there was none.
+        paused_until: when the pause ends that it has asked for.
     """
 
     def __init__(self) -> None:
@@ -299,21 +279,26 @@ class ServerState:
         self.fields: dict[str, str | None] = {}
         self.most_answer: int | None = None
         self.model: str | None = None
+        self.served: Served | None = None
+        self.listed_at = -math.inf
+        self.listing = threading.Lock()
         self.structured: bool | None = None
         self.keeps_form = False
         self.refused: WeakSet[Form] = WeakSet()
-        self.lengths = Lengths()
-        self._paused_until = 0.0
+        self.seen = 0
+        self.longest = 0
+        self.paused_until = 0.0
         self._reached = False  # whether there was ever a server
         self._answers = 0
         self._last_answer = 0.0
         self._in_flight: dict[Sent, None] = {}
         self._looks = False
 
-    @property
-    def paused(self) -> bool:
-        """Whether the server has asked for a pause that is not over."""
-        return time.monotonic() < self._paused_until
+    def learn_length(self, allowed: int, tokens: int) -> None:
+        """Register the end of a request, with the tokens of its answer."""
+        self.seen += 1
+        if tokens > allowed + MAX_UNCOUNTED_TOKENS:
+            self.longest, self.seen = max(self.longest, tokens), 0
 
     async def enter(self, lm: LM, sleep: Sleep) -> Sent:
         """Wait until a request may be sent; gives what :meth:`leave` takes.
@@ -323,7 +308,7 @@ class ServerState:
         """
         await self.gate.acquire()
         try:
-            while (wait := self._paused_until - time.monotonic()) > 0:
+            while (wait := self.paused_until - time.monotonic()) > 0:
                 if wait > lm.retry.patience:
                     raise RateLimited(
                         f"not sent: the server asked to wait {wait:.0f} s more; the patience is"
@@ -367,7 +352,7 @@ class ServerState:
         # A pause holds for all requests, unless it is too long to wait for: then only this request ends, and others
         # are refused by the server themselves.
         if error.away and error.retry_after is not None and error.retry_after <= lm.retry.patience:
-            self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+            self.paused_until = max(self.paused_until, time.monotonic() + error.retry_after)
 
     def _look_later(self) -> None:
         shortest = min(sent.seconds for sent in self._in_flight)
@@ -411,5 +396,4 @@ def forget() -> None:
     _rates.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)
+after_fork(forget)

@@ -57,6 +57,11 @@ class Price:
         return Price(max(self.tokens_in, self.written or 0.0, self.cached or 0.0), self.tokens_out)
 
 
+def dollars_of(price: Price | None, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float | None:
+    """The price of these numbers of tokens, as :meth:`Price.of` has it; None if unknown."""
+    return None if price is None else price.of(tokens_in, tokens_out, cached, written)
+
+
 _SUFFIXES = {"standard": ("",), "flex": ("_flex", "_batches"), "batch": ("_batches", "_flex")}
 HALF = 0.5
 """The factor for the flex and batch tiers where litellm's table does not have their prices (OpenAI, Anthropic)."""

@@ -6,15 +6,19 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from tagframe.errors import AnswerRejected, InvalidArgument
-from tagframe.lm.usage import Usage
+from tagframe.lm.usage import FAILED_IN_STORE, FROM_STORE, Usage
+
+if TYPE_CHECKING:
+    from tagframe.lm.dispatch import SharedReply
+    from tagframe.lm.store import StoredAnswer
 
 Structured: TypeAlias = Literal["auto", "off", "json_schema"]
 
@@ -23,12 +27,6 @@ FIELDS = (
     "guided_grammar", "format", "regex", "ebnf", "tools", "functions",
 )  # fmt: skip
 """Fields of a request's body with which a user sets the form of answers; then it is theirs."""
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "null": (type(None),),
-    "integer": (int,), "number": (int, float),
-}  # fmt: skip
-
 
 _FENCED = re.compile(r"```\w*\n(.*)\n```", re.DOTALL)
 
@@ -61,11 +59,11 @@ class Form:
         return {"response_format": {"type": "json_schema", "json_schema": fields}}
 
     def read(self, text: str, wraps: bool) -> str | None:
-        """The answer as the prompt asks for it; None if the text is not of the form that was asked for."""
+        """The answer as the prompt asks for it; None if ``write`` cannot write what the text has."""
         try:
             value = json.loads(_FENCED.sub(r"\1", text.strip()))
             value = value["answer"] if self._wrapped(wraps) else value
-            return self.write(value) if _fits(self.schema, value) else None
+            return self.write(value)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
 
@@ -106,7 +104,8 @@ def words(values: Mapping[Any, str]) -> Form:
         schema: dict[str, Any] = {"type": ["string", "null"] if None in listed else "string", "enum": listed}
     else:
         schema = {"type": ["boolean", "null"] if None in listed else "boolean"}
-    return Form(schema, values.__getitem__)
+    written = {(type(value), value): word for value, word in values.items()}  # 1 is not True
+    return Form(schema, lambda value: written[type(value), value])
 
 
 def fields_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,24 +116,6 @@ def fields_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
         defined.update(schema.get("$defs", {}))
     whole = {"type": "object", "properties": own, "required": [*own], "additionalProperties": False}
     return whole | ({"$defs": defined} if defined else {})
-
-
-def _fits(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value is of a schema, as far as is needed to see that the server kept to it."""
-    kinds = schema.get("type")
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if kinds is not None:
-        listed: Iterable[str] = (kinds,) if isinstance(kinds, str) else kinds
-        allowed = {type_ for kind in listed for type_ in _TYPES.get(kind, (object,))}
-        if not any(type(value) is one or one is object for one in allowed):
-            return False
-    if isinstance(value, dict):
-        parts = schema.get("properties", {})
-        return set(schema.get("required", ())) <= value.keys() and all(
-            _fits(parts[name], part) for name, part in value.items() if name in parts
-        )
-    return True
 
 
 T = TypeVar("T")
@@ -343,8 +324,7 @@ def question_in_force() -> str:
     return _question.get()
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
+class TokenLogprob(NamedTuple):
     """A token of the answer, the natural logarithm of its probability, and its likeliest alternatives."""
 
     token: str
@@ -405,3 +385,125 @@ def accepted(text: str, accept: Accept[T] | None) -> T:
     except Exception as error:  # any failure to parse means that the answer is not of the form asked for
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise AnswerRejected(reason) from error
+
+
+# --- batches, and their jobs ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Bound:
+    """An upper bound on the calls of several batches together, for quotes; it is counted with the first batch quoted.
+
+    Attributes:
+        calls: at most, without repairs.
+        every: the calls if all rows are asked and each answer is usable; None if that is ``calls``.
+        tokens_in, tokens_out: the most tokens that these calls read and write together, without repairs; None if each
+            call may be as long as the longest prompt of the batch.
+        quoted: whether it has been counted.
+    """
+
+    calls: int
+    every: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch(Generic[T]):
+    """Prompts with the same parameters, which are waited for together.
+
+    Attributes:
+        prompts: any number, in any order; identical ones are asked once.
+        accept: parses an answer's text into a value, or raises :class:`~tagframe.errors.AnswerRejected`.
+        temperature: of sampling.
+        max_tokens: of an answer.
+        logprobs: whether to ask for the log probabilities of the answer's tokens; "optional" also accepts a stored
+            answer without them, and a server that gives none.
+        guess: a typical answer to these prompts, for quotes; or several, used in turn; None for the quote's own guess.
+        label: the stage and question of the prompts, for exported requests.
+        bound: an upper bound on calls that is shared with other batches, for quotes.
+        stored: which stored answers are accepted.
+        sends: False only looks the prompts up in the store: prompts without an answer there end with
+            :class:`~tagframe.errors.NotStored`, and are neither sent nor noted as missing.
+        known: answers to the prompts that came from packs of rows: they are stored, and nothing is sent.
+        form: of an answer, for servers that can hold a model to it.
+        free: whether answers are texts of any length: then the setting ``max_tokens`` replaces the batch's own, and
+            else only raises it.
+        keeps_rejected: whether an answer that ``accept`` rejects is stored too, so that the same prompt ends with the
+            same rejection later, and is not paid for again: of a pack, whose rows are asked again in other prompts.
+    """
+
+    prompts: Sequence[Prompt]
+    accept: Accept[T] | None = None
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    logprobs: Logprobs = False
+    guess: str | tuple[str, ...] | None = None
+    label: Label = UNLABELLED
+    bound: Bound | None = None
+    stored: Stored = "any"
+    sends: bool = True
+    known: Sequence[str] | None = None
+    form: Form | None = None
+    free: bool = False
+    keeps_rejected: bool = False
+
+
+Arrived: TypeAlias = Mapping[Batch[Any], Mapping[int, Completion[Any]]]
+"""Completions as they arrive, each with its batch and the position of its prompt there."""
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[T]):
+    """A distinct prompt of a call, its requests so far, and later its completion.
+
+    Attributes:
+        batch: the first batch that contains it, at ``position``.
+        repeats: its other positions, until it has a completion. (None instead of an empty list: most jobs have one
+            position, and fewer objects mean less work for the garbage collector.)
+        current: what is sent: its prompt, or the repair of an answer; ``current_key`` is its key.
+        reply: the latest.
+        sent, retried, repaired: its requests.
+        answers: how many requests of the run had been answered when its first one was sent; -1 before.
+    """
+
+    key: bytes
+    prompt: Prompt
+    parameters: Parameters
+    batch: Batch[T]
+    position: int
+    current: Prompt
+    current_key: bytes
+    repeats: list[tuple[Batch[T], int]] | None = None
+    completion: Completion[T] | None = None
+    reply: SharedReply | None = None
+    sent: int = 0
+    retried: int = 0
+    repaired: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    dollars: float | None = 0.0
+    dollars_saved: float = 0.0
+    seconds: float = 0.0
+    answers: int = -1
+
+    def usage(self, failed: int = 0) -> Usage:
+        """Its cost so far."""
+        counts = self.sent, 0, 0, self.retried, self.repaired, failed, self.tokens_in, self.tokens_out
+        return Usage(1, *counts, self.tokens_cached, self.dollars, self.dollars_saved, self.seconds)
+
+    def take_stored(self, answer: StoredAnswer) -> AnswerRejected | None:
+        """Complete the job with a stored answer; gives the reason if ``accept`` rejects it."""
+        try:
+            value = accepted(answer.text, self.batch.accept)
+        except AnswerRejected as rejection:
+            if self.batch.keeps_rejected:
+                self.completion = Completion(answer.text, None, rejection, FAILED_IN_STORE, None, "store")
+            return rejection
+        # To look whether there is one, alone or in a pack, is not to ask.
+        usage = FROM_STORE if self.batch.sends or self.batch.stored == "any" else Usage()
+        origin: Origin = "pack" if answer.packed else "store"
+        self.completion = Completion(answer.text, value, None, usage, answer.logprobs, origin)
+        return None

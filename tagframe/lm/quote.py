@@ -11,12 +11,10 @@ from tagframe.config import ModelSettings
 from tagframe.display import Displayable, fitted
 from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
-from tagframe.lm.budget import dollars_of
-from tagframe.lm.dispatch import Arrived, Batch, Job
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
-from tagframe.lm.pricing import ASSUMED_ANSWER, estimate_tokens, most_tokens, tokens_of
-from tagframe.lm.prompt import Completion, Prompt, accepted
+from tagframe.lm.pricing import ASSUMED_ANSWER, dollars_of, estimate_tokens, most_tokens, tokens_of
+from tagframe.lm.prompt import Arrived, Batch, Completion, Job, Prompt, accepted
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import Usage
 
@@ -68,20 +66,11 @@ class Quote(Displayable):
     stages: tuple[Any, ...] = ()
 
     def __add__(self, other: Quote) -> Quote:
-        apart = ("dollars", "dollars_at_most", "whole", "query")
-        summed = (field.name for field in fields(self) if field.name not in apart)
-
-        def priced_together(name: str) -> float | None:
+        added = {"whole": self.whole and other.whole, "query": other.query if self.query is None else self.query}
+        for name in {field.name for field in fields(self)} - {*added}:
             one, more = getattr(self, name), getattr(other, name)
-            return None if one is None or more is None else one + more
-
-        return Quote(
-            **{name: getattr(self, name) + getattr(other, name) for name in summed},
-            dollars=priced_together("dollars"),
-            dollars_at_most=priced_together("dollars_at_most"),
-            whole=self.whole and other.whole,
-            query=other.query if self.query is None else self.query,
-        )
+            added[name] = None if one is None or more is None else one + more
+        return Quote(**added)
 
     def __repr__(self) -> str:
         """The statement and the calls of its LM functions, if there are any; then the sum."""
@@ -164,21 +153,20 @@ class _QuotingStream(Stream):
         return super()._taken()
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
-        self._take_stored(jobs)
-        unknown = [job for job in jobs if job.completion is None]
+        unknown = self._take_stored(jobs)
         guesses = self._guesses(batch, unknown)
         self._quoting.quote += self._quote(batch, len(jobs), unknown, guesses)
         if len(guesses) < len(unknown):
             raise self._ends("this call's answers")
         for job, text in zip(unknown, guesses, strict=True):
             try:
-                value = accepted(text, job.accept)
+                value = accepted(text, job.batch.accept)
             except AnswerRejected as rejection:
                 self._rejected = self._ends(f"an acceptable guess instead of {text!r} ({rejection})")
-                self._call.wake()
+                self._wake()
                 return
             job.completion = Completion(text, value, None, Usage(prompts=1), None, "sent")
-        self._call.end(jobs)
+        self._end(jobs)
 
     def _keep(self, jobs: Sequence[Job[Any]], answers: Sequence[str]) -> None:
         self._store, store = None, self._store  # guesses are not kept

@@ -20,8 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
-from tagframe.lm.dispatch import Arrived, Batch, Job
-from tagframe.lm.prompt import Completion, Label, Parameters, Prompt, Stored, question_in_force, request_keys
+from tagframe.lm.background import after_fork
+from tagframe.lm.prompt import (
+    Arrived,
+    Batch,
+    Completion,
+    Job,
+    Label,
+    Parameters,
+    Prompt,
+    Stored,
+    question_in_force,
+    request_keys,
+)
 from tagframe.lm.reply import read_reply
 from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, labelled, open_store, unlabelled
 from tagframe.lm.stream import Stream
@@ -66,8 +77,7 @@ def _recorded(path: Path, modified: int, size: int) -> RecordedAnswers:
     return RecordedAnswers(path)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_recorded.cache_clear)  # SQLite connections do not survive a fork
+after_fork(_recorded.cache_clear)  # SQLite connections do not survive a fork
 
 
 def open_replayed(name: str) -> ResponseStore:
@@ -106,9 +116,9 @@ class ReplayStream(Stream):
         self._repairs += repairs
         label = batch.label.or_else(Label(self._description, question_in_force()))
         self._missing += [(prompt, parameters, label) for prompt, parameters in missing]
-        self._call.end(job for job in jobs if job.completion is not None)
+        self._end(job for job in jobs if job.completion is not None)
         if missing:
-            self._call.wake()
+            self._wake()
 
     def _taken(self) -> Arrived:
         arrived = super()._taken()

@@ -304,37 +304,28 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 Ending: TypeAlias = Literal["whole", "tool", "cut", "filtered", "unknown"]
 """Complete, a tool call, cut off at a token limit, stopped by a filter, or not known: broken off, most likely."""
 
+# "stop", "completed": OpenAI and most others (vLLM, llama.cpp, Groq, Mistral, DeepSeek, Ollama), its Responses;
+# "end_turn", "stop_sequence": Anthropic, Bedrock, Cohere, TGI, watsonx; "complete": Cohere, OCI; "eos…": Together, TGI,
+# watsonx; "end_of_text" to "stop_sequence_reached": Aleph Alpha, AI21; "finish" to "stop_criteria_met": Bedrock's
+# Titan; "eos_found", "stop_string_found": LM Studio; "normal": Baidu. Some servers write "" or "null" for none.
 _WHOLE = (
-    "stop", "completed",  # OpenAI and most others: vLLM, llama.cpp, Groq, Mistral, DeepSeek, Ollama; its Responses
-    "end_turn", "stop_sequence",  # Anthropic, Bedrock; "stop_sequence" also Cohere, TGI and watsonx
-    "complete",  # Cohere, OCI
-    "eos", "eos_token",  # Together, TGI, watsonx
-    "end_of_text", "endoftext", "stop_sequence_reached",  # Aleph Alpha, AI21
-    "finish", "finished", "stop_criteria_met",  # Bedrock's Titan
-    "eos_found", "stop_string_found",  # LM Studio
-    "normal",  # Baidu
-)  # fmt: skip
-_TOOL = ("tool_calls", "tool_call", "tool_use", "function_call")
+    "stop completed end_turn stop_sequence complete eos eos_token end_of_text endoftext stop_sequence_reached finish"
+    " finished stop_criteria_met eos_found stop_string_found normal null"
+)
+_TOOL = "tool_calls tool_call tool_use function_call"
+# "max_tokens" to "compaction": Anthropic, Gemini, Cohere, Bedrock; "max_output_tokens": OpenAI's Responses;
+# "model_length": Mistral; "token_limit": watsonx; "error_limit": Cohere, of the context; "maximum_tokens": Aleph Alpha;
+# the last two: LM Studio.
 _CUT = (
-    "length",
-    "max_tokens", "model_context_window_exceeded", "compaction",  # Anthropic; "max_tokens" also Gemini, Cohere, Bedrock
-    "max_output_tokens",  # OpenAI's Responses
-    "model_length",  # Mistral
-    "token_limit",  # watsonx
-    "error_limit",  # Cohere, of the context
-    "maximum_tokens",  # Aleph Alpha
-    "max_predicted_tokens_reached", "context_length_reached",  # LM Studio
-)  # fmt: skip
+    "length max_tokens model_context_window_exceeded compaction max_output_tokens model_length token_limit error_limit"
+    " maximum_tokens max_predicted_tokens_reached context_length_reached"
+)
+# "content_filter": OpenAI, Azure, Groq, Bedrock; "refusal": Anthropic; "guardrail_intervened": Bedrock; "safety" to
+# "model_armor": Gemini; "error_toxic": Cohere; "sensitive": Zhipu; "blacklist": GigaChat.
 _FILTERED = (
-    "content_filter", "content_filtered",  # OpenAI, Azure, Groq; Bedrock, Titan
-    "refusal",  # Anthropic
-    "guardrail_intervened",  # Bedrock
-    "safety", "recitation", "language", "blocklist", "prohibited_content", "spii", "model_armor",  # Gemini
-    "error_toxic",  # Cohere
-    "sensitive",  # Zhipu
-    "blacklist",  # GigaChat
-)  # fmt: skip
-_NONE_GIVEN = ("", "null")
+    "content_filter content_filtered refusal guardrail_intervened safety recitation language blocklist"
+    " prohibited_content spii model_armor error_toxic sensitive blacklist"
+)
 
 
 def _plain(reason: str) -> str:
@@ -342,10 +333,10 @@ def _plain(reason: str) -> str:
     return re.sub(r"[\W_]+", "", reason).lower()
 
 
-_KNOWN: dict[Ending, tuple[str, ...]] = {
-    "whole": (*_WHOLE, *_NONE_GIVEN), "tool": _TOOL, "cut": _CUT, "filtered": _FILTERED,
-}  # fmt: skip
-_ENDINGS: dict[str, Ending] = {_plain(name): ending for ending, names in _KNOWN.items() for name in names}
+_KNOWN: dict[Ending, str] = {"whole": _WHOLE, "tool": _TOOL, "cut": _CUT, "filtered": _FILTERED}
+_ENDINGS: dict[str, Ending] = {_plain(name): ending for ending, names in _KNOWN.items() for name in names.split()} | {
+    "": "whole"
+}
 
 
 def ending_of(reason: Any) -> Ending:
@@ -535,23 +526,19 @@ def _logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
         return None
     try:
         return tuple(
-            TokenLogprob(
-                str(token["token"]),
-                _number(token["logprob"]),
-                tuple((str(top["token"]), _number(top["logprob"])) for top in token.get("top_logprobs") or ()),
-            )
+            TokenLogprob(*_named(token), tuple(map(_named, token.get("top_logprobs") or ())))
             for token in value["content"]
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 
-def _number(logprob: Any) -> float:
-    """A log probability; one that is no number makes all of them unknown."""
-    number = float(logprob)
+def _named(token: Any) -> tuple[str, float]:
+    """A token and its log probability; one that is no number makes all of them unknown."""
+    number = float(token["logprob"])
     if math.isnan(number):
         raise ValueError("a log probability is no number")
-    return number
+    return str(token["token"]), number
 
 
 # --- streams of events -----------------------------------------------------------------------------------------------

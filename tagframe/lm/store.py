@@ -27,6 +27,7 @@ import tenacity
 
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, warn
+from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import UNLABELLED, Label, Stored, TokenLogprob
 
 IMPORTED = "import"
@@ -128,7 +129,9 @@ class ResponseStore:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{self.path.resolve().as_uri()}?{mode}"
-        return sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            uri, uri=True, timeout=LOCK_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
+        )
 
     def _check(self, connection: sqlite3.Connection) -> None:
         try:
@@ -307,7 +310,7 @@ class ResponseStore:
             sqlite3.Error: they cannot be written; nothing more is, then.
         """
         try:
-            with self._lock, _transaction(self._connection):
+            with self._lock, self._connection:  # a transaction, with the file's lock from its start
                 self._connection.executemany(statement, rows)
         except sqlite3.Error as error:
             self._trouble = error
@@ -317,8 +320,9 @@ class ResponseStore:
         """Delete answers and missing requests, all or those before a time; gives the number of answers."""
         when = time.time() + 1 if before is None else before
         with self._lock:
-            count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
-            self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
+            with self._connection:
+                count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
+                self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return count
@@ -337,7 +341,8 @@ def create_tables(connection: sqlite3.Connection) -> None:
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
     connection.execute("PRAGMA journal_mode = WAL")
-    with _transaction(connection):  # two processes may make the same store at once
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")  # two processes may make the same store at once
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in (
                 *_TABLES,
@@ -345,19 +350,6 @@ def create_tables(connection: sqlite3.Connection) -> None:
                 f"PRAGMA user_version = {VERSION}",
             ):
                 connection.execute(statement)
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, with the lock from the start."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _is_busy(error: BaseException) -> bool:
@@ -376,19 +368,14 @@ def _file_of(path: Path) -> tuple[int, int] | None:
 
 
 def _row(request: bytes, source: int, answer: StoredAnswer, now: float) -> tuple[Any, ...]:
-    logprobs = None
-    if answer.logprobs is not None:
-        logprobs = json.dumps([[token.token, token.logprob, token.top] for token in answer.logprobs])
+    logprobs = None if answer.logprobs is None else json.dumps(answer.logprobs)
     return request, source, answer.text, logprobs, answer.tokens_in, answer.tokens_out, answer.seconds, now
 
 
 def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:
     if stored is None:
         return None
-    return tuple(
-        TokenLogprob(token, logprob, tuple((name, value) for name, value in top))
-        for token, logprob, top in json.loads(stored)
-    )
+    return tuple(TokenLogprob(token, logprob, tuple(map(tuple, top))) for token, logprob, top in json.loads(stored))
 
 
 def labelled(body: dict[str, object], label: Label) -> dict[str, object]:
@@ -465,5 +452,4 @@ def _after_fork() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

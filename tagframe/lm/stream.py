@@ -1,4 +1,5 @@
-"""An open call: prompts are added over time, and completions are taken as they arrive.
+"""An open call: batches of prompts are added over time, each distinct prompt is one job, and completions are taken as
+they arrive.
 
 The caller's thread (or task) adds and waits; the background loop sends.
 """
@@ -9,18 +10,28 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from types import TracebackType
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from tagframe.errors import NotStored, ReportWarning, spared, warn
+from tagframe.errors import InvalidArgument, NotStored, spared
 from tagframe.lm import background
-from tagframe.lm.dispatch import Arrived, Batch, Call, Job, Run, in_flight
-from tagframe.lm.prompt import Completion, Completions, Parameters
+from tagframe.lm.dispatch import Run, in_flight
+from tagframe.lm.prompt import (
+    Arrived,
+    Batch,
+    Completion,
+    Completions,
+    Job,
+    Parameters,
+    Prompt,
+    Stored,
+    request_keys,
+)
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
-from tagframe.lm.usage import Usage, record
-from tagframe.progress import is_wanted, new_bar
+from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, Usage, record, total
+from tagframe.progress import RowsBar
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
@@ -48,20 +59,29 @@ class Stream:
             stream.put(Batch(prompts))
             while arrived := stream.take():
                 …
+
+    Used from two threads: the caller's, which adds and takes, and the one that completes the jobs.
     """
 
     def __init__(self, lm: LM, description: str) -> None:
         self._lm = lm
         self._description = description
-        self._call = Call()
         self._settings = lm.settings()
         self._store: ResponseStore | None = lm.open_store()
         self._run: Run | None = None
-        self._bar = Bar(description, is_wanted(self._settings.progress))
+        self._bar = RowsBar(description, self._settings.progress)
         self._sendings: list[_Sending] = []
         self._opened: int | None = None
         self._open = True
         self._lock = threading.Lock()
+        self._started = time.monotonic()
+        # By the id of accept, since another one makes another value, and by what may answer.
+        self._jobs: dict[tuple[int, Stored, bool, bool], dict[bytes, Job[Any]]] = {}
+        self._left: dict[Batch[Any], int] = {}  # prompts of each batch that have no completion yet
+        self._arrived: dict[Batch[Any], dict[int, Completion[Any]]] = {}
+        self._usages: list[Usage] = []  # of what has arrived since they were last summed
+        self._used = Usage()
+        self._turn: Future[None] = Future()  # done once a further batch is complete since something was last taken
         self._awaited: tuple[Future[None], asyncio.Future[None]] | None = None
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -70,17 +90,46 @@ class Stream:
         """Add prompts: stored answers arrive at once, the rest is sent.
 
         Raises:
-            InvalidArgument: something is not a prompt.
+            InvalidArgument: something is not a prompt, or has no JSON form.
             NotConfigured: the model needs a key or a URL and none is set.
         """
-        parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
-        jobs = self._call.add(batch, parameters)
+        jobs = self._add(batch)
         if batch.known is not None:
             self._keep(jobs, batch.known)
         elif not batch.sends:
             self._look_up(jobs)
         else:
             self._answer(jobs, batch)
+
+    def _add(self, batch: Batch[Any]) -> list[Job[Any]]:
+        """The jobs of a batch's prompts that are new to the call, each once."""
+        for prompt in batch.prompts:
+            if not isinstance(prompt, Prompt):
+                raise InvalidArgument(
+                    f"prompts must be Prompt objects, such as Prompt.of(user, system); got {prompt!r}"
+                )
+        parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
+        try:
+            keys = request_keys(batch.prompts, parameters)
+        except (TypeError, AttributeError) as error:
+            raise InvalidArgument(f"a prompt or parameter has no JSON form: {error}") from error
+        new: list[Job[Any]] = []
+        with self._lock:
+            if keys:
+                self._left[batch] = len(keys)
+            # Its jobs keep accept alive, so that no other has its id.
+            jobs = self._jobs.setdefault((id(batch.accept), batch.stored, batch.sends, batch.known is not None), {})
+            for position, (key, prompt) in enumerate(zip(keys, batch.prompts, strict=True)):
+                job = jobs.get(key)
+                if job is None:
+                    job = jobs[key] = Job(key, prompt, parameters, batch, position, prompt, key)
+                    new.append(job)
+                elif job.completion is None:
+                    job.repeats = job.repeats or []
+                    job.repeats.append((batch, position))
+                else:
+                    self._deliver(batch, position, _repeated(job.completion))
+        return new
 
     def _limit(self, batch: Batch[Any]) -> int | None:
         """The most tokens of an answer: the setting for free texts, and where it is more than the batch's own."""
@@ -96,7 +145,7 @@ class Stream:
                 store.put([(job.key, source, StoredAnswer(answers[job.position])) for job in jobs])
         for job in jobs:
             job.completion = Completion(answers[job.position], None, None, Usage(), None, "pack")
-        self._call.end(jobs)
+        self._end(jobs)
 
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete jobs from the store, and the others with the error :class:`~tagframe.errors.NotStored`."""
@@ -104,12 +153,13 @@ class Stream:
         for job in jobs:
             if job.completion is None:
                 job.completion = Completion(None, None, _NOT_STORED, Usage(), None, "store")
-        self._call.end(jobs)
+        self._end(jobs)
 
-    def _take_stored(self, jobs: Sequence[Job[Any]]) -> None:
-        """Complete jobs from the store."""
+    def _take_stored(self, jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
+        """Complete jobs from the store; gives those that it does not answer."""
         if self._store is not None and jobs and not self._lm.take_stored(jobs, self._store):
             self._store = None
+        return [job for job in jobs if job.completion is None]
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         """Start the jobs, so that each ends, now or later."""
@@ -118,29 +168,22 @@ class Stream:
                 return
             if self._opened is None:
                 self._opened = in_flight.open()
-        self._take_stored(jobs)
-        self._call.end(job for job in jobs if job.completion is not None)
-        jobs = [job for job in jobs if job.completion is None]
-        if not jobs:
+        unknown = self._take_stored(jobs)
+        self._end(job for job in jobs if job.completion is not None)
+        if not unknown:
             return
         if self._run is None:
-            settings = self._settings
-            self._run = Run(
-                self._lm.route(self._store), settings.concurrency, self._opened, self._call.end, settings.max_failed
-            )
-        self._bar.grow(len(jobs))
+            concurrency, max_failed = self._settings.concurrency, self._settings.max_failed
+            self._run = Run(self._lm, self._store, concurrency, self._opened, self._end, max_failed)
+        self._bar.grow(len(unknown))
         ended = threading.Event()
         with self._lock:
             if not self._open:  # left meanwhile: nothing more is sent
                 return
             self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
-            future = background.submit(self._send(self._run, jobs, ended))
+            future = background.submit(self._send(self._run, unknown, ended))
             self._sendings.append(_Sending(future, ended))
         future.add_done_callback(self._wake_where_it_failed)
-
-    def _wake_where_it_failed(self, sending: Future[None]) -> None:
-        if sending.cancelled() or sending.exception() is not None:
-            self._call.wake()
 
     @staticmethod
     async def _send(run: Run, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
@@ -149,6 +192,35 @@ class Stream:
         finally:
             ended.set()
 
+    # --- what arrives -----------------------------------------------------------------------------------------------
+
+    def _end(self, jobs: Iterable[Job[Any]]) -> None:
+        """Deliver the completions of these jobs to all their positions."""
+        with self._lock:
+            for job in jobs:
+                completion = job.completion
+                assert completion is not None
+                self._deliver(job.batch, job.position, completion)
+                for batch, position in job.repeats or ():
+                    self._deliver(batch, position, _repeated(completion))
+                job.repeats = None
+
+    def _deliver(self, batch: Batch[Any], position: int, completion: Completion[Any]) -> None:
+        self._arrived.setdefault(batch, {})[position] = completion
+        self._usages.append(completion.usage)
+        left = self._left[batch] = self._left[batch] - 1
+        if not left:
+            del self._left[batch]
+            self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(InvalidStateError):  # it is awake
+            self._turn.set_result(None)
+
+    def _wake_where_it_failed(self, sending: Future[None]) -> None:
+        if sending.cancelled() or sending.exception() is not None:
+            self._wake()  # since nothing more will arrive
+
     # --- waiting --------------------------------------------------------------------------------------------------
 
     def take(self) -> Arrived:
@@ -156,25 +228,22 @@ class Stream:
 
         Waits until a batch is complete, but at most a tenth of a second if part of it has arrived.
         """
-        while self._call.waiting:
+        while self._left or self._arrived:
             with contextlib.suppress(TimeoutError):
-                self._call.turn.result(_SECONDS_BETWEEN_ARRIVALS)
+                self._turn.result(_SECONDS_BETWEEN_ARRIVALS)
             if arrived := self._taken():
                 return arrived
         return {}
 
     async def atake(self) -> Arrived:
         """:meth:`take`, awaited."""
-        while self._call.waiting:
-            await asyncio.wait((self._awaitable(self._call.turn),), timeout=_SECONDS_BETWEEN_ARRIVALS)
+        while self._left or self._arrived:
+            if self._awaited is None or self._turn is not self._awaited[0]:
+                self._awaited = self._turn, asyncio.wrap_future(self._turn)
+            await asyncio.wait((self._awaited[1],), timeout=_SECONDS_BETWEEN_ARRIVALS)
             if arrived := self._taken():
                 return arrived
         return {}
-
-    def _awaitable(self, turn: Future[None]) -> asyncio.Future[None]:
-        if self._awaited is None or turn is not self._awaited[0]:
-            self._awaited = (turn, asyncio.wrap_future(turn))
-        return self._awaited[1]
 
     def _taken(self) -> Arrived:
         for sending in self._sendings:
@@ -182,18 +251,22 @@ class Stream:
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
-        return self._call.take()
+        return self.arrived()
 
     def arrived(self) -> Arrived:
         """The completions since the last call, without waiting."""
-        return self._call.take()
+        with self._lock:
+            arrived, self._arrived = self._arrived, {}
+            if self._turn.done():
+                self._turn = Future()
+        return arrived
 
     def complete(self, batch: Batch[T]) -> Completions[T]:
         """All completions of one batch, in the order of its prompts; the usage is the stream's."""
         self.put(batch)
         completions: dict[int, Completion[T]] = {}
         while arrived := self.take():
-            completions.update(arrived.get(batch, {}))
+            completions |= arrived.get(batch, {})
         return Completions([completions[position] for position in range(len(batch.prompts))], self.usage())
 
     async def acomplete(self, batch: Batch[T]) -> Completions[T]:
@@ -206,24 +279,23 @@ class Stream:
 
     def usage(self) -> Usage:
         """The cost of the answers so far."""
-        return self._call.usage()
+        with self._lock:
+            self._used = total((self._used, *self._usages))
+            self._usages.clear()
+            return replace(self._used, seconds=time.monotonic() - self._started)
 
     # --- leaving --------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._awaited is not None:
             self._awaited[1].cancel()  # its loop may end before what it stands for
         await asyncio.to_thread(self._close)
@@ -235,8 +307,8 @@ class Stream:
             sendings = self._sendings
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
-        self._bar.close(self._call.usage().failed)
-        if self._call.unanswered:
+        self._bar.close(self.usage().failed)
+        if self._left:
             for sending in sendings:
                 sending.future.cancel()
             deadline = time.monotonic() + _SECONDS_TO_STOP
@@ -248,10 +320,12 @@ class Stream:
         # What holds this stream, in a circle or from another thread, shall not keep the jobs.
         self._run = None
         self._sendings = []
-        self._call.forget()
+        self._jobs.clear()
 
     def _record(self) -> None:
-        unended = Usage() if self._run is None else self._run.unended()
+        jobs = (job for of_a_kind in self._jobs.values() for job in of_a_kind.values())
+        # Of a call that was interrupted, what was sent is paid for, too.
+        unended = total(job.usage(failed=1) for job in jobs if job.sent and job.completion is None)
         spared("the usage", None, record, self._description, self._lm.model, self.usage() + unended)
         if self._run is None:
             return
@@ -261,48 +335,8 @@ class Stream:
             warn_of_store(self._store.trouble)
 
 
-class Bar:
-    """A tqdm bar of rows, with their rate and dollars; shows nothing if not ``wanted``, or without rows.
-
-    A bar that cannot be drawn, as on a terminal that is gone, ends no call: it is not drawn any more.
-    """
-
-    def __init__(self, description: str, wanted: bool) -> None:
-        self._description = description
-        self._wanted = wanted
-        self._bar: Any = None
-        self._done = 0
-
-    def grow(self, rows: int) -> None:
-        """Add to the total number of rows."""
-        with self._drawing():
-            if self._bar is not None:
-                self._bar.total += rows
-                self._bar.refresh()
-            elif self._wanted:
-                self._bar = new_bar(rows, self._description, "row")
-
-    def update(self, done: int, dollars: float | None) -> None:
-        """Show the number of finished rows, and their dollars."""
-        with self._drawing():
-            if self._bar is not None and done != self._done:
-                self._bar.set_postfix_str("price unknown" if dollars is None else f"${dollars:.4f}", refresh=False)
-                self._bar.update(done - self._done)
-                self._done = done
-
-    def close(self, failed: int = 0) -> None:
-        """Stop updating the bar; if prompts failed, it turns red and shows how many."""
-        with self._drawing():
-            if self._bar is not None and failed:
-                self._bar.colour = "red"
-                self._bar.set_postfix_str(", ".join(part for part in (self._bar.postfix, f"{failed} failed") if part))
-            if self._bar is not None:
-                self._bar.close()
-
-    @contextlib.contextmanager
-    def _drawing(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._wanted, self._bar = False, None
-            warn(f"the progress bar is not drawn any more: {type(error).__name__}: {error}", ReportWarning)
+def _repeated(completion: Completion[T]) -> Completion[T]:
+    if not completion.usage.prompts:  # nothing was sent: the answer came from the store, or from a pack
+        return replace(completion, origin="duplicate")
+    usage = DUPLICATE if completion.ok else FAILED_DUPLICATE
+    return replace(completion, usage=usage, origin="duplicate")

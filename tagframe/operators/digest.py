@@ -295,7 +295,7 @@ def _cited_form(shape: Form) -> Form:
     """The form of a structured answer with its line of sources."""
 
     def write(value: Any) -> str:
-        return f"{as_json(value['answer'])}\nSources: {', '.join(map(str, value['sources'])) or 'none'}"
+        return f"{as_json(value['answer'])}\nSources: {', '.join(map('{:d}'.format, value['sources'])) or 'none'}"
 
     sources = {"type": "array", "items": {"type": "integer"}}
     return Form(fields_schema({"answer": shape.schema, "sources": sources}), write, strict=False)

@@ -291,7 +291,8 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
         lm: the model that would answer; answers in its store are used.
         guess: gives a typical answer to each prompt that has no answer in the store.
     """
-    from tagframe.lm import QuoteEnds, QuotingLM, quoted_embeddings
+    from tagframe.embed import quoted_embeddings
+    from tagframe.lm import QuoteEnds, QuotingLM
 
     quoting = QuotingLM(lm, guess)
     with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:

@@ -63,7 +63,7 @@ def ranking_form(count: int, wanted: int | None) -> Form:
         "minItems": length,
         "maxItems": length,
     }
-    return Form(schema, lambda numbers: " > ".join(map(str, numbers)))
+    return Form(schema, lambda numbers: " > ".join(map("{:d}".format, numbers)))
 
 
 def _ordered(numbers: Sequence[int], count: int, wanted: int | None) -> tuple[int, ...]:

@@ -18,8 +18,9 @@ import pandas as pd
 
 from tagframe import config, interop, logs, plugins
 from tagframe.config import CallSettings, SearchSettings
+from tagframe.embed import quoted_embeddings
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
-from tagframe.lm import LM, Prompt, Quote, QuoteEnds, get_lm, quoted_embeddings
+from tagframe.lm import LM, Prompt, Quote, QuoteEnds, get_lm
 from tagframe.operators.batches import aover_batches, over_batches
 from tagframe.operators.cells import prompt_names
 from tagframe.operators.drivers import Step, arun, quote, run, without_model

@@ -159,7 +159,8 @@ def _model(method: Method) -> LM | None:
 
 
 def _quoted(search: Search) -> Quote:
-    from tagframe.lm import Quote, QuoteEnds, QuotingLM, quoted_embeddings
+    from tagframe.embed import quoted_embeddings
+    from tagframe.lm import Quote, QuoteEnds, QuotingLM
     from tagframe.retrieval.model_plan import guess
 
     model = _model(search.method)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import count
 from types import SimpleNamespace
 
@@ -48,7 +49,7 @@ def verdicts(found: object) -> dict[str, str]:
 
 def seconds_of(monkeypatch: pytest.MonkeyPatch, now: Callable[[], float]) -> None:
     """The clock by which a server is judged."""
-    monkeypatch.setattr("tagframe.lm.served.time", SimpleNamespace(monotonic=now))
+    monkeypatch.setattr(import_module("tagframe.evaluation.check_lm"), "time", SimpleNamespace(monotonic=now))
 
 
 def test_a_model_that_can_do_all(server: Server, monkeypatch: pytest.MonkeyPatch):

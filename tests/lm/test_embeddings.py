@@ -13,7 +13,7 @@ from tag_bench.baselines import rag
 from tag_bench.server import CONTEXT_LENGTH, DROP, MALFORMED, NOT_A_COMPLETION, Reply, error
 from tagframe import embed
 from tagframe.config import Settings
-from tagframe.embed import get_embedder
+from tagframe.embed import EmbeddingModel, embeds_for, get_embedder
 from tagframe.errors import (
     AuthenticationFailed,
     BudgetExceeded,
@@ -23,7 +23,7 @@ from tagframe.errors import (
     NotConfigured,
     ReplayMiss,
 )
-from tagframe.lm import Budget, EmbeddingModel, Price, RetryPolicy, embeds_for
+from tagframe.lm import Budget, Price, RetryPolicy
 from tagframe.retrieval import retrieve_tables
 
 FAST = RetryPolicy(first_wait=0.005, longest_wait=0.02)

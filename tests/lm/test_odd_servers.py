@@ -16,7 +16,7 @@ from tag_bench import server as scripted
 from tag_bench.server import Reply, Request, Server, error
 from tagframe import LM, Prompt, RetryPolicy
 from tagframe.errors import CutWarning, InvalidArgument, LMRequestFailed, ResponseTooLong
-from tagframe.lm import pacing, served
+from tagframe.lm import pacing
 from tagframe.lm.pricing import least_tokens
 from tagframe.lm.reply import failure, is_too_long, retry_after
 from tests.lm.conftest import FAST
@@ -442,14 +442,9 @@ def test_a_proxy_that_fails_is_named(no_proxies: pytest.MonkeyPatch, answer: byt
 
 @pytest.fixture
 def new_process() -> Any:
-    def forget() -> None:
-        served.forget()
-        served._missed.clear()
-        pacing.forget()
-
-    forget()
-    yield forget
-    forget()
+    pacing.forget()
+    yield pacing.forget
+    pacing.forget()
 
 
 @pytest.mark.parametrize("name", ["llama.cpp/any", "llamafile/any", "openai/whatever"])

@@ -4,15 +4,15 @@ import warnings
 
 import pytest
 
+from tagframe import progress
 from tagframe.errors import ReportWarning
-from tagframe.lm import stream
-from tagframe.lm.stream import Bar
+from tagframe.progress import RowsBar
 
 
 @pytest.mark.parametrize("broken", ["refresh", "update", "close"])
 def test_a_bar_that_fails_is_not_drawn_any_more_and_that_is_said_once(monkeypatch, broken):
     class Drawn:
-        total, postfix, colour = 3, "", None
+        total, postfix, colour, n = 3, "", None, 0
 
         def __getattr__(self, name):
             def draw(*given, **options):
@@ -21,8 +21,8 @@ def test_a_bar_that_fails_is_not_drawn_any_more_and_that_is_said_once(monkeypatc
 
             return draw
 
-    monkeypatch.setattr(stream, "new_bar", lambda *given: Drawn())
-    bar = Bar("sem_map", wanted=True)
+    monkeypatch.setattr(progress, "new_bar", lambda *given: Drawn())
+    bar = RowsBar("sem_map", True)
     bar.grow(3)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.server import Server
+from tagframe.cli import lm as commands
+from tagframe.cli import main
 from tagframe.errors import AnswerRejected, DamagedStore, InvalidArgument, NotAStore, ReplayMiss
 from tagframe.lm import LM, Prompt, about, export_requests, get_lm, import_answers, recorded_by
-from tagframe.lm.commands import lm as commands
 
 ROWS = [Prompt.of(f"row {i}", system="True or False?") for i in range(5)]
 
@@ -297,12 +298,12 @@ def test_the_commands_say_what_is_wrong(tmp_path: Path):
     run = CliRunner()
     nothing = str(tmp_path / "nothing.db")
     for arguments in (["export", nothing, "-o", str(tmp_path / "o")], ["purge", nothing, "--yes"]):
-        done = run.invoke(commands, arguments)
+        done = run.invoke(main, ["lm", *arguments])
         assert done.exit_code == 1
         assert "no response store at" in done.output
     bad = tmp_path / "bad.jsonl"
     bad.write_text("{}")
-    done = run.invoke(commands, ["import", nothing, str(bad)])
+    done = run.invoke(main, ["lm", "import", nothing, str(bad)])
     assert (done.exit_code, "line 1" in done.output) == (1, True)
 
 

@@ -13,7 +13,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import AnswerCut, AnswerRejected, FailedRowsWarning, Interrupted, RowsFailed
-from tagframe.lm import LM, RetryPolicy
+from tagframe.lm import LM, RetryPolicy, words
 from tests.lm.conftest import FAST
 from tests.operators.scripted import shown_rows
 
@@ -228,3 +228,11 @@ def test_a_broken_pack_is_not_paid_for_again(server: Server, tmp_path: Path):
         server.reset()
         assert len(tf.sem_filter(ROWS, CLAIM, lm=lm, rows_per_call=4)) == 12
         assert count is None or server.count == count
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("true", "yes"), ("```json\nfalse\n```", "no"), ("null", "unsure"), ("1", None), ('"yes"', None), ("yes", None)],
+)
+def test_a_word_is_read_of_its_own_value_only(text: str, read: str | None):
+    assert words({True: "yes", False: "no", None: "unsure"}).read(text, wraps=False) == read

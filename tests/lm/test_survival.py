@@ -241,7 +241,7 @@ def test_a_pause_that_one_call_waits_for_is_too_long_for_another(server: Server)
     while server.count == 0:
         time.sleep(0.001)
     state = server_state(patient.transport.endpoint, patient.model)
-    while not state.paused:
+    while not state.paused_until:
         time.sleep(0.001)
     failure = LM("openai/test", api_base=server.url, store=None).complete([Prompt.of("other")])[0].error
     assert isinstance(failure, errors.RateLimited)

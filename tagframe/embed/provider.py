@@ -11,16 +11,16 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.config import current
+from tagframe.embed.protocol import Kind, check_kind, unit
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss
-from tagframe.lm.budget import dollars_of
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import estimate_tokens, providers
+from tagframe.lm.pricing import dollars_of, estimate_tokens, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
@@ -63,9 +63,6 @@ def embeds_for(model: str) -> bool:
     return bool(slash and name) and provider in providers()
 
 
-_Kind: TypeAlias = Literal["query", "passage"]  # tagframe.embed.Kind, which this room does not know
-
-
 class EmbeddingModel:
     """An embedding model of a provider or of your own server, for :func:`tagframe.configure`.
 
@@ -97,11 +94,11 @@ class EmbeddingModel:
         *,
         api_base: str | None = None,
         api_key: str | None = None,
-        prompts: Mapping[_Kind, str] | None = None,
+        prompts: Mapping[Kind, str] | None = None,
         **options: Any,
     ) -> None:
-        if not set(prompts or ()) <= set(get_args(_Kind)):
-            raise InvalidArgument(f"prompts are for the kinds {get_args(_Kind)}; got {prompts!r}")
+        if not set(prompts or ()) <= set(get_args(Kind)):
+            raise InvalidArgument(f"prompts are for the kinds {get_args(Kind)}; got {prompts!r}")
         self._lm = _AskedForVectors(model, api_base=api_base, api_key=api_key, **options)
         self.model, self._batch, self._size = model, MAX_BATCH_TEXTS, 0
         self._parameters = Parameters(extra={"embedding": model})
@@ -123,7 +120,7 @@ class EmbeddingModel:
         """
         return self._size or self.encode(["dimension"]).shape[1]
 
-    def encode(self, texts: Sequence[str], kind: _Kind = "passage") -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> npt.NDArray[np.float32]:
         """The vectors of ``texts``: shape (n, dimension), float32, rows of length 1, zeros for an empty text.
 
         Each distinct text is sent once, and not at all if the response store has its vector.
@@ -137,8 +134,7 @@ class EmbeddingModel:
             ReplayMiss: a store is replayed (``lm="replay:STORE"``) and has no vector for a text.
             InvalidArgument: ``texts`` is not a list of texts, or another kind.
         """
-        if kind not in get_args(_Kind):
-            raise InvalidArgument(f"kind must be one of {get_args(_Kind)}; got {kind!r}")
+        check_kind(kind)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InvalidArgument(f"texts must be a list of texts; got {texts!r:.200}")
         prompt = self._prompts.get(kind, "")
@@ -303,5 +299,4 @@ def _text(vector: npt.NDArray[np.float32]) -> str:
 def _vectors(text: str, rows: int) -> npt.NDArray[np.float32]:
     """The reverse of :func:`_text`, for the rows of an answer: shape (rows, d), of length 1."""
     vectors = np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(rows, -1)
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths == 0, 1.0, lengths), dtype=np.float32)
+    return unit(vectors.astype(np.float64)).astype(np.float32)
