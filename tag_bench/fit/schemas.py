@@ -41,7 +41,7 @@ _OF_EACH, _MOST_OF_ONE = 400, 3.0
 
 FOR = frozenset(
     """key_word level sole role short same_family type_length about margin child_of unmarked_habit by referenced
-    by_rules""".split()
+    by_rules end""".split()
 )
 AGAINST = frozenset(
     """higher_elsewhere same_elsewhere plural measure rank_word flag bridge self rank self_role_elsewhere key_shared

@@ -29,7 +29,7 @@ FEATURES = tuple(
     """key_word words level higher_elsewhere same_elsewhere sole role short key_first key_shared same_family
     type_length about rank margin self child_of parent_of repeats unmarked unmarked_habit plural measure flag
     rank_word first by self_role_elsewhere bridge target_width referenced better_beside is_code ends_digit
-    unmarked_rare by_rules by_rules_sure""".split()
+    unmarked_rare by_rules by_rules_sure end""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -39,13 +39,35 @@ _MOST_TARGETS = 12
 """A column is compared with at most so many tables that its name may mean."""
 _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
+_COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
+"""A row that was amended, copied or derived from another one."""
+_KINDS = "type", "typeid", "doctype"
+"""Ends of the names of columns that say to which table the one beside them refers."""
+_ENDS = frozenset("subject object source target from to left right old new ancestor descendant".split())
+"""Words for the two rows that a row of a table of relations is about."""
+_TEXTS = frozenset("comment reason description summary remark note text".split())
+"""Words for free texts: where one table holds these, its rows are called so."""
+_CROWD = 3
+"""A first column without a key word that so many tables have is the key of none."""
+_MOSTLY = 0.6
+"""A column that is the first one of this share of the tables is the key of each."""
 _PLAIN = 2.0
 """From this level on, a name means a table without a role before it."""
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
 _FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
 _REAL = re.compile(r"float|double|real|money|\(\d+,\s*[1-9]", re.IGNORECASE)
-_TYPE = re.compile(r"\W.*")
+_SERIAL = re.compile(r"(small|big)?serial\d?\b", re.IGNORECASE)
+"""Declared types of columns that number their table's rows."""
+_SAME_TYPES = {
+    "serial": "int", "integer": "int", "int4": "int", "serial4": "int", "bigserial": "bigint", "int8": "bigint",
+    "serial8": "bigint", "smallserial": "smallint", "int2": "smallint", "character_varying": "varchar",
+}  # fmt: skip
+"""Declared types that have another name."""
+_WIDTHS = frozenset({"int", "bigint", "smallint", "mediumint", "tinyint"})
+"""Types of whole numbers: a key and a reference to it may differ in width."""
+_OTHER_WIDTH = 0.5
+"""How well two of them agree."""
 _BY = re.compile(
     r"((ed|en)_?by|assigned_?to)(_?(id|user|uid))*\Z|(user|by)_?(modified|created|updated|changed|deleted|from|to)\Z",
     re.IGNORECASE,
@@ -82,6 +104,11 @@ class _Read:
         return ["".join(self.entity[start:]) for start in range(len(self.entity))]
 
     @property
+    def is_natural(self) -> bool:
+        """Whether it may identify rows without a word that says so."""
+        return not self.key_word and self.profile.family in ("integer", "text")
+
+    @property
     def is_named(self) -> bool:
         """Whether the name of a key says what it is the key of."""
         return bool(self.entity) or len(self.called) > len(self.words)
@@ -89,12 +116,34 @@ class _Read:
     @cached_property
     def type(self) -> str:
         """The declared type without its length; the family if none is declared."""
-        declared = self.profile.declared_type.casefold().replace(" ", "_")
-        return _TYPE.sub("", declared) or self.profile.family
+        return self.declared.partition("(")[0] or self.profile.family
+
+    @cached_property
+    def declared(self) -> str:
+        """The declared type under one name."""
+        word, bracket, rest = self.profile.declared_type.casefold().partition("(")
+        word = word.strip().removesuffix(" unsigned").replace(" ", "_")
+        return _SAME_TYPES.get(word, word) + bracket + rest.removesuffix(" unsigned")
+
+    @cached_property
+    def is_serial(self) -> bool:
+        """Whether the declared type says that the column numbers the rows of its table."""
+        return bool(_SERIAL.match(self.profile.declared_type))
+
+    def fits(self, key: _Read) -> float:
+        """How well the declared types of a reference and of a key agree, in [0, 1]."""
+        if self.declared == key.declared:
+            return 1.0
+        return _OTHER_WIDTH if self.type != key.type and {self.type, key.type} <= _WIDTHS else 0.0
 
     @cached_property
     def has_self_role(self) -> bool:
-        return not names.SELF_ROLES.isdisjoint(self.entity)
+        return not names.SELF_ROLES.isdisjoint(self.entity) or bool(_COPIED.search(self.spelt))
+
+    @cached_property
+    def is_end(self) -> bool:
+        """Whether the name says only at which end of a relation the row is."""
+        return bool(self.entity) and (_ENDS | names.SELF_ROLES).issuperset(self.entity)
 
     @cached_property
     def is_by(self) -> bool:
@@ -105,7 +154,17 @@ class _Read:
         """Whether the name says who did something."""
         if self.has_self_role:
             return False
-        return self.is_by or names.is_role(self.spelt) or self.entity[-1:] == ("by",)
+        return self.is_by or names.is_role(self.spelt) or self.entity[-1:] in (("by",), ("user",))
+
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether the name is that of a free text, and the column has its key: ``reason_id``."""
+        return self.key_word == 1.0 and not _TEXTS.isdisjoint(self.entity[-1:])
+
+
+def _are_people(word: str) -> bool:
+    """Whether the rows of a table that is called so do things: also those of ``appuser``."""
+    return word in names.PEOPLE or word.endswith(("user", "usr"))
 
 
 class _Fit(NamedTuple):
@@ -151,7 +210,9 @@ class SchemaReading:
         self._joined = ["".join(words) for words in self.things]
         self._starts = [self._starts_of(words) for words in self.things]
         self.columns = [self._read(table) for table in tables]
-        self._words = [{column.words for column in columns} for columns in self.columns]
+        self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
+        self._repeats = Counter(column.words for columns in self.columns for column in columns)
+        self._natural = self._natural_key()
         self.keys = [self._key(position) for position in range(len(tables))]
         self._mentions = Mentions(tables)
         self._index()
@@ -170,6 +231,12 @@ class SchemaReading:
             found.append(_Read(column, spelt, name.words, called, name.entity, name.key_word))
         return found
 
+    def _natural_key(self) -> Words:
+        """The first column of most tables, by its words, if it has no key word: all are keyed by their name."""
+        first = Counter(columns[0].words for columns in self.columns if columns and columns[0].is_natural)
+        words, count = max(first.items(), key=lambda one: one[1], default=((), 0))
+        return words if count > _MOSTLY * len(self.columns) else ()
+
     def _key(self, position: int) -> tuple[int, int]:
         """The position of the column that is likely the table's key, -1 for none; and how its name says so.
 
@@ -185,14 +252,17 @@ class SchemaReading:
             called = "".join(column.entity)
             if len(declared) == 1 and column.profile.name.casefold() != declared[0].casefold():
                 continue
-            if column.key_word == 1.0 and not column.entity:
+            if column.is_serial or (self._natural and column.words == self._natural):
+                strength = 3 + (not column.entity or column.words == self._natural)
+            elif column.key_word == 1.0 and not column.entity:
                 strength = 4 if at == 0 or column.words == ("id",) else 2
             elif column.key_word and called and joined == called:
                 strength = 3
             elif column.key_word == 1.0 and called and at < 2 and self._is_short(called, joined, column, position):
                 strength = 2
             elif at == 0:
-                strength = 1 if column.key_word else 0
+                of_others = not column.key_word and self._repeats[column.words] >= _CROWD and called != joined
+                strength = -1 if of_others and not declared else int(column.key_word > 0)
             else:
                 strength = 1 if len(declared) == 1 else -1
             if strength > best[1]:
@@ -220,7 +290,7 @@ class SchemaReading:
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
                 column = self.columns[position][at]
-                if column.is_named or not column.key_word:
+                if (column.is_named or not column.key_word) and column.words != self._natural:
                     self._by_key[column.called].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for position in range(len(self.things)):
@@ -228,12 +298,9 @@ class SchemaReading:
                 if len(text) >= _LETTERS:
                     self._by_text[text].append(position)
         self._owner: dict[Words, int] = {}
-        self._people = [
-            at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and thing[-1] in names.PEOPLE
-        ]
+        self._people = [at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and _are_people(thing[-1])]
 
     def _count(self) -> None:
-        self._repeats = Counter(column.words for columns in self.columns for column in columns)
         whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
         hits = [
             column.key_word > 0
@@ -290,6 +357,8 @@ class SchemaReading:
 
     def _ranked(self, table: int, column: _Read) -> list[_Fit]:
         fits = [self._fit(table, column, target) for target in self._targets(table, column)]
+        if column.key_word and names.GENERIC.issuperset(column.entity) and column.entity:
+            fits = [fit for fit in fits if fit.level > 0 or column.entity[-1] in self.things[fit.target]]
         return sorted(fits, key=lambda fit: (-fit.score, fit.target))
 
     def _targets(self, table: int, column: _Read) -> set[int]:
@@ -318,14 +387,29 @@ class SchemaReading:
             found.update(self._people[:4])
         if entity and column.key_word and (short := self._mentions.abbreviated(entity[-1])) is not None:
             found.add(short)
-        if not entity and column.key_word:
-            called = "".join(self.things[table][:-1])
-            found.update(position for position, way in self._called.get(called, ()) if way == "whole")
+        if column.key_word and (not entity or column.is_end):
+            found.update(self._related(table))
+        if column.is_text and not any(entity[-1] in thing for thing in self.things):
+            found.update(at for at, thing in enumerate(self.things) if len(thing) == 1 and thing[0] in _TEXTS)
         own_at, strength = self.keys[table]
         if own_at >= 0 and self.columns[table][own_at] is column:
             # A row number refers to nothing, but to the table whose key is called so.
             found = ({self._owner.get(column.called, table)} if strength == 4 else found) - {table}
+            found = set() if column.is_serial else found
+        if "".join(entity) == self._joined[table]:
+            found.discard(table)  # it says what the row is
         return {target for target in found if self.keys[target][0] >= 0}
+
+    def _related(self, table: int) -> list[int]:
+        """The tables whose name is that of a table without its last word: ``part`` of ``part_relationship``."""
+        called = "".join(self.things[table][:-1])
+        return [position for position, way in self._called.get(called, ()) if way == "whole"]
+
+    def _is_by_role(self, table: int, column: _Read, target: int) -> bool:
+        """Whether a name that means no table says what its row is to this one: an end of a relation, or a text."""
+        if column.is_end:
+            return target in self._related(table)
+        return column.is_text and self.things[target][0] in _TEXTS and self.things[target][0] != column.entity[-1]
 
     def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
         """How many of the last words of the column are the table's, how many words stand before them, and the share of
@@ -379,17 +463,19 @@ class SchemaReading:
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
+        score += 2.0 * self._is_by_role(table, column, target)
         if target in self._people and column.is_actor:
-            score += 1.0 + 0.2 * (self._joined[target] == "user")
+            score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * (self._joined[target] == "user")
         if column.type != key.type:
-            score -= 0.7
+            score -= 0.7 - 0.5 * column.fits(key)
         return _Fit(score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1), target, level)
 
     def _is_polymorphic(self, table: int, column: _Read) -> bool:
         """Whether another column says in which table the key is: ``commentable_type`` beside ``commentable_id``."""
         stem = column.words[: len(column.entity)]
-        types = (*stem, "type"), (*stem, "type", "id")
-        return bool(column.key_word and stem) and not self._words[table].isdisjoint(types)
+        if not column.key_word:
+            stem = stem[: -1 if stem[-1:] == ("name",) else None]
+        return bool(stem) and any("".join((*stem, kind)) in self._texts[table] for kind in _KINDS)
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
@@ -422,7 +508,7 @@ class SchemaReading:
             float(strength <= 1),
             math.log1p(self._repeats[key.words]) * (strength == 0),
             float(column.profile.family == key.profile.family),
-            float(column.profile.declared_type.casefold() == key.profile.declared_type.casefold()),
+            column.fits(key),
             names.about(column.spelt, self._tables[target].name) * (level == 0),
             min(3, rank),
             max(-1.0, min(1.0, score - rival)),
@@ -448,5 +534,6 @@ class SchemaReading:
             unmarked * (1 - self._unmarked) * float(level < 2),
             ruled,
             float(ruled > 0.5),
+            float(self._is_by_role(table, column, target)),
         )
         return np.array(values, dtype=np.float64)
