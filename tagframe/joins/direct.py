@@ -36,8 +36,6 @@ _FEWEST = 8
 """Columns of fewer values match by accident, unless both have the name."""
 PERIODS = CALENDAR | {"period", "season", "fiscal"}
 _MOMENTS = frozenset("date day time timestamp datetime hour".split())
-AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
-"""Words for who wrote a row and when."""
 
 
 def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
@@ -207,7 +205,7 @@ def _is_period(column: str) -> bool:
 
 
 def _says_which(column: str) -> bool:
-    is_audit = names.is_saved_index(column) or not AUDIT.isdisjoint(names.column_name(column).words)
+    is_audit = names.is_saved_index(column) or not names.AUDIT.isdisjoint(names.column_name(column).words)
     return is_kind(column) and not is_audit
 
 

@@ -16,7 +16,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, siblings
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, repeats_on_both_sides, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
@@ -485,12 +485,17 @@ def plan_joins(
     usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
-    usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]
+    # A key of several columns joins two tables though few rows are found: a column that repeats would multiply rows.
+    direct = {key for key in usable if key.evidence.origin == "inferred" and len(key.left_columns) > 1}
+    composite = {key.tables for key in direct}
+    usable = [key for key in usable if key.tables not in composite or not repeats_on_both_sides(key, available)]
+    usable = [
+        widened(key, available) if key.evidence.origin == "inferred" and key.tables not in composite else key
+        for key in usable
+    ]
     order = table_order([*available.values()])
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
-
-    direct: set[KeyPair] = set()
 
     @cache
     def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
