@@ -15,14 +15,14 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, repeats_on_both_sides, siblings
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, repeats, widened
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, repeats_on_both_sides, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, table_order
-from tagframe.keys.column_names import column_name, is_measure, mean_unlike
+from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own, table_entity
 from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -68,7 +68,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
     """The edges as seen from the start: a likely direct key to a table comes before an indirect way."""
     neighbours: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
-        if edge.key.score >= ACCEPTED:
+        if edge.is_sure:
             one, other = edge.ends
             neighbours[one].append(other)
             neighbours[other].append(one)
@@ -76,7 +76,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
     far = len(hops)
 
     def cost(edge: Edge) -> float:
-        return _HOP_COST * (far if edge.key.score < ACCEPTED else min(hops.get(table, far) for table in edge.ends))
+        return _HOP_COST * (far if not edge.is_sure else min(hops.get(table, far) for table in edge.ends))
 
     return [replace(edge, strength=edge.strength - cost(edge)) for edge in edges]
 
@@ -301,15 +301,37 @@ def _not_connected(
         for key in near
     ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, reasons, strict=True))
+    advised = next((key for one in near if _tells_rows(key := _as_of(one, by_id, copies), by_id)), None)
+    way = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
+    if advised is not None:
+        way = f'If a pair is right, pass it: on="{text_of(advised, names)}"{_of_type(advised, by_id)}'
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
-        f"of min_chance={floor:g} to join tables{unions}. If a pair is right, pass it: "
-        f'on="{text_of(_as_of(near[0], by_id, copies), names)}"{_unnamed_too(profiles)}',
+        f"of min_chance={floor:g} to join tables{unions}. {way}{_unnamed_too(profiles)}",
         parts.groups(),
     )
 
 
+def _tells_rows(key: KeyPair, profiles: Mapping[str, TableProfile]) -> bool:
+    """Whether a key is as of a moment, or has no value twice on one side, as far as that is known."""
+    return bool(key.signs) or not all(repeats(profiles[id].column(key.columns_of(id)[0])) for id in key.tables)
+
+
+def _of_type(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
+    """The filter of a reference to things of several tables, such as ``target_type`` beside ``target_id``; else ""."""
+    for id in key.tables:
+        (other,) = key.tables - {id}
+        thing, named = table_entity(profiles[other].name), column_name(key.columns_of(id)[0]).entity
+        for column in profiles[id].columns:
+            values = [value for value in column.samples if value and table_entity(value) == thing]
+            if values and named and column_name(column.name).words == (*named, "type"):
+                return f", where={{{f'{profiles[id].name}.{column.name}'!r}: {values[0]!r}}}"
+    return ""
+
+
 _MAX_NEAREST = 3
+_OWN = 0.75
+"""Columns whose names fit their own tables so well number these tables' rows."""
 _MAX_COMPARED_COLUMNS = 400
 """For a message, pairwise comparison stops at this many columns."""
 
@@ -336,7 +358,12 @@ def nearest_pairs(
     found = [key for key in dict.fromkeys([*known, *inferred]) if is_across(key)]
     alike = [key for key in _alike(profiles) if is_across(key)]
     otherwise = [key for key in alike if key.evidence.name and key.evidence.contained == 0.0]
-    found = sorted(found or alike, key=lambda key: (-key.score, key.left, key.right))
+    by_id = {profile.id: profile for profile in profiles}
+
+    def number_rows(key: KeyPair) -> bool:
+        return all(own(key.columns_of(id)[0], by_id[id].name) >= _OWN for id in key.tables)
+
+    found = sorted(found or alike, key=lambda key: (number_rows(key), -key.score, key.left, key.right))
     return [*otherwise, *(key for key in found if key not in otherwise)][:_MAX_NEAREST]
 
 
@@ -485,8 +512,7 @@ def plan_joins(
     usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
-    # A key of several columns joins two tables though few rows are found: a column that repeats would multiply rows.
-    direct = {key for key in usable if key.evidence.origin == "inferred" and len(key.left_columns) > 1}
+    direct = {*filter(is_composite, usable)}
     composite = {key.tables for key in direct}
     usable = [key for key in usable if key.tables not in composite or not repeats_on_both_sides(key, available)]
     usable = [
@@ -509,6 +535,7 @@ def plan_joins(
         shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
         # Nor is it one where it is a part of a key of both.
         shared = [key for key in shared if not any(map(key.is_part_of, inside))]
+        shared = [key for key in shared if key.score >= ACCEPTED or key.tables not in composite]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         edges = edges_of(chosen, available, hints)

@@ -56,6 +56,8 @@ CONTAINED = 0.9
 """The smallest share of rows for which a composite key finds a partner."""
 MOST_REPEATED = 0.01
 """The largest share of rows that may repeat a key."""
+_NAMESAKES = 0.05
+"""At most this share of rows finds another of the same name."""
 _FEWEST_ROWS = 8
 """With fewer rows, columns are unique together by accident."""
 _MOST_NULLS = 0.2
@@ -406,7 +408,7 @@ def _with_times(chosen: tuple[_Part, ...], parts: Sequence[_Part], rows: _Rows) 
         return chosen
     for time in (part for part in parts if part.is_named and is_time(part.right)):
         found, wider = (int((rows.matches(one).counts > 0).sum()) for one in (chosen, (*chosen, time)))
-        if wider >= (1 - MOST_REPEATED) * found:
+        if wider >= (1 - _NAMESAKES) * found:
             chosen = (*chosen, time)
     return chosen
 
@@ -445,14 +447,14 @@ def _verified(chosen: Sequence[_Part], rows: _Rows, least: float = CONTAINED) ->
     if not matched.any() or (not repeats and matches.counts.max() > 1):
         return None  # equal only when they are read as numbers
     contained, is_named = int(matched.sum()) / whole, all(part.is_named for part in chosen)
-    is_whole = contained >= CONTAINED
-    if not is_whole and is_named and all(map(_says_which, chosen)):
-        is_whole = _covered(rows.of(chosen[0].left.owner.id), chosen, matched) >= CONTAINED * count
-    if not is_whole and contained < least:
+    share = contained
+    if share < CONTAINED and is_named and all(map(_says_which, chosen)):
+        share = max(share, _covered(rows.of(chosen[0].left.owner.id), chosen, matched) / count)
+    if share < least:
         return None
     of_rows = f", {repeats:,} of {count:,} rows repeat a key" if repeats else ", unique together"
     reason = f"{contained:.0%} of the rows found{of_rows}, {'the same names' if is_named else 'the same values'}"
-    score = (VERIFIED if is_named and contained >= CONTAINED else RENAMED) if is_whole else PARTIAL
+    score = VERIFIED if is_named and contained >= CONTAINED else RENAMED if share >= CONTAINED else PARTIAL
     evidence = Evidence(contained=contained, uniqueness=1 - repeats / count, name=float(is_named), reason=reason)
     return _key_pair(chosen, score, evidence)
 
