@@ -126,7 +126,11 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     a hint, by :func:`_role`. A hint for a key counts only if it is nearly as likely as the best one between the two
     tables, and never lifts it above a declared one; one against a key always counts.
     """
-    strengths = {key: _strength(key) - _REPEATED_PENALTY * repeats_on_both_sides(key, tables) for key in keys}
+    strengths = {
+        key: _strength(key)
+        - _REPEATED_PENALTY * (key.evidence.origin == "inferred" and repeat_on_both_sides(key, tables))
+        for key in keys
+    }
     roles: dict[KeyPair, int] = {}
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
@@ -185,10 +189,10 @@ def _strength(key: KeyPair) -> float:
     return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
 
 
-def repeats_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
-    """Whether the values of an inferred key repeat on both sides."""
-    is_inferred = key.evidence.origin == "inferred" and len(key.left_columns) == 1
-    return is_inferred and all(id in tables and repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
+def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether a key of one column has values that repeat on both sides."""
+    is_one = len(key.left_columns) == 1
+    return is_one and all(id in tables and repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
 
 
 def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:

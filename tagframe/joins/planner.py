@@ -15,8 +15,8 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, repeats, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, repeats_on_both_sides, siblings
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, repeat_on_both_sides, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
@@ -248,12 +248,6 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
-def _natural_keys(profiles: Sequence[TableProfile], parts: Components[str], least: float) -> list[KeyPair]:
-    """The natural keys between tables of different parts."""
-    apart = (pair for pair in combinations(profiles, 2) if parts.root(pair[0].id) != parts.root(pair[1].id))
-    return [key for pair in apart if least <= DIRECT_CHANCE and (key := natural_key(*pair)) is not None]
-
-
 def _is_evidence(key: KeyPair) -> bool:
     """Whether there is real evidence for the pair: a name, a key word, or values that do not match by accident.
 
@@ -301,20 +295,16 @@ def _not_connected(
         for key in near
     ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, reasons, strict=True))
-    advised = next((key for one in near if _tells_rows(key := _as_of(one, by_id, copies), by_id)), None)
-    way = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
+    ways = [_as_of(key, by_id, copies) for key in near]
+    advised = next((key for key in ways if key.signs or not repeat_on_both_sides(key, by_id)), None)
+    advice = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
     if advised is not None:
-        way = f'If a pair is right, pass it: on="{text_of(advised, names)}"{_of_type(advised, by_id)}'
+        advice = f'If a pair is right, pass it: on="{text_of(advised, names)}"{_of_type(advised, by_id)}'
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
-        f"of min_chance={floor:g} to join tables{unions}. {way}{_unnamed_too(profiles)}",
+        f"of min_chance={floor:g} to join tables{unions}. {advice}{_unnamed_too(profiles)}",
         parts.groups(),
     )
-
-
-def _tells_rows(key: KeyPair, profiles: Mapping[str, TableProfile]) -> bool:
-    """Whether a key is as of a moment, or has no value twice on one side, as far as that is known."""
-    return bool(key.signs) or not all(repeats(profiles[id].column(key.columns_of(id)[0])) for id in key.tables)
 
 
 def _of_type(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
@@ -514,28 +504,29 @@ def plan_joins(
     available = {**{profile.id: profile for profile in bridges}, **by_id}
     direct = {*filter(is_composite, usable)}
     composite = {key.tables for key in direct}
-    usable = [key for key in usable if key.tables not in composite or not repeats_on_both_sides(key, available)]
-    usable = [
-        widened(key, available) if key.evidence.origin == "inferred" and key.tables not in composite else key
-        for key in usable
-    ]
+
+    def tells_rows(key: KeyPair) -> bool:
+        """Whether no key of several columns tells the rows of its tables where this one repeats on both sides."""
+        return key.tables not in composite or not repeat_on_both_sides(key, available)
+
+    usable = [*filter(tells_rows, usable)]
+    usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]
     order = table_order([*available.values()])
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
 
     @cache
-    def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
-        found = siblings(usable[:count], wanted, order)  # natural keys may be added to them later
-        return [widened(key, available) for key in found]
+    def siblings_among(wanted: frozenset[str]) -> list[KeyPair]:
+        # Keys that are added later are between wanted tables.
+        return [widened(key, available) for key in siblings(usable, wanted, order) if tells_rows(key)]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
-        shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
+        shared = [key for key in siblings_among(wanted) if key not in known]
         # Nor is it one where it is a part of a key of both.
         shared = [key for key in shared if not any(map(key.is_part_of, inside))]
-        shared = [key for key in shared if key.score >= ACCEPTED or key.tables not in composite]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         edges = edges_of(chosen, available, hints)
@@ -547,7 +538,7 @@ def plan_joins(
         direct.update(direct_keys(profiles, parts, usable))
         usable = best_of([*usable, *direct])
         parts = _tree(tables, edges_among(tables, least), order)[1]
-    for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables, len(usable))}:
+    for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables)}:
         if parts.join(one, other):
             tables |= frozenset(chains(one, other))
     while True:
@@ -562,7 +553,7 @@ def plan_joins(
         elif least > floor:
             least = floor
         else:
-            natural = _natural_keys(profiles, parts, floor)
+            natural = natural_keys(profiles, parts) if floor <= DIRECT_CHANCE else []
             if not natural:
                 raise _not_connected(parts, between, profiles, floor, roles, copies)
             usable += natural
