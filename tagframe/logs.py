@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from tagframe import config
@@ -66,12 +67,25 @@ def statement(room: str, sql: str, dialect: str) -> Iterator[None]:
         yield
 
 
+_is_trial: ContextVar[bool] = ContextVar("tagframe_trial", default=False)
+
+
+@contextmanager
+def trial() -> Iterator[None]:
+    """A block whose runs the user did not ask for: they are logged for debugging, whether they end or fail."""
+    token = _is_trial.set(True)
+    try:
+        yield
+    finally:
+        _is_trial.reset(token)
+
+
 @contextmanager
 def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
     """Log the start and the end of a block, with what it puts into the dict; a warning if it failed, or rows did."""
     counts: dict[str, Any] = {}
     began = time.monotonic()
-    note(room, logging.INFO, f"{what} started", **fields)
+    note(room, logging.DEBUG if _is_trial.get() else logging.INFO, f"{what} started", **fields)
     how, level, error = "failed", logging.WARNING, None
     try:
         with span(what, counts):
@@ -86,6 +100,7 @@ def run(room: str, what: str, **fields: Any) -> Iterator[dict[str, Any]]:
         raise
     finally:
         seconds = time.monotonic() - began
+        level = logging.DEBUG if _is_trial.get() else level
         note(room, level, f"{what} {how}", **{**fields, "error": error, "seconds": seconds, **counts})
 
 

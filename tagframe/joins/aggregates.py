@@ -77,8 +77,8 @@ def _with_one_row_a_key(source: PlanTable, keys: tuple[str, ...], functions: Map
 
 
 _AMOUNTS = frozenset(
-    """amount price cost fee total sum revenue sales spend spent paid payment salary income balance quantity qty units
-    hits goals votes hours minutes distance betrag menge summe umsatz montant quantite importe cantidad""".split()
+    """amount price cost fee total sum revenue sale spend spent paid payment salary income balance quantity qty unit
+    hit goal vote hour minute distance betrag menge summe umsatz montant quantite importe cantidad""".split()
 )
 """Words for what adds up over the rows of a thing; latitudes, ranks, ratings and years do not."""
 
@@ -86,8 +86,8 @@ _AMOUNTS = frozenset(
 def is_amount(column: str) -> bool:
     """Whether a sum over the column makes sense, by its name.
 
-    >>> is_amount("total_paid"), is_amount("payment_id"), is_amount("rank")
-    (True, False, False)
+    >>> is_amount("total_paid"), is_amount("minutes"), is_amount("payment_id"), is_amount("rank")
+    (True, True, False, False)
     """
     return not _AMOUNTS.isdisjoint(words(column)) and not is_identifier(column) and not column_name(column).key_word
 

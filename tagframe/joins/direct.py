@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
@@ -36,8 +36,6 @@ _FEWEST = 8
 """Columns of fewer values match by accident, unless both have the name."""
 PERIODS = CALENDAR | {"period", "season", "fiscal"}
 _MOMENTS = frozenset("date day time timestamp datetime hour".split())
-AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
-"""Words for who wrote a row and when."""
 
 
 def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
@@ -51,21 +49,28 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
         parts: which tables are connected already.
         known: key pairs; two tables with one that is as likely need no other.
     """
-    found = []
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
-    for number, one in enumerate(profiles):
-        for other in profiles[number + 1 :]:
-            if (
-                one.shape != other.shape
-                and parts.root(one.id) != parts.root(other.id)
-                and frozenset((one.id, other.id)) not in likely
-            ):
-                options = [*_between(one, other), *_between(other, one)]
-                if options:
-                    found.append(
-                        max(options, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
-                    )
-    return found
+    apart = [ends for ends in _apart(profiles, parts) if frozenset(one.id for one in ends) not in likely]
+    options = ([*_between(one, other), *_between(other, one)] for one, other in apart)
+    return [max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
+            for keys in options if keys]  # fmt: skip
+
+
+def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> list[KeyPair]:
+    """The keys of all columns that say of what a row is, between tables of different parts: module and presentation.
+
+    They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
+    """
+    return [key for ends in _apart(profiles, parts) if (key := _natural_key(*ends)) is not None]
+
+
+def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tuple[TableProfile, TableProfile]]:
+    """Each two tables of different parts and other columns."""
+    return [
+        (one, other)
+        for one, other in combinations(profiles, 2)
+        if one.shape != other.shape and parts.root(one.id) != parts.root(other.id)
+    ]
 
 
 def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
@@ -96,14 +101,10 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
     return mine_found, theirs_found
 
 
-def natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
-    """The key of all columns that say of what a row is, if both tables have several: module and presentation.
-
-    They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
-    """
+def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
     shared = [*_shared(one, other)]
     shared += _abbreviated(one, other, {column.name for pair in shared for column in pair})
-    if len(shared) < 2 or one.shape == other.shape:
+    if len(shared) < 2:
         return None
     mine, theirs = zip(*((column.name, same.name) for column, same in shared), strict=True)
     evidence = Evidence(origin="shared", reason="the columns that both tables have, which say of what a row is")
@@ -207,7 +208,7 @@ def _is_period(column: str) -> bool:
 
 
 def _says_which(column: str) -> bool:
-    is_audit = names.is_saved_index(column) or not AUDIT.isdisjoint(names.column_name(column).words)
+    is_audit = names.is_saved_index(column) or not names.AUDIT.isdisjoint(names.column_name(column).words)
     return is_kind(column) and not is_audit
 
 

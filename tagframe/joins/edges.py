@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
@@ -27,6 +28,8 @@ MAX_NEAR_GAP = 4.0
 the order of their roles."""
 _REPEATED_PENALTY = 6.0
 """The penalty of a likely key whose values repeat on both sides: it joins tables that no reference connects."""
+_LIFT = 0.1
+"""A key of several columns is stronger than the references of its columns by this."""
 _SIBLING_PENALTY = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _MAX_UNLIKE_CHANCE = 0.4
@@ -63,6 +66,16 @@ class Edge:
     def ends(self) -> tuple[str, str]:
         """Both tables."""
         return self.key.left_table, self.key.right_table
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is likelier right than wrong, or joins by several columns, each of which would repeat rows."""
+        return self.key.score >= ACCEPTED or is_composite(self.key)
+
+
+def is_composite(key: KeyPair) -> bool:
+    """Whether a key of several columns was inferred."""
+    return key.evidence.origin == "inferred" and len(key.left_columns) > 1
 
 
 def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> list[KeyPair]:
@@ -113,7 +126,11 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
     a hint, by :func:`_role`. A hint for a key counts only if it is nearly as likely as the best one between the two
     tables, and never lifts it above a declared one; one against a key always counts.
     """
-    strengths = {key: _strength(key) - _REPEATED_PENALTY * _repeats(key, tables) for key in keys}
+    strengths = {
+        key: _strength(key)
+        - _REPEATED_PENALTY * (key.evidence.origin == "inferred" and repeat_on_both_sides(key, tables))
+        for key in keys
+    }
     roles: dict[KeyPair, int] = {}
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
@@ -141,7 +158,24 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         if any(key in hints for key in near):
             against = {key: strengths[key] + min(0.0, hints.get(key, 0.0)) for key in group}
             strengths.update(against | {key: surest + hints.get(key, 0.0) for key in near})
+    _lift_composites(keys, strengths)
     return [Edge(key, strengths[key], roles.get(key, 0)) for key in keys]
+
+
+def _lift_composites(keys: Sequence[KeyPair], strengths: dict[KeyPair, float]) -> None:
+    """Put a key of several columns, each of which refers to further tables of the plan, before these references.
+
+    Ratings and wishes by user and book: joined by way of the book, each rating would meet the wishes of all users.
+    """
+    refers: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for key in keys:
+        if len(key.left_columns) == 1 and key.score >= ACCEPTED:
+            refers[key.left_table, key.left_columns[0]].append(strengths[key])
+    for key in filter(is_composite, keys):
+        ends = zip(key.left_columns, key.right_columns, strict=True)
+        own = [[*refers[key.left_table, mine], *refers[key.right_table, theirs]] for mine, theirs in ends]
+        if all(own):
+            strengths[key] = max(strengths[key], *chain.from_iterable(own)) + _LIFT
 
 
 def _strength(key: KeyPair) -> float:
@@ -155,10 +189,10 @@ def _strength(key: KeyPair) -> float:
     return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
 
 
-def _repeats(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
-    """Whether the values of an inferred key repeat on both sides."""
-    is_inferred = key.evidence.origin == "inferred" and len(key.left_columns) == 1
-    return is_inferred and all(repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
+def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether a key of one column has values that repeat on both sides."""
+    is_one = len(key.left_columns) == 1
+    return is_one and all(id in tables and repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
 
 
 def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:

@@ -167,8 +167,8 @@ def _with_values(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], ro
     joins the two tables."""
 
     def is_empty(key: KeyPair) -> bool:
-        table = tables.get(key.left_table)
-        columns = [one for one in table.columns if one.name in key.left_columns] if table is not None else []
+        ends = [(tables[id], key.columns_of(id)) for id in key.tables if id in tables]
+        columns = [one for table, names in ends for one in table.columns if one.name in names]
         return any(one.rows and one.nulls == one.rows for one in columns)
 
     empty = {key for key in keys if is_empty(key)}

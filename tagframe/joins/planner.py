@@ -15,14 +15,14 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_key, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, siblings
+from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, repeat_on_both_sides, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, table_order
-from tagframe.keys.column_names import column_name, is_measure, mean_unlike
+from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own, table_entity
 from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -68,7 +68,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
     """The edges as seen from the start: a likely direct key to a table comes before an indirect way."""
     neighbours: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
-        if edge.key.score >= ACCEPTED:
+        if edge.is_sure:
             one, other = edge.ends
             neighbours[one].append(other)
             neighbours[other].append(one)
@@ -76,7 +76,7 @@ def _from(start: str, edges: Sequence[Edge]) -> list[Edge]:
     far = len(hops)
 
     def cost(edge: Edge) -> float:
-        return _HOP_COST * (far if edge.key.score < ACCEPTED else min(hops.get(table, far) for table in edge.ends))
+        return _HOP_COST * (far if not edge.is_sure else min(hops.get(table, far) for table in edge.ends))
 
     return [replace(edge, strength=edge.strength - cost(edge)) for edge in edges]
 
@@ -248,12 +248,6 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
-def _natural_keys(profiles: Sequence[TableProfile], parts: Components[str], least: float) -> list[KeyPair]:
-    """The natural keys between tables of different parts."""
-    apart = (pair for pair in combinations(profiles, 2) if parts.root(pair[0].id) != parts.root(pair[1].id))
-    return [key for pair in apart if least <= DIRECT_CHANCE and (key := natural_key(*pair)) is not None]
-
-
 def _is_evidence(key: KeyPair) -> bool:
     """Whether there is real evidence for the pair: a name, a key word, or values that do not match by accident.
 
@@ -301,15 +295,33 @@ def _not_connected(
         for key in near
     ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, reasons, strict=True))
+    ways = [_as_of(key, by_id, copies) for key in near]
+    advised = next((key for key in ways if key.signs or not repeat_on_both_sides(key, by_id)), None)
+    advice = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
+    if advised is not None:
+        advice = f'If a pair is right, pass it: on="{text_of(advised, names)}"{_of_type(advised, by_id)}'
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
-        f"of min_chance={floor:g} to join tables{unions}. If a pair is right, pass it: "
-        f'on="{text_of(_as_of(near[0], by_id, copies), names)}"{_unnamed_too(profiles)}',
+        f"of min_chance={floor:g} to join tables{unions}. {advice}{_unnamed_too(profiles)}",
         parts.groups(),
     )
 
 
+def _of_type(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
+    """The filter of a reference to things of several tables, such as ``target_type`` beside ``target_id``; else ""."""
+    for id in key.tables:
+        (other,) = key.tables - {id}
+        thing, named = table_entity(profiles[other].name), column_name(key.columns_of(id)[0]).entity
+        for column in profiles[id].columns:
+            values = [value for value in column.samples if value and table_entity(value) == thing]
+            if values and named and column_name(column.name).words == (*named, "type"):
+                return f", where={{{f'{profiles[id].name}.{column.name}'!r}: {values[0]!r}}}"
+    return ""
+
+
 _MAX_NEAREST = 3
+_OWN = 0.75
+"""Columns whose names fit their own tables so well number these tables' rows."""
 _MAX_COMPARED_COLUMNS = 400
 """For a message, pairwise comparison stops at this many columns."""
 
@@ -336,7 +348,12 @@ def nearest_pairs(
     found = [key for key in dict.fromkeys([*known, *inferred]) if is_across(key)]
     alike = [key for key in _alike(profiles) if is_across(key)]
     otherwise = [key for key in alike if key.evidence.name and key.evidence.contained == 0.0]
-    found = sorted(found or alike, key=lambda key: (-key.score, key.left, key.right))
+    by_id = {profile.id: profile for profile in profiles}
+
+    def number_rows(key: KeyPair) -> bool:
+        return all(own(key.columns_of(id)[0], by_id[id].name) >= _OWN for id in key.tables)
+
+    found = sorted(found or alike, key=lambda key: (number_rows(key), -key.score, key.left, key.right))
     return [*otherwise, *(key for key in found if key not in otherwise)][:_MAX_NEAREST]
 
 
@@ -485,23 +502,29 @@ def plan_joins(
     usable = [key for key in between if key.score >= max(floor, ACCEPTED) or (key.score >= floor and _is_evidence(key))]
     tables = frozenset(by_id)
     available = {**{profile.id: profile for profile in bridges}, **by_id}
+    direct = {*filter(is_composite, usable)}
+    composite = {key.tables for key in direct}
+
+    def tells_rows(key: KeyPair) -> bool:
+        """Whether no key of several columns tells the rows of its tables where this one repeats on both sides."""
+        return key.tables not in composite or not repeat_on_both_sides(key, available)
+
+    usable = [*filter(tells_rows, usable)]
     usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]
     order = table_order([*available.values()])
 
     chains = _chains([key for key in usable if key.score >= ACCEPTED and key.tables <= frozenset(available)])
 
-    direct: set[KeyPair] = set()
-
     @cache
-    def siblings_among(wanted: frozenset[str], count: int) -> list[KeyPair]:
-        found = siblings(usable[:count], wanted, order)  # natural keys may be added to them later
-        return [widened(key, available) for key in found]
+    def siblings_among(wanted: frozenset[str]) -> list[KeyPair]:
+        # Keys that are added later are between wanted tables.
+        return [widened(key, available) for key in siblings(usable, wanted, order) if tells_rows(key)]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
-        shared = [key for key in siblings_among(wanted, len(usable)) if key not in known]
+        shared = [key for key in siblings_among(wanted) if key not in known]
         # Nor is it one where it is a part of a key of both.
         shared = [key for key in shared if not any(map(key.is_part_of, inside))]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
@@ -515,7 +538,7 @@ def plan_joins(
         direct.update(direct_keys(profiles, parts, usable))
         usable = best_of([*usable, *direct])
         parts = _tree(tables, edges_among(tables, least), order)[1]
-    for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables, len(usable))}:
+    for one, other in {(key.left_table, key.right_table) for key in siblings_among(tables)}:
         if parts.join(one, other):
             tables |= frozenset(chains(one, other))
     while True:
@@ -530,7 +553,7 @@ def plan_joins(
         elif least > floor:
             least = floor
         else:
-            natural = _natural_keys(profiles, parts, floor)
+            natural = natural_keys(profiles, parts) if floor <= DIRECT_CHANCE else []
             if not natural:
                 raise _not_connected(parts, between, profiles, floor, roles, copies)
             usable += natural

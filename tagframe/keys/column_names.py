@@ -543,6 +543,10 @@ def is_attribute(column: str) -> bool:
     return is_measure(column) or (name.generic and not name.key_word and not {*name.words} & (PLACES | _IDENTIFIERS))
 
 
+AUDIT = frozenset("created updated modified inserted loaded deleted changed at by".split())
+"""Words for who wrote a row and when."""
+
+
 def is_saved_index(column: str) -> bool:
     """Whether the column has the name of a saved frame index, or of a row number.
 

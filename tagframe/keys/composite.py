@@ -13,28 +13,27 @@ tables only the few columns are combined that are the likeliest parts of a key.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tagframe.keys.candidates import SHARE
-from tagframe.keys.column_names import column_name, is_measure, is_rank, table_entity
+from tagframe.keys.column_names import AUDIT, column_name, is_measure, is_rank, table_entity
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.key_columns import Column
 from tagframe.keys.key_pair import Evidence, KeyPair
-from tagframe.keys.matching import Positions, hashable, match_rows
+from tagframe.keys.matching import Matches, Positions, hashable, match_rows
 from tagframe.keys.terms import CALENDAR
 from tagframe.keys.unions import infer_unions
 
-VERIFIED, RENAMED, NAMED = 0.95, 0.85, 0.75
-"""The scores of composite keys that the rows confirm, under equal names and under others, and of those that names show
-(of 76 in a schema of 405 tables, 57 are declared)."""
+VERIFIED, RENAMED, NAMED, PARTIAL = 0.95, 0.85, 0.75, 0.3
+"""The scores of composite keys that the rows confirm, under equal names and under others, of those that names show (of
+76 in a schema of 405 tables, 57 are declared), and of those that identify rows of which only a part is found."""
 
 Words = tuple[str, ...]
 Read = Callable[[str, Sequence[str]], pd.DataFrame]
@@ -44,6 +43,8 @@ _DEPENDS = 0.8
 """The least share of the tables with a number that also have the key of what it is counted in."""
 _MOST_COLUMNS, _MOST_OF_FEW = 3, 5
 """So many columns are a key together; of tables that share at most so many, all."""
+_SOME = 0.1
+"""Of columns that say which row is meant, so many values are found on the other side, and so many rows by a key."""
 _MOST_PARTS = 8
 """So many columns of two tables are combined, the likeliest parts of a key."""
 _MOST_TABLES = 40
@@ -55,6 +56,8 @@ CONTAINED = 0.9
 """The smallest share of rows for which a composite key finds a partner."""
 MOST_REPEATED = 0.01
 """The largest share of rows that may repeat a key."""
+_NAMESAKES = 0.05
+"""At most this share of rows finds another of the same name."""
 _FEWEST_ROWS = 8
 """With fewer rows, columns are unique together by accident."""
 _MOST_NULLS = 0.2
@@ -83,20 +86,39 @@ class _Part(NamedTuple):
 _Sides = tuple[int, int]
 
 
+class _Candidate(NamedTuple):
+    """The columns of two tables that may be parts of a key: of those whose values are found on the other side, and of
+    those of one name that share some values."""
+
+    tables: frozenset[str]
+    whole: Sequence[_Part]
+    in_part: Sequence[_Part]
+
+
 class _Rows:
     """The rows of tables. Each table is read at most once, with all columns that may be parts of keys."""
 
-    def __init__(self, read: Read, candidates: Mapping[_Sides, Sequence[_Part]]) -> None:
+    def __init__(self, read: Read, candidates: Iterable[Sequence[_Part]]) -> None:
         columns: dict[str, dict[str, None]] = defaultdict(dict)
-        for part in (part for parts in candidates.values() for part in parts):
+        for part in (part for parts in candidates for part in parts):
             for side in part:
                 columns[side.owner.id][side.profile.name] = None
         self.of = cache(lambda table: read(table, [*columns[table]]))
         self._codes = cache(self._coded)
         self.repeats = cache(self._repeated)
+        self._matches = cache(self._matched)
 
     def _coded(self, table: str, column: str) -> Positions:
         return pd.factorize(hashable(self.of(table)[column]))[0].astype(np.int64)
+
+    def matches(self, parts: Sequence[_Part]) -> Matches:
+        """The rows of the referenced table that each row of the other matches."""
+        names = ((side.profile.name for side in sides) for sides in zip(*parts, strict=True))
+        return self._matches(parts[0].left.owner.id, parts[0].right.owner.id, *map(tuple, names))
+
+    def _matched(self, left: str, right: str, mine: Sequence[str], theirs: Sequence[str]) -> Matches:
+        one, other = self.of(left), self.of(right)
+        return match_rows([one[name] for name in mine], [other[name] for name in theirs])
 
     def _repeated(self, table: str, columns: tuple[str, ...]) -> int:
         """How many rows repeat the values of an earlier row; more than may be, if the first rows repeat too often."""
@@ -128,18 +150,18 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
         return
     times = {column.key for column in columns if is_time(column)}
     linked = {pair.tables for pair in known if _suffices(pair) and (pair.right_table, *pair.right_columns) not in times}
-    candidates = {
-        sides: parts
-        for sides, parts in _candidates(columns)
-        if frozenset((parts[0].left.owner.id, parts[0].right.owner.id)) not in linked
+    unique = {pair.tables for pair in known if pair.evidence.uniqueness == 1.0} - {
+        pair.tables for pair in known if (pair.right_table, *pair.right_columns) in times
     }
-    rows = _Rows(read, candidates)
+    found = [one for one in _candidates(columns) if one.tables not in linked]
+    rows = _Rows(read, [[*one.whole, *one.in_part] for one in found])
     best: dict[frozenset[str], KeyPair] = {}
-    for parts in candidates.values():
-        are_few = max(parts[0].left.owner.rows or 0, parts[0].right.owner.rows or 0) <= MOST_ROWS
-        key = _first_key(parts, rows) if are_few else None
-        if key is not None and (key.tables not in best or _holds(key) > _holds(best[key.tables])):
-            best[key.tables] = key
+    for partly in (False, True):
+        sure = {*best}
+        for one in (one for one in found if one.tables not in (sure | (unique if partly else set()))):
+            key = _key_in_part(one.in_part, rows) if partly else _first_key(one.whole, rows)
+            if key is not None and (key.tables not in best or _is_better(key, best[key.tables])):
+                best[key.tables] = key
     yield from best.values()
 
 
@@ -201,10 +223,13 @@ def _are_counted_things(first: Column, second: Column) -> bool:
     )
 
 
-def _holds(key: KeyPair) -> tuple[float, float, float]:
-    """Of two directions the better one: equal names, no key repeats, most rows are found."""
-    evidence = key.evidence
-    return key.score, evidence.uniqueness or 0.0, evidence.contained or 0.0
+def _is_better(key: KeyPair, other: KeyPair) -> bool:
+    """Of two directions the better one: no key repeats, equal names, most rows are found."""
+    one, two = (
+        (found.score > PARTIAL, found.evidence.uniqueness == 1.0, found.score, found.evidence.contained or 0.0)
+        for found in (key, other)
+    )
+    return one > two
 
 
 def _suffices(pair: KeyPair) -> bool:
@@ -231,7 +256,7 @@ def _is_measured(column: Column) -> bool:
     return is_measure(column.spelt) and column.profile.family != "text" and not _has_years(column)
 
 
-def _candidates(columns: Sequence[Column]) -> Iterator[tuple[_Sides, list[_Part]]]:
+def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
     """For each two tables that share enough, in both directions: the columns that may be parts of a key, likeliest
     combinations first."""
     of_table: dict[int, dict[Words, Column]] = defaultdict(dict)
@@ -239,18 +264,22 @@ def _candidates(columns: Sequence[Column]) -> Iterator[tuple[_Sides, list[_Part]
         of_table[column.table].setdefault(column.name.words, column)
     owners = [next(iter(of_table[table].values())).owner for table in of_table]
     shape = {table: number for number, group in enumerate(infer_unions(owners)) for table in group.tables}
-    ids = dict(zip(of_table, (owner.id for owner in owners), strict=True))
+    numbers = {table: number for number, table in enumerate(of_table)}
     for left, right in _pairs_of_tables(columns, of_table):
-        if shape.get(ids[left], -1) == shape.get(ids[right], -2):
+        if shape.get(owners[numbers[left]].id, -1) == shape.get(owners[numbers[right]].id, -2):
             continue  # their rows are of one kind, but not the same
         mine, theirs = of_table[left], of_table[right]
-        parts = [_Part(mine[words], theirs[words]) for words in theirs if words in mine]
-        parts = [part for part in parts if _may_take_part(part)]
-        parts = [part for part in parts if _holds_values(part)]
+        first, second = owners[numbers[left]], owners[numbers[right]]
+        if max(first.rows or 0, second.rows or 0) > MOST_ROWS:
+            continue
+        named = [_Part(mine[words], theirs[words]) for words in theirs if words in mine]
+        named = [part for part in named if _may_take_part(part)]
+        parts = [part for part in named if _holds_values(part)]
         if len(parts) < _MOST_PARTS:
             parts += _parts_of_other_names([*mine.values()], [*theirs.values()], parts)
-        if len(parts) > 1:
-            yield (left, right), _likeliest(parts)
+        whole, in_part = (_likeliest(some) if len(some) > 1 else [] for some in (parts, _that_say_which(named)))
+        if whole or in_part:
+            yield _Candidate(frozenset((first.id, second.id)), whole, in_part)
 
 
 def _pairs_of_tables(columns: Sequence[Column], tables: Mapping[int, Mapping[Words, Column]]) -> list[_Sides]:
@@ -266,17 +295,14 @@ def _pairs_of_tables(columns: Sequence[Column], tables: Mapping[int, Mapping[Wor
 
 
 def _likeliest(parts: Sequence[_Part]) -> list[_Part]:
-    """The parts in their order; of many those with a key word, then times, then texts."""
-    order = sorted(
-        range(len(parts)),
-        key=lambda at: (
-            not _is_named_key(parts[at].right),
-            not is_time(parts[at].right),
-            parts[at].right.profile.family != "text",
-            at,
-        ),
-    )
-    return [parts[at] for at in sorted(order[:_MOST_PARTS])]
+    """The parts in their order; of many those with a key word, then times, then texts of more values."""
+
+    def rank(at: int) -> tuple[Any, ...]:
+        right = parts[at].right
+        is_text = right.profile.family == "text"
+        return not _is_named_key(right), not is_time(right), not is_text, -(right.profile.distinct or 0) * is_text, at
+
+    return [parts[at] for at in sorted(sorted(range(len(parts)), key=rank)[:_MOST_PARTS])]
 
 
 def _may_take_part(part: _Part) -> bool:
@@ -288,11 +314,36 @@ def _may_take_part(part: _Part) -> bool:
 
 
 def _holds_values(part: _Part) -> bool:
-    shared = overlap(part.left.profile.sketch, part.right.profile.sketch)
-    if shared is not None and part.left.profile.family == part.right.profile.family and _is_named_key(part.right):
-        back = overlap(part.right.profile.sketch, part.left.profile.sketch)
-        return max(shared.share, back.share if back else 0.0) >= CONTAINED
-    return shared is None or shared.share >= max(SHARE, CONTAINED)
+    shared, back = _shares(part)
+    if part.left.profile.family == part.right.profile.family and _says_which(part):
+        return shared is None or max(shared, back or 0.0) >= CONTAINED
+    return shared is None or shared >= CONTAINED
+
+
+def _says_which(part: _Part) -> bool:
+    return _is_named_key(part.right) or is_time(part.right) or part.right.profile.family == "text"
+
+
+def _shares(part: _Part) -> tuple[float | None, float | None]:
+    """The share of the values of each side that the other has; None if it is unknown."""
+    left, right = (side.profile.sketch for side in part)
+    there, back = overlap(left, right), overlap(right, left)
+    return None if there is None else there.share, None if back is None else back.share
+
+
+def _that_say_which(parts: Sequence[_Part]) -> list[_Part]:
+    """Those that say which row is meant, and share some values: keys and times; without a key, texts and times."""
+    some = [
+        part
+        for part in parts
+        if part.left.profile.family == part.right.profile.family
+        and part.left.unique != 1.0
+        and any((share or 0.0) >= _SOME for share in _shares(part))
+        and not AUDIT.intersection(part.right.name.words)
+    ]
+    keys = [part for part in some if _is_named_key(part.right)]
+    others = [] if keys else [part for part in some if part.right.profile.family == "text" and not is_time(part.right)]
+    return [*(keys or others), *(part for part in some if is_time(part.right) and part not in keys)]
 
 
 def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part]) -> list[_Part]:
@@ -325,20 +376,46 @@ def _may_be_renamed(column: Column) -> bool:
 
 
 def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
-    if not parts[0].right.profile.rows or not parts[0].left.profile.rows:
-        return None
     found = None
     for chosen in _combinations(parts):
         key = _verified(chosen, rows)
         if key is not None and (key.evidence.contained or 0.0) >= CONTAINED:
             return key
-        found = found or key
+        found = found or (key and _verified(_with_times(chosen, parts, rows), rows))
     return found
+
+
+def _key_in_part(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
+    """The fewest columns that identify the rows of the referenced table, whatever share of the others is found."""
+    found: list[tuple[float, float, tuple[_Part, ...], KeyPair]] = []
+    for chosen in _combinations(parts):
+        if found and len(chosen) > len(found[0][2]):
+            break
+        key = _verified(chosen, rows, least=_SOME)
+        if key is not None:
+            found.append(
+                (rows.repeats(key.right_table, key.right_columns), -(key.evidence.contained or 0.0), chosen, key)
+            )
+    if not found:
+        return None
+    *_, chosen, key = min(found, key=lambda one: one[:2])
+    return _verified(_with_times(chosen, parts, rows), rows, least=_SOME) or key
+
+
+def _with_times(chosen: tuple[_Part, ...], parts: Sequence[_Part], rows: _Rows) -> tuple[_Part, ...]:
+    """Names, with the times by which hardly a row loses its partner: who is called alike and born later is another."""
+    if any(_is_named_key(part.right) or is_time(part.right) for part in chosen):
+        return chosen
+    for time in (part for part in parts if part.is_named and is_time(part.right)):
+        found, wider = (int((rows.matches(one).counts > 0).sum()) for one in (chosen, (*chosen, time)))
+        if wider >= (1 - _NAMESAKES) * found:
+            chosen = (*chosen, time)
+    return chosen
 
 
 def _combinations(parts: Sequence[_Part]) -> Iterator[tuple[_Part, ...]]:
     """The combinations of parts that may identify the rows of the referenced table, by names and counts."""
-    rows = parts[0].right.profile.rows or 0
+    rows = (parts[0].right.profile.rows or 0) if parts and parts[0].left.profile.rows else 0
     most = len(parts) if len(parts) <= _MOST_OF_FEW else _MOST_COLUMNS
     for size in range(2, most + 1):
         for chosen in sorted(combinations(parts, size), key=lambda chosen: -sum(part.is_named for part in chosen)):
@@ -360,25 +437,24 @@ def _is_panel(chosen: Sequence[_Part]) -> bool:
     )
 
 
-def _verified(chosen: Sequence[_Part], rows: _Rows) -> KeyPair | None:
-    left, right = chosen[0].left.owner.id, chosen[0].right.owner.id
-    count, names = chosen[0].right.profile.rows or 0, tuple(part.right.profile.name for part in chosen)
-    repeats = rows.repeats(right, names)
+def _verified(chosen: Sequence[_Part], rows: _Rows, least: float = CONTAINED) -> KeyPair | None:
+    right, count = chosen[0].right.owner.id, chosen[0].right.profile.rows or 0
+    repeats = rows.repeats(right, tuple(part.right.profile.name for part in chosen))
     if repeats > MOST_REPEATED * count:
         return None
-    mine, theirs = rows.of(left), rows.of(right)
-    matches = match_rows([mine[part.left.profile.name] for part in chosen], [theirs[name] for name in names])
+    matches = rows.matches(chosen)
     whole, matched = int((~matches.nulls).sum()), matches.counts > 0
     if not matched.any() or (not repeats and matches.counts.max() > 1):
         return None  # equal only when they are read as numbers
-    contained = int(matched.sum()) / whole
-    are_keys = all(part.is_named and (_is_named_key(part.right) or is_time(part.right)) for part in chosen)
-    if contained < CONTAINED and not (are_keys and _covered(mine, chosen, matched) >= CONTAINED * count):
+    contained, is_named = int(matched.sum()) / whole, all(part.is_named for part in chosen)
+    share = contained
+    if share < CONTAINED and is_named and all(map(_says_which, chosen)):
+        share = max(share, _covered(rows.of(chosen[0].left.owner.id), chosen, matched) / count)
+    if share < least:
         return None
-    is_named = all(part.is_named for part in chosen)
     of_rows = f", {repeats:,} of {count:,} rows repeat a key" if repeats else ", unique together"
     reason = f"{contained:.0%} of the rows found{of_rows}, {'the same names' if is_named else 'the same values'}"
-    score = VERIFIED if is_named and contained >= CONTAINED else RENAMED
+    score = VERIFIED if is_named and contained >= CONTAINED else RENAMED if share >= CONTAINED else PARTIAL
     evidence = Evidence(contained=contained, uniqueness=1 - repeats / count, name=float(is_named), reason=reason)
     return _key_pair(chosen, score, evidence)
 

@@ -33,6 +33,7 @@ from tagframe.joins.steps import JoinStep
 from tagframe.keys.column_names import GENERIC, KEY_WORDS, is_attribute, version_column, words
 from tagframe.keys.key_columns import has_versions
 from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.matching import hashable
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
 Reaction = Literal["raise", "warn", "allow"]
@@ -43,6 +44,8 @@ DOUBTFUL = 0.5
 _MAX_ACCIDENT = 0.01
 """If values match by accident this rarely, relative to those of a key, a hint in the names is enough."""
 _MAX_EXAMPLES = 3
+_FULL = 0.8
+"""In a table of moments, such as balances by month, at least this share of the keys has a row at each."""
 
 
 class Remark(NamedTuple):
@@ -228,11 +231,24 @@ def say_ambiguity(plan: JoinPlan, reaction: Reaction) -> None:
     others = "; ".join(equally_likely(plan)[:_MAX_EXAMPLES])
     message = (
         f"the tables join in more than one way: on {'; '.join(map(str, plan.steps))}; equally likely: {others}. "
-        "Choose one with on="
+        f"Choose one with on={_OR_BOTH * _are_roles(plan)}"
     )
     if reaction == "raise":
         raise AmbiguousJoin(f"{message}, or take the first with on_ambiguous='allow'", [plan, *plan.ambiguous])
     warn(message, AmbiguousJoinWarning)
+
+
+_OR_BOTH = ', or join both with roles="all"'
+
+
+def _are_roles(plan: JoinPlan) -> bool:
+    """Whether two columns of a table refer to the same column in the plan and in one that is as likely."""
+    mine, theirs = ([step.key for one in plans for step in one.steps] for plans in ([plan], plan.ambiguous))
+    return any(
+        (key.left_table, key.right) == (other.left_table, other.right) and key != other
+        for key in mine
+        for other in theirs
+    )
 
 
 def refuse_inexact(name: str, keys: pd.Series) -> None:
@@ -411,6 +427,28 @@ def _open_end(name: str, end: str, ends: pd.Series) -> str:
     if ends.isna().any():
         return f"{name}[{name}[{end!r}].isna()]"
     return f"{name}[{name}[{end!r}] == {name}[{end!r}].max()]"
+
+
+def moments(plan: JoinPlan, step: JoinStep, read: Callable[[list[str]], pd.DataFrame]) -> str:
+    """How to take the rows of one moment from a table that repeats its keys at each; "" if it does not.
+
+    ``read`` gives columns of the table. A table that has moments of its own on the other side is joined by them.
+    """
+    base, table = plan.source(step.base), plan.source(step.table)
+    if step.key.signs or any(map(_is_moment, base.columns)):
+        return ""
+    for column in (one for one in table.columns if _is_moment(one) and one not in step.columns):
+        rows = read([*step.columns, column]).dropna().apply(hashable)
+        keys, times = len(rows[[*step.columns]].drop_duplicates()), rows[column].nunique()
+        if len(rows) >= _FULL * keys * times and not rows.duplicated().any():
+            name, last = plan.column_names()[table.id, column], max(rows[column].tolist())
+            value = str(last.date()) if isinstance(last, pd.Timestamp) else last
+            return f"{table.id} has each key once for each {column}: take one, where={{{name!r}: {value!r}}}"
+    return ""
+
+
+def _is_moment(column: str) -> bool:
+    return not CALENDAR.isdisjoint(words(column))
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

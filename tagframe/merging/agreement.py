@@ -22,7 +22,7 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
 from tagframe.errors import DoubtfulJoinWarning, counted
-from tagframe.joins.direct import AUDIT, PERIODS, is_kind
+from tagframe.joins.direct import PERIODS, is_kind
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, PlanTable
@@ -107,7 +107,7 @@ def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
         other, name = mine.get(column.casefold()), names.column_name(column)
         if other is None or not name.entity or names.is_measure(column):
             continue
-        if not {*name.words} & AUDIT:
+        if not {*name.words} & names.AUDIT:
             yield other, column
 
 
@@ -120,7 +120,7 @@ def _is_known_by(table: str, column: str, first: str) -> bool:
 
 def _may_tell(column: str, *, alike: bool) -> bool:
     name = names.column_name(column)
-    if not name.entity or names.is_saved_index(column) or {*name.words} & AUDIT:
+    if not name.entity or names.is_saved_index(column) or {*name.words} & names.AUDIT:
         return False
     return is_kind(column) or {*name.words} <= PERIODS or (alike and not names.is_measure(column))
 

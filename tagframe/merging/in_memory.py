@@ -243,7 +243,8 @@ class Merge:
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > MOST_ROWS else self._source.copies(step.table, step.columns)
         read = partial(self._source.whole, step.table)
-        wider = "" if copies else self._wider(step) or advice.versions(self.plan, step, read)
+        if not (wider := "" if copies else self._wider(step)) and not copies:
+            wider = advice.versions(self.plan, step, read) or advice.moments(self.plan, step, read)
         message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
         return FanOut(message, self._start_rows(offending))
 

@@ -223,7 +223,8 @@ def _prepared(
     implied: Implied | None = None,
 ) -> _Merge:
     how = how or ("anti" if plan.absent else "inner")
-    _check(how, on_fanout, on_loss, on_ambiguous, columns, limit, by, distinct, validate)
+    given = {"how": how, "on_fanout": on_fanout, "on_loss": on_loss, "on_ambiguous": on_ambiguous, "columns": columns}
+    _check(given | {"limit": limit, "by": by, "distinct": distinct, "validate": validate})
     plan = _plan_for(plan, how)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
@@ -440,33 +441,23 @@ def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
     return engines[0][0]
 
 
-def _check(
-    how: str,
-    on_fanout: str,
-    on_loss: str,
-    on_ambiguous: str,
-    columns: object,
-    limit: object,
-    by: object,
-    distinct: object,
-    validate: object,
-) -> None:
+def _check(arguments: Mapping[str, Any]) -> None:
+    how, distinct, limit, columns = (arguments[name] for name in ("how", "distinct", "limit", "columns"))
     if how == "cross":
         raise InvalidArgument(
             "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without "
             "any key: that is pandas.merge(left, right, how='cross') of two frames"
         )
     reactions = ("raise", "warn", "allow")
-    for name, value, choices in (
-        ("how", how, ("inner", "left", "right", "outer", "anti")),
-        ("on_fanout", on_fanout, reactions),
-        ("on_loss", on_loss, reactions),
-        ("on_ambiguous", on_ambiguous, reactions),
-        ("by", by, ("engine", "across", "memory", None)),
-        ("validate", validate, (*_VALIDATE, None)),
-    ):
-        if value not in choices:
-            raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    choices = {
+        "how": ("inner", "left", "right", "outer", "anti"),
+        **dict.fromkeys(("on_fanout", "on_loss", "on_ambiguous"), reactions),
+        "by": ("engine", "across", "memory", None),
+        "validate": (*_VALIDATE, None),
+    }
+    for name, known in choices.items():
+        if arguments[name] not in known:
+            raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, known))}; got {arguments[name]!r}")
     if not isinstance(distinct, bool):
         raise InvalidArgument(f"distinct must be True or False; got {distinct!r}")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):

@@ -30,6 +30,7 @@ from tagframe.keys.components import Components
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.matching import match_rows
+from tagframe.logs import trial
 from tagframe.merging.advice import heard
 
 if TYPE_CHECKING:
@@ -384,7 +385,7 @@ def _tried(found: RetrievedTables, proposal: Proposal, conditions: Mapping[Colum
 def _trouble(found: RetrievedTables) -> tuple[str, float]:
     """Why the merge is refused, or that it repeats rows or has none, and the chance that is left; "", 1 if not."""
     start = found.join_plan.sources[0]
-    with heard() as remarks:
+    with heard() as remarks, trial():
         try:
             frame = found.merge(columns=[f"{start.id}.{start.columns[0]}"])
         except (JoinError, CorpusError) as error:

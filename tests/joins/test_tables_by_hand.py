@@ -1,0 +1,133 @@
+"""Tables that are chosen by hand: every merge is right, or its refusal says what to do, and that is done."""
+
+import re
+import warnings
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+
+
+def frame_of(columns, rows):
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+def found_of(frames, question):
+    return tf.open_corpus(frames).retrieve_tables(question, k=1).add(*frames).only(*frames)
+
+
+EVENTS, CLUBS = [f"E{year}" for year in range(1990, 2020, 2)], [f"C{i:02}" for i in range(24)]
+STANDINGS = frame_of(
+    "event_id rank club_id", [(e, k + 1, CLUBS[(i * 5 + k * 7) % 24]) for i, e in enumerate(EVENTS) for k in range(6)]
+)
+PRIZES = frame_of(
+    "award event_id club_id prize",
+    [(i * 8 + n, e, CLUBS[(i * 5 + n * 7) % 24], f"prize {n}") for i, e in enumerate(EVENTS) for n in range(8)],
+)
+FIRST, LAST = "Ana Bo Cyd Dee Eli Fay Gus Hal".split(), "Lund Moro Nash Ortiz Pohl Quinn Rossi Stein".split()
+PEOPLE = [(FIRST[i % 8], f"{LAST[i // 8 % 8]}{i // 64}", 1940 + i * i % 60) for i in range(400)]
+DEPUTIES = frame_of("vorname nachname geburtsjahr partei", [(*one, i % 5) for i, one in enumerate(PEOPLE[:260])])
+DIRECTORS = frame_of("vorname nachname geburtsjahr firma", [(*one, i % 9) for i, one in enumerate(PEOPLE[200:])])
+NAMESAKES = frame_of("vorname nachname geburtsjahr firma", [(first, last, 1901, 9) for first, last, _ in PEOPLE[:1]])
+RATINGS = frame_of("rating_id user_id book_id", [(i, 1 + i * 7 % 40, 1 + i * 11 % 60) for i in range(300)])
+WISHES = frame_of("wish_id user_id book_id", [(i, 1 + i * 3 % 40, 1 + i * 13 % 60) for i in range(90)])
+USERS, BOOKS = (
+    {f"{one}_id": range(1, n), key: range(1, n)} for one, n, key in [("user", 41, "age"), ("book", 61, "isbn")]
+)
+ROOMS = frame_of("hotel_id room_no kind", [(f"H{h}", 100 + r, "sd"[r % 2]) for h in range(10) for r in range(12)])
+BOOKINGS = frame_of("booking hotel_id room_no", [(i, f"H{i * 3 % 10}", 100 + (i * 7 + 1) % 12) for i in range(400)])
+HOTELS = frame_of("hotel_id stars", [(f"H{h}", 1 + h % 5) for h in range(10)])
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.parametrize(
+    ("frames", "question", "key"),
+    [
+        ({"prizes": PRIZES, "standings": STANDINGS}, "prizes of the club that came first", "event_id club_id"),
+        ({"a": DEPUTIES, "d": DIRECTORS}, "Abgeordnete im Vorstand einer Firma", "vorname nachname geburtsjahr"),
+        ({"ratings": RATINGS, "wishes": WISHES}, "ratings of wished books", "user_id book_id"),
+        (
+            {"ratings": RATINGS, "wishes": WISHES, "users": pd.DataFrame(USERS), "books": pd.DataFrame(BOOKS)},
+            "ratings of books that the same user wishes, with age and isbn",
+            "user_id book_id",
+        ),
+        ({"bookings": BOOKINGS, "rooms": ROOMS, "hotels": HOTELS}, "bookings by kind of room", "hotel_id room_no"),
+    ],
+)
+def test_two_tables_that_share_several_columns_are_joined_by_all_that_say_which_row(frames, question, key):
+    one, other, *_ = frames.values()
+    assert len(found_of(frames, question).merge()) == len(one.merge(other, on=key.split()))
+
+
+def test_whose_name_another_has_is_told_apart_by_the_year_of_birth():
+    directors = pd.concat([DIRECTORS, NAMESAKES], ignore_index=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = found_of({"deputies": DEPUTIES, "directors": directors}, "How many deputies are not directors?").merge()
+    assert len(frame) == 200
+
+
+def test_a_sure_key_of_one_column_stays_alone():
+    """Places and ratings share a town, too, which adds nothing to the code."""
+    places = frame_of("place_id town", [(f"P{i * 3}", f"t{i % 9}") for i in range(60)])
+    rated = frame_of("rating place_id town", [(i, f"P{i % 60 * 3}", f"t{i % 7}") for i in range(200)])
+    (step,) = found_of({"places": places, "rated": rated}, "ratings of places").join_plan.steps
+    assert step.columns == ("place_id",)
+
+
+CUSTOMERS = [f"K{i * 31:05}" for i in range(60)]
+DAYS = pd.to_datetime(["2024-01-31", "2024-02-29", "2024-03-31"])
+BALANCES = frame_of("customer snapshot_date balance", [(c, d, i) for d in DAYS for i, c in enumerate(CUSTOMERS)])
+ORDERS = frame_of("order_no customer amount", [(i, CUSTOMERS[i * 7 % 60], i % 50) for i in range(200)])
+TICKETS = frame_of("ticket_no customer minutes", [(i, CUSTOMERS[i * 3 % 60], i % 30) for i in range(120)])
+ARTICLES = frame_of("sku colour", [(f"K{i % 60:03}", i % 60 % 5) for i in range(62)])
+LINES = frame_of("line_no sku", [(i, f"K{i % 60:03}") for i in range(240)])
+POSTS = frame_of("post_id title", [(i, f"t{i}") for i in range(1, 51)])
+COMMENTS = frame_of(
+    "comment_id target_type target_id",
+    [(i, *(("post", 1 + i % 50) if i % 3 else ("photo", 1 + i % 80))) for i in range(300)],
+)
+TARIFFS = frame_of(
+    "tariff valid_from valid_to rate",
+    [(f"T{i:02}", pd.Timestamp(2018 + v, 1, 1), pd.Timestamp(2018 + v, 12, 31), v) for i in range(20) for v in (1, 2)],
+)
+BILLS = frame_of("bill tariff day", [(i, f"T{i % 20:02}", pd.Timestamp(2019 + i % 2, 3, 3)) for i in range(150)])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("frames", "rows"),
+    [
+        ({"orders": ORDERS, "balances": BALANCES}, 200),  # one of the moments
+        ({"orders": ORDERS, "tickets": TICKETS}, 120),  # the amounts of a customer summed
+        ({"lines": LINES, "articles": ARTICLES}, 240),  # exact copies once
+        ({"comments": COMMENTS, "posts": POSTS}, 200),  # the comments on posts
+        ({"bills": BILLS, "tariffs": TARIFFS}, 150),  # the version of the day
+    ],
+)
+def test_what_a_refusal_says_gives_the_frame(frames, rows):
+    found = found_of(frames, " ".join(frames))
+    with pytest.raises((tf.errors.FanOut, tf.errors.NotConnected)) as refusal:
+        found.merge()
+    text = str(refusal.value)
+    way = re.search(r"(where=\{.*\}|on=\".*?\"(, where=\{.*\})?|distinct=True|aggregate=\{.*?\}\})", text)[0]
+    frame = eval(f"found.merge({way})", {"found": found})
+    assert len(frame) == rows
+
+
+def test_two_roles_that_nothing_names_are_a_tie_and_both_can_be_joined():
+    ports = frame_of("port_code country", [(f"PX{i:02}", i % 3) for i in range(30)])
+    voyages = frame_of("voyage from_port to_port", [(i, f"PX{i * 7 % 30:02}", f"PX{i % 30:02}") for i in range(120)])
+    found = found_of({"voyages": voyages, "ports": ports}, "countries of ports of voyages")
+    with pytest.warns(tf.errors.AmbiguousJoinWarning, match=r'join both with roles="all"'):
+        found.merge()
+    assert {"from_port.country", "to_port.country"} <= {*found.merge(roles="all").columns}
+
+
+def test_advice_names_no_pair_that_repeats_on_both_sides():
+    rates = frame_of("nuts age rate", [(f"DE{i:02}", f"0-{k}", i) for i in range(20) for k in range(8)])
+    people = frame_of("zone age_group pop", [(f"Z{i:02}", f"0-{k}", i) for i in range(20) for k in range(8)])
+    with pytest.raises(tf.errors.NotConnected, match="None of them tells which row is meant"):
+        found_of({"rates": rates, "people": people}, "rate and pop").merge()
