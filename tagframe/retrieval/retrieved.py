@@ -27,7 +27,7 @@ from tagframe.joins import (
 )
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
-from tagframe.merging.advice import heard, say_maybe_denied, say_stacked, warn
+from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.denied import tables_maybe_denied
@@ -37,6 +37,9 @@ from tagframe.retrieval.ways import plan_for
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
+
+SURE = 0.9
+"""A table with a lower probability is left out where no merge with it is possible."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class RetrievedTables(Public):
 
     @once
     def _plan_then(self) -> JoinPlan:
-        return self._planned()
+        return next(self._planned())
 
     def _planned(
         self,
@@ -140,21 +143,36 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
         may_deny: bool = True,
-    ) -> JoinPlan:
+    ) -> Iterator[JoinPlan]:
+        """The plan over these tables, and others for a merge that it cannot make.
+
+        Each of these may leave out one more table of which it is not sure that the question needs it, the least likely
+        one first.
+        """
         named = {table.casefold() for table in needed}
-        doubtful = [
-            id
-            for hit in self.tables
-            if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
-            for id in hit.parts or (hit.id,)
+        hits = [
+            hit for hit in self.tables if not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
         ]
+        doubtful = [hit for hit in hits if hit.doubtful]
+        unsure = [hit for hit in hits if hit not in doubtful and (hit.probability or 1.0) < SURE]
         proposal = self.proposal if on is None else None
-        plan = plan_for(
-            self.corpus, self.members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
-            min_chance=min_chance, doubtful=doubtful, may_deny=may_deny and proposal is None,
-            keys=() if proposal is None else proposal.keys,
-        )  # fmt: skip
-        return proposal.applied(plan) if proposal is not None and may_deny else plan
+        refused, plans = None, list[JoinPlan]()
+        for more in [None, *sorted(unsure, key=lambda hit: hit.probability or 0.0)]:
+            doubtful += [] if more is None else [more]
+            try:
+                plan = plan_for(
+                    self.corpus, self.members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
+                    min_chance=min_chance, doubtful=[id for hit in doubtful for id in hit.parts or (hit.id,)],
+                    may_deny=may_deny and proposal is None, keys=() if proposal is None else proposal.keys,
+                )  # fmt: skip
+            except NotConnected as error:
+                refused = refused or error
+                continue
+            if all({*plan.tables} < {*other.tables} for other in plans):
+                plans.append(plan)
+                yield proposal.applied(plan) if proposal is not None and may_deny else plan
+        if refused is not None and not plans:
+            raise refused
 
     @property
     def plans(self) -> list[JoinPlan]:
@@ -224,27 +242,31 @@ class RetrievedTables(Public):
         proposal = self.proposal if plan is None and on is None else None
         if proposal is not None and proposal.once and aggregate is None:
             aggregate = dict.fromkeys(proposal.once, "first")
-        plan = self._plan_of(plan, on, stack, roles, aggregate, min_chance, how)
-        how, where = _as_proposed(proposal, plan, how, where)
-        frame, report = run_plan(
-            plan,
-            self.corpus,
-            how=how,
-            on_fanout=on_fanout,
-            on_loss=on_loss,
-            on_ambiguous=on_ambiguous,
-            columns=columns,
-            where=where,
-            limit=limit,
-            aggregate=aggregate,
-            distinct=distinct,
-            validate=validate,
-            implied=filter_of(self.question),
-        )
-        if proposal is not None and proposal.remarks:
-            report = replace(report, remarks=proposal.remarks)
-        results.remember(frame, merge_report=report)
-        return frame
+        refused: tuple[FanOut, list[Remark]] | None = None
+        for chosen in self._plans_of(plan, on, stack, roles, aggregate, min_chance, how):
+            with heard() as remarks:
+                if plan is None:
+                    self._say(chosen, on, stack, how)
+                kind, conditions = _as_proposed(proposal, chosen, how, where)
+                try:
+                    frame, report = run_plan(
+                        chosen, self.corpus, how=kind, on_fanout=on_fanout, on_loss=on_loss, on_ambiguous=on_ambiguous,
+                        columns=columns, where=conditions, limit=limit, aggregate=aggregate, distinct=distinct,
+                        validate=validate, implied=filter_of(self.question),
+                    )  # fmt: skip
+                except FanOut as error:
+                    refused = refused or (error, remarks)
+                    continue
+            _say_again(remarks)
+            if refused is not None and self._is_plain(on, stack, roles, aggregate, min_chance, how):
+                self.__dict__["_plan_then"] = chosen
+            if proposal is not None and proposal.remarks:
+                report = replace(report, remarks=proposal.remarks)
+            results.remember(frame, merge_report=report)
+            return frame
+        assert refused is not None  # there is a plan
+        _say_again(refused[1])
+        raise refused[0]
 
     def merge_batches(
         self,
@@ -262,12 +284,15 @@ class RetrievedTables(Public):
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
         proposal = self.proposal if plan is None and on is None else None
-        plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance, arguments.get("how"))
-        how, where = _as_proposed(proposal, plan, arguments.get("how"), arguments.get("where"))
+        aggregate, how = arguments.get("aggregate"), arguments.get("how")
+        chosen = next(self._plans_of(plan, on, stack, roles, aggregate, min_chance, how))
+        if plan is None:
+            self._say(chosen, on, stack, how)
+        how, where = _as_proposed(proposal, chosen, how, arguments.get("where"))
         arguments = {**arguments, "how": how, "where": where}
-        return merge_batches(plan, self.corpus, rows, implied=filter_of(self.question), **arguments)
+        return merge_batches(chosen, self.corpus, rows, implied=filter_of(self.question), **arguments)
 
-    def _plan_of(
+    def _plans_of(
         self,
         plan: JoinPlan | None,
         on: On | None,
@@ -276,26 +301,43 @@ class RetrievedTables(Public):
         aggregate: Aggregate | None,
         min_chance: float,
         how: MergeHow | None,
-    ) -> JoinPlan:
+    ) -> Iterator[JoinPlan]:
+        """The plan of a merge, and those to try where it is refused."""
         check_roles(roles)
-        if plan is not None and (on is not None or roles is not None):
-            raise InvalidArgument(
-                f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
-                "another key"
-            )
-        if plan is None:
-            may_deny, plain = how in (None, "anti"), on is None and roles is None and stack is not False
-            if plain and may_deny and not aggregate and min_chance == MIN_CHANCE:
-                plan = self._plan_then
-            else:
-                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, may_deny)
-            if stack is None:
-                say_stacked(plan, on)
-            if how is None and not plan.absent and self.question and self.proposal is None:
-                names = {id: self.corpus.profile(id).columns for id in self.members}
-                columns = {id: [column.name for column in profile] for id, profile in names.items()}
-                say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
-        return plan
+        if plan is not None:
+            if on is not None or roles is not None:
+                raise InvalidArgument(
+                    f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
+                    "another key"
+                )
+            yield plan
+        elif self._is_plain(on, stack, roles, aggregate, min_chance, how):
+            yield self._plan_then
+            yield from (other for other in self._planned() if {*other.tables} < {*self._plan_then.tables})
+        else:
+            yield from self._planned(on, stack is not False, aggregate or (), min_chance, roles, how in (None, "anti"))
+
+    def _is_plain(
+        self,
+        on: On | None,
+        stack: bool | None,
+        roles: Literal["all"] | None,
+        aggregate: Aggregate | None,
+        min_chance: float,
+        how: MergeHow | None,
+    ) -> bool:
+        """Whether a merge with these arguments is along :attr:`join_plan`."""
+        is_chosen = on is not None or roles is not None or stack is False or aggregate or min_chance != MIN_CHANCE
+        return not is_chosen and how in (None, "anti")
+
+    def _say(self, plan: JoinPlan, on: On | None, stack: bool | None, how: MergeHow | None) -> None:
+        """Warn of what the plan takes for granted."""
+        if stack is None:
+            say_stacked(plan, on)
+        if how is None and not plan.absent and self.question and self.proposal is None:
+            names = {id: self.corpus.profile(id).columns for id in self.members}
+            columns = {id: [column.name for column in profile] for id, profile in names.items()}
+            say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
 
     def without(self, *tables: str) -> RetrievedTables:
         """Leave out some tables, by id or name. Of a table in pieces, only the named pieces are left out.
@@ -466,6 +508,11 @@ def _as_proposed(
     return how or proposal.how_of(plan), where
 
 
+def _say_again(remarks: Iterable[Remark]) -> None:
+    for remark in remarks:
+        warn(*remark)
+
+
 def merge_tables(corpus: Corpus, tables: Sequence[str], **arguments: Any) -> pd.DataFrame:
     """The result of :meth:`tagframe.corpus.Corpus.merge`."""
     if not tables:
@@ -487,8 +534,7 @@ def merge_tables(corpus: Corpus, tables: Sequence[str], **arguments: Any) -> pd.
                 f"the result has the rows of {anchor}, because rows of {ids[0]} would be repeated",
                 RowsMultipliedWarning,
             )
-        for remark in remarks:
-            warn(*remark)
+        _say_again(remarks)
         return frame
     assert refused is not None  # there is a table to start from
     raise refused
