@@ -18,7 +18,6 @@ from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsMultipliedWarning, TableNotFound, did_you_mean
 from tagframe.joins import (
     MIN_CHANCE,
-    Aggregate,
     Components,
     JoinPlan,
     MergeHow,
@@ -26,7 +25,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
+from tagframe.merging import MergeArguments, MergeBatches, merge_batches, run_plan
 from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
@@ -204,17 +203,8 @@ class RetrievedTables(Public):
         on: On | None = None,
         stack: bool | None = None,
         roles: Literal["all"] | None = None,
-        how: MergeHow | None = None,
-        on_fanout: Reaction = "raise",
-        on_loss: Reaction = "warn",
-        on_ambiguous: Reaction = "warn",
         min_chance: float = MIN_CHANCE,
-        columns: Sequence[str] | None = None,
-        where: Where | None = None,
-        limit: int | None = None,
-        aggregate: Aggregate | None = None,
-        distinct: bool = False,
-        validate: Validate | None = None,
+        **arguments: Unpack[MergeArguments],
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -228,9 +218,10 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
-                :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without ``how``, a
-                question that denies a table ("customers without orders") gets the rows without a partner there.
+            **arguments: how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate, as
+                for :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without
+                ``how``, a question that denies a table ("customers without orders") gets the rows without a partner
+                there. A table that the question may not need is left out where no merge with it is possible.
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -240,25 +231,21 @@ class RetrievedTables(Public):
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
         proposal = self.proposal if plan is None and on is None else None
-        if proposal is not None and proposal.once and aggregate is None:
-            aggregate = dict.fromkeys(proposal.once, "first")
+        if proposal is not None and proposal.once and arguments.get("aggregate") is None:
+            arguments["aggregate"] = dict.fromkeys(proposal.once, "first")
         refused: tuple[FanOut, list[Remark]] | None = None
-        for chosen in self._plans_of(plan, on, stack, roles, aggregate, min_chance, how):
+        for chosen in self._plans_of(plan, on, stack, roles, min_chance, arguments):
             with heard() as remarks:
                 if plan is None:
-                    self._say(chosen, on, stack, how)
-                kind, conditions = _as_proposed(proposal, chosen, how, where)
+                    self._say(chosen, on, stack, arguments.get("how"))
                 try:
-                    frame, report = run_plan(
-                        chosen, self.corpus, how=kind, on_fanout=on_fanout, on_loss=on_loss, on_ambiguous=on_ambiguous,
-                        columns=columns, where=conditions, limit=limit, aggregate=aggregate, distinct=distinct,
-                        validate=validate, implied=filter_of(self.question),
-                    )  # fmt: skip
+                    wanted = _as_proposed(proposal, chosen, arguments)
+                    frame, report = run_plan(chosen, self.corpus, implied=filter_of(self.question), **wanted)
                 except FanOut as error:
                     refused = refused or (error, remarks)
                     continue
             _say_again(remarks)
-            if refused is not None and self._is_plain(on, stack, roles, aggregate, min_chance, how):
+            if refused is not None and self._is_plain(on, stack, roles, min_chance, arguments):
                 self.__dict__["_plan_then"] = chosen
             if proposal is not None and proposal.remarks:
                 report = replace(report, remarks=proposal.remarks)
@@ -284,24 +271,16 @@ class RetrievedTables(Public):
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
         proposal = self.proposal if plan is None and on is None else None
-        aggregate, how = arguments.get("aggregate"), arguments.get("how")
-        chosen = next(self._plans_of(plan, on, stack, roles, aggregate, min_chance, how))
+        chosen = next(self._plans_of(plan, on, stack, roles, min_chance, arguments))
         if plan is None:
-            self._say(chosen, on, stack, how)
-        how, where = _as_proposed(proposal, chosen, how, arguments.get("where"))
-        arguments = {**arguments, "how": how, "where": where}
-        return merge_batches(chosen, self.corpus, rows, implied=filter_of(self.question), **arguments)
+            self._say(chosen, on, stack, arguments.get("how"))
+        wanted = _as_proposed(proposal, chosen, arguments)
+        return merge_batches(chosen, self.corpus, rows, implied=filter_of(self.question), **wanted)
 
     def _plans_of(
-        self,
-        plan: JoinPlan | None,
-        on: On | None,
-        stack: bool | None,
-        roles: Literal["all"] | None,
-        aggregate: Aggregate | None,
-        min_chance: float,
-        how: MergeHow | None,
-    ) -> Iterator[JoinPlan]:
+        self, plan: JoinPlan | None, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
+        arguments: MergeArguments,
+    ) -> Iterator[JoinPlan]:  # fmt: skip
         """The plan of a merge, and those to try where it is refused."""
         check_roles(roles)
         if plan is not None:
@@ -311,24 +290,20 @@ class RetrievedTables(Public):
                     "another key"
                 )
             yield plan
-        elif self._is_plain(on, stack, roles, aggregate, min_chance, how):
+        elif self._is_plain(on, stack, roles, min_chance, arguments):
             yield self._plan_then
             yield from (other for other in self._planned() if {*other.tables} < {*self._plan_then.tables})
         else:
-            yield from self._planned(on, stack is not False, aggregate or (), min_chance, roles, how in (None, "anti"))
+            may_deny, needed = arguments.get("how") in (None, "anti"), arguments.get("aggregate") or ()
+            yield from self._planned(on, stack is not False, needed, min_chance, roles, may_deny)
 
     def _is_plain(
-        self,
-        on: On | None,
-        stack: bool | None,
-        roles: Literal["all"] | None,
-        aggregate: Aggregate | None,
-        min_chance: float,
-        how: MergeHow | None,
-    ) -> bool:
+        self, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
+        arguments: MergeArguments,
+    ) -> bool:  # fmt: skip
         """Whether a merge with these arguments is along :attr:`join_plan`."""
-        is_chosen = on is not None or roles is not None or stack is False or aggregate or min_chance != MIN_CHANCE
-        return not is_chosen and how in (None, "anti")
+        is_chosen = on is not None or roles is not None or stack is False or min_chance != MIN_CHANCE
+        return not (is_chosen or arguments.get("aggregate")) and arguments.get("how") in (None, "anti")
 
     def _say(self, plan: JoinPlan, on: On | None, stack: bool | None, how: MergeHow | None) -> None:
         """Warn of what the plan takes for granted."""
@@ -494,18 +469,16 @@ class RetrievedTables(Public):
             return None, str(error)
 
 
-def _as_proposed(
-    proposal: Proposal | None, plan: JoinPlan, how: MergeHow | None, where: Where | None
-) -> tuple[MergeHow | None, Where | None]:
-    """The kind of the joins and the conditions of a merge, those of a model's plan where the user gives none."""
+def _as_proposed(proposal: Proposal | None, plan: JoinPlan, arguments: MergeArguments) -> MergeArguments:
+    """The arguments of a merge, with the kind of joins and the conditions of a model's plan where none are given."""
     if proposal is None:
-        return how, where
-    own = proposal.where_in(plan)
+        return arguments
+    own, where = proposal.where_in(plan), arguments.get("where")
     if where is None or isinstance(where, Mapping):
         given = {plan.find_column(name) for name in where or ()}
         own = {name: value for name, value in own.items() if plan.find_column(name) not in given}
         where = {**own, **(where or {})} or None
-    return how or proposal.how_of(plan), where
+    return {**arguments, "how": arguments.get("how") or proposal.how_of(plan), "where": where}
 
 
 def _say_again(remarks: Iterable[Remark]) -> None:
