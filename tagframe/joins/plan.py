@@ -70,7 +70,7 @@ class JoinPlan(Public):
     def why_left_out(self, table: str) -> str:
         """Why a table of :attr:`left_out` is left out, as the end of a sentence."""
         reason = "no sure key connects it" if table in self.unconnected else "it would only repeat or lose rows"
-        return f"probably not needed, and {reason}"
+        return f"may not be needed, and {reason}"
 
     @property
     def sentence_of_absence(self) -> str:

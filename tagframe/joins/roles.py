@@ -187,7 +187,7 @@ def keys_in_roles(
         roles: which of them.
         given: keys that the plan has; the two tables of one of these are not joined in more ways.
         anchor: id of the table whose rows the plan starts from; it is not joined in roles.
-        doubtful: ids of tables that are probably not needed; roles that only they have are not joined.
+        doubtful: ids of tables that are probably not needed; of roles that only they have, named ones are joined.
     """
     if roles is None:
         return []
@@ -208,11 +208,18 @@ def keys_in_roles(
 
     likely = [key for key in keys if _is_reference(key, tables) or (roles != "all" and _is_sound(key, tables))]
     referenced = {key.right_table for key in likely}
-    for group in sorted(_groups(likely), key=lambda group: group[0].left_table in referenced):
+    for group in sorted(
+        _groups(likely), key=lambda keys: [keys[0].left_table in some for some in (doubtful, referenced)]
+    ):
         both = group[0].tables
         chosen = group if roles == "all" else [key for key in group if key in {*roles(group)}]
         left, right = group[0].left_table, group[0].right_table
-        if len(chosen) < 2 or both in known or right in fixed or (roles == "all" and left in doubtful):
+        if (
+            len(chosen) < 2
+            or both in known
+            or right in fixed
+            or (left in doubtful and (roles == "all" or right in in_roles))
+        ):
             continue
         if left in in_roles - by_itself or right in giving:
             continue

@@ -133,7 +133,7 @@ def say_left_out(plan: JoinPlan) -> None:
             many = len(tables) > 1
             them = "them" if many else "it"
             warn(
-                f"{' and '.join(tables)} {'are' if many else 'is'} left out: probably not needed, and "
+                f"{' and '.join(tables)} {'are' if many else 'is'} left out: may not be needed, and "
                 f"{why.format(them=them)}. found.add({', '.join(map(repr, tables))}) joins {them}{way}",
                 TableLeftOutWarning,
             )

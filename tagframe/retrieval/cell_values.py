@@ -19,7 +19,7 @@ from tagframe.corpus.documents import singular
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import SHORTEST, STOP_WORDS, accented, forms, terms, words_in
+from tagframe.retrieval.words import SHORTEST, accented, forms, terms, unelided, words_in
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -91,13 +91,14 @@ class ValueIndex:
         """The longest runs of the question's words that are values, left to right; no run is inside another."""
         text, quoted = question.text, question.quoted
         words = [word.text for word in question.words]
-        stops = _stop_words(words)
+        stops = _stop_words(words, question.stop_words)
         texts, spans = list(quoted), [_span_of(value, words) for value in quoted]
         for length in range(min(LONGEST, len(words)), 0, -1):
             for start in range(len(words) - length + 1):
                 span = (start, start + length)
                 if _may_be_value(words[slice(*span)], stops[slice(*span)]):
-                    written = without_possessive(text[question.words[start].start : question.words[span[1] - 1].end])
+                    whole = text[question.words[start].start : question.words[span[1] - 1].end]
+                    written = unelided(without_possessive(whole), question.stop_words)
                     plain = " ".join(word.text for word in words_in(written))
                     found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
                     if length > 1:  # "Flying Wyverns"
@@ -118,7 +119,7 @@ class ValueIndex:
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
             hits.append((span[0], self._hit(value, owners, written_so)))
-        hits += self._inflected(words, stops, taken)
+        hits += self._inflected([unelided(word, question.stop_words) for word in words], stops, taken)
         return [hit for _, hit in sorted(hits, key=lambda entry: entry[0])]
 
     def _inflected(
@@ -194,11 +195,11 @@ def hashes_of_cells(
     return every[~again], owners[~again]
 
 
-def _stop_words(words: Sequence[str]) -> list[bool]:
-    """Which words are stop words; not so a word that, unlike its neighbours, is written as a name: ``in the US``."""
+def _stop_words(words: Sequence[str], known: Collection[str]) -> list[bool]:
+    """Which words are stop words; not so one that, unlike its neighbours, is written as a name: ``in the US``."""
     names = [False, *(len(word) > 1 and word[0].isupper() for word in words[1:]), False]
     return [
-        word.lower() in STOP_WORDS and not (names[number] and not names[number - 1] and not names[number + 1])
+        word.lower() in known and not (names[number] and not names[number - 1] and not names[number + 1])
         for number, word in enumerate(words)
     ]
 

@@ -76,12 +76,12 @@ def _cells_of(source: PlanTable, corpus: Corpus) -> dict[str, list[Any]]:
     """The distinct texts and integers of a table, by column; none of private columns and of large tables."""
     found: dict[str, dict[Any, None]] = {}
     for part in source.parts or (source,):
-        profile = corpus.profile(part.table)
+        profile = corpus.profile(part.id)
         columns = [column.name for column in profile.columns if column.name in source.columns and _may_name(column)]
         if not columns or (profile.rows or 0) * len(columns) > _MOST_CELLS:
             continue
         with suppress(CorpusError):
-            frame = corpus.read(part.table, columns)
+            frame = corpus.read(part.id, columns)
             for column in columns:
                 found.setdefault(column, {}).update(dict.fromkeys(frame[column].dropna().unique().tolist()))
     return {column: [*cells] for column, cells in found.items()}

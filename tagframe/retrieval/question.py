@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal
 
 from tagframe.errors import EmptyQuestion
-from tagframe.retrieval.words import STOP_WORDS, Word, function_words, terms_of, words_in
+from tagframe.retrieval.words import STOP_WORDS, Word, function_words, terms_of, unelided, words_in
 
 LONGEST = 10_000
 """The number of characters of a question that are read. If some are left out, the result's note says so."""
@@ -100,8 +100,8 @@ class Question:
 
         Those of :attr:`joined` follow.
         """
-        content = (word.text for word in self.words if word.text.casefold() not in self.stop_words)
-        return (*terms_of(content), *self.joined)
+        written = (word.text for word in self.words if word.text.casefold() not in self.stop_words)
+        return (*terms_of(unelided(word, self.stop_words) for word in written), *self.joined)
 
     @cached_property
     def joined(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsMultipliedWarning, TableNotFound, did_you_mean
 from tagframe.joins import (
     MIN_CHANCE,
-    Aggregate,
     Components,
     JoinPlan,
     MergeHow,
@@ -26,8 +25,8 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
-from tagframe.merging.advice import heard, say_maybe_denied, say_stacked, warn
+from tagframe.merging import MergeArguments, MergeBatches, merge_batches, run_plan
+from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.denied import tables_maybe_denied
@@ -37,6 +36,9 @@ from tagframe.retrieval.ways import plan_for
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
+
+SURE = 0.9
+"""A table with a lower probability is left out where no merge with it is possible."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class RetrievedTables(Public):
 
     @once
     def _plan_then(self) -> JoinPlan:
-        return self._planned()
+        return next(self._planned())
 
     def _planned(
         self,
@@ -140,21 +142,36 @@ class RetrievedTables(Public):
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
         may_deny: bool = True,
-    ) -> JoinPlan:
+    ) -> Iterator[JoinPlan]:
+        """The plan over these tables, and others for a merge that it cannot make.
+
+        Each of these may leave out one more table of which it is not sure that the question needs it, the least likely
+        one first.
+        """
         named = {table.casefold() for table in needed}
-        doubtful = [
-            id
-            for hit in self.tables
-            if hit.doubtful and not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
-            for id in hit.parts or (hit.id,)
+        hits = [
+            hit for hit in self.tables if not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
         ]
+        doubtful = [hit for hit in hits if hit.doubtful]
+        unsure = [hit for hit in hits if hit not in doubtful and (hit.probability or 1.0) < SURE]
         proposal = self.proposal if on is None else None
-        plan = plan_for(
-            self.corpus, self.members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
-            min_chance=min_chance, doubtful=doubtful, may_deny=may_deny and proposal is None,
-            keys=() if proposal is None else proposal.keys,
-        )  # fmt: skip
-        return proposal.applied(plan) if proposal is not None and may_deny else plan
+        refused, plans = None, list[JoinPlan]()
+        for more in [None, *sorted(unsure, key=lambda hit: hit.probability or 0.0)]:
+            doubtful += [] if more is None else [more]
+            try:
+                plan = plan_for(
+                    self.corpus, self.members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
+                    min_chance=min_chance, doubtful=[id for hit in doubtful for id in hit.parts or (hit.id,)],
+                    may_deny=may_deny and proposal is None, keys=() if proposal is None else proposal.keys,
+                )  # fmt: skip
+            except NotConnected as error:
+                refused = refused or error
+                continue
+            if all({*plan.tables} < {*other.tables} for other in plans):
+                plans.append(plan)
+                yield proposal.applied(plan) if proposal is not None and may_deny else plan
+        if refused is not None and not plans:
+            raise refused
 
     @property
     def plans(self) -> list[JoinPlan]:
@@ -186,17 +203,8 @@ class RetrievedTables(Public):
         on: On | None = None,
         stack: bool | None = None,
         roles: Literal["all"] | None = None,
-        how: MergeHow | None = None,
-        on_fanout: Reaction = "raise",
-        on_loss: Reaction = "warn",
-        on_ambiguous: Reaction = "warn",
         min_chance: float = MIN_CHANCE,
-        columns: Sequence[str] | None = None,
-        where: Where | None = None,
-        limit: int | None = None,
-        aggregate: Aggregate | None = None,
-        distinct: bool = False,
-        validate: Validate | None = None,
+        **arguments: Unpack[MergeArguments],
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -210,9 +218,10 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
-                :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without ``how``, a
-                question that denies a table ("customers without orders") gets the rows without a partner there.
+            **arguments: how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate, as
+                for :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without
+                ``how``, a question that denies a table ("customers without orders") gets the rows without a partner
+                there. A table that the question may not need is left out where no merge with it is possible.
 
         Raises:
             NotConnected: no key pairs connect the tables.
@@ -222,29 +231,29 @@ class RetrievedTables(Public):
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
         proposal = self.proposal if plan is None and on is None else None
-        if proposal is not None and proposal.once and aggregate is None:
-            aggregate = dict.fromkeys(proposal.once, "first")
-        plan = self._plan_of(plan, on, stack, roles, aggregate, min_chance, how)
-        how, where = _as_proposed(proposal, plan, how, where)
-        frame, report = run_plan(
-            plan,
-            self.corpus,
-            how=how,
-            on_fanout=on_fanout,
-            on_loss=on_loss,
-            on_ambiguous=on_ambiguous,
-            columns=columns,
-            where=where,
-            limit=limit,
-            aggregate=aggregate,
-            distinct=distinct,
-            validate=validate,
-            implied=filter_of(self.question),
-        )
-        if proposal is not None and proposal.remarks:
-            report = replace(report, remarks=proposal.remarks)
-        results.remember(frame, merge_report=report)
-        return frame
+        if proposal is not None and proposal.once and arguments.get("aggregate") is None:
+            arguments["aggregate"] = dict.fromkeys(proposal.once, "first")
+        refused: tuple[FanOut, list[Remark]] | None = None
+        for chosen in self._plans_of(plan, on, stack, roles, min_chance, arguments):
+            with heard() as remarks:
+                if plan is None:
+                    self._say(chosen, on, stack, arguments.get("how"))
+                try:
+                    wanted = _as_proposed(proposal, chosen, arguments)
+                    frame, report = run_plan(chosen, self.corpus, implied=filter_of(self.question), **wanted)
+                except FanOut as error:
+                    refused = refused or (error, remarks)
+                    continue
+            _say_again(remarks)
+            if refused is not None and self._is_plain(on, stack, roles, min_chance, arguments):
+                self.__dict__["_plan_then"] = chosen
+            if proposal is not None and proposal.remarks:
+                report = replace(report, remarks=proposal.remarks)
+            results.remember(frame, merge_report=report)
+            return frame
+        assert refused is not None  # there is a plan
+        _say_again(refused[1])
+        raise refused[0]
 
     def merge_batches(
         self,
@@ -262,40 +271,48 @@ class RetrievedTables(Public):
         The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
         """
         proposal = self.proposal if plan is None and on is None else None
-        plan = self._plan_of(plan, on, stack, roles, arguments.get("aggregate"), min_chance, arguments.get("how"))
-        how, where = _as_proposed(proposal, plan, arguments.get("how"), arguments.get("where"))
-        arguments = {**arguments, "how": how, "where": where}
-        return merge_batches(plan, self.corpus, rows, implied=filter_of(self.question), **arguments)
-
-    def _plan_of(
-        self,
-        plan: JoinPlan | None,
-        on: On | None,
-        stack: bool | None,
-        roles: Literal["all"] | None,
-        aggregate: Aggregate | None,
-        min_chance: float,
-        how: MergeHow | None,
-    ) -> JoinPlan:
-        check_roles(roles)
-        if plan is not None and (on is not None or roles is not None):
-            raise InvalidArgument(
-                f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
-                "another key"
-            )
+        chosen = next(self._plans_of(plan, on, stack, roles, min_chance, arguments))
         if plan is None:
-            may_deny, plain = how in (None, "anti"), on is None and roles is None and stack is not False
-            if plain and may_deny and not aggregate and min_chance == MIN_CHANCE:
-                plan = self._plan_then
-            else:
-                plan = self._planned(on, stack is not False, aggregate or (), min_chance, roles, may_deny)
-            if stack is None:
-                say_stacked(plan, on)
-            if how is None and not plan.absent and self.question and self.proposal is None:
-                names = {id: self.corpus.profile(id).columns for id in self.members}
-                columns = {id: [column.name for column in profile] for id, profile in names.items()}
-                say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
-        return plan
+            self._say(chosen, on, stack, arguments.get("how"))
+        wanted = _as_proposed(proposal, chosen, arguments)
+        return merge_batches(chosen, self.corpus, rows, implied=filter_of(self.question), **wanted)
+
+    def _plans_of(
+        self, plan: JoinPlan | None, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
+        arguments: MergeArguments,
+    ) -> Iterator[JoinPlan]:  # fmt: skip
+        """The plan of a merge, and those to try where it is refused."""
+        check_roles(roles)
+        if plan is not None:
+            if on is not None or roles is not None:
+                raise InvalidArgument(
+                    f"pass {'on=' if roles is None else 'roles='} or a plan, not both: plan.use(…) gives a plan with "
+                    "another key"
+                )
+            yield plan
+        elif self._is_plain(on, stack, roles, min_chance, arguments):
+            yield self._plan_then
+            yield from (other for other in self._planned() if {*other.tables} < {*self._plan_then.tables})
+        else:
+            may_deny, needed = arguments.get("how") in (None, "anti"), arguments.get("aggregate") or ()
+            yield from self._planned(on, stack is not False, needed, min_chance, roles, may_deny)
+
+    def _is_plain(
+        self, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
+        arguments: MergeArguments,
+    ) -> bool:  # fmt: skip
+        """Whether a merge with these arguments is along :attr:`join_plan`."""
+        is_chosen = on is not None or roles is not None or stack is False or min_chance != MIN_CHANCE
+        return not (is_chosen or arguments.get("aggregate")) and arguments.get("how") in (None, "anti")
+
+    def _say(self, plan: JoinPlan, on: On | None, stack: bool | None, how: MergeHow | None) -> None:
+        """Warn of what the plan takes for granted."""
+        if stack is None:
+            say_stacked(plan, on)
+        if how is None and not plan.absent and self.question and self.proposal is None:
+            names = {id: self.corpus.profile(id).columns for id in self.members}
+            columns = {id: [column.name for column in profile] for id, profile in names.items()}
+            say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
 
     def without(self, *tables: str) -> RetrievedTables:
         """Leave out some tables, by id or name. Of a table in pieces, only the named pieces are left out.
@@ -452,18 +469,21 @@ class RetrievedTables(Public):
             return None, str(error)
 
 
-def _as_proposed(
-    proposal: Proposal | None, plan: JoinPlan, how: MergeHow | None, where: Where | None
-) -> tuple[MergeHow | None, Where | None]:
-    """The kind of the joins and the conditions of a merge, those of a model's plan where the user gives none."""
+def _as_proposed(proposal: Proposal | None, plan: JoinPlan, arguments: MergeArguments) -> MergeArguments:
+    """The arguments of a merge, with the kind of joins and the conditions of a model's plan where none are given."""
     if proposal is None:
-        return how, where
-    own = proposal.where_in(plan)
+        return arguments
+    own, where = proposal.where_in(plan), arguments.get("where")
     if where is None or isinstance(where, Mapping):
         given = {plan.find_column(name) for name in where or ()}
         own = {name: value for name, value in own.items() if plan.find_column(name) not in given}
         where = {**own, **(where or {})} or None
-    return how or proposal.how_of(plan), where
+    return {**arguments, "how": arguments.get("how") or proposal.how_of(plan), "where": where}
+
+
+def _say_again(remarks: Iterable[Remark]) -> None:
+    for remark in remarks:
+        warn(*remark)
 
 
 def merge_tables(corpus: Corpus, tables: Sequence[str], **arguments: Any) -> pd.DataFrame:
@@ -487,8 +507,7 @@ def merge_tables(corpus: Corpus, tables: Sequence[str], **arguments: Any) -> pd.
                 f"the result has the rows of {anchor}, because rows of {ids[0]} would be repeated",
                 RowsMultipliedWarning,
             )
-        for remark in remarks:
-            warn(*remark)
+        _say_again(remarks)
         return frame
     assert refused is not None  # there is a table to start from
     raise refused

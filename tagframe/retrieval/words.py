@@ -45,9 +45,9 @@ FUNCTION_WORDS = tuple(
         cuántas cuánto cuántos cómo de del desde donde dónde el ella ellos en entre es esta este fue
         fueron ha han hay la las le lo los más muy no o para pero por que quien qué quién según se
         ser si sin sobre son su sus también todas todos un una unas unos y""",
-        """a al alla alle anche che chi ci come con cui da dal dalla dei del della delle di dove e ed gli ha
-        hanno i il in la le lo ma nei nel nella non o ogni per più quale quali quando quante quanti
-        quanto sono su sul sulla tra un una uno è""",
+        """a ai al all alla alle anche che chi ci come con cui da dal dall dalla dalle degli dei del dell della
+        delle di dove e ed gli ha hanno i il in l la le lo ma nei nel nell nella nelle non o ogni per più quale
+        quali quando quante quanti quanto si sia sono su sui sul sull sulla tra un una uno è""",
         """aan als bij dan dat de deze die dit door een elk elke en er geen had hebben heeft hebt het hoe hoeveel
         hun in is kan maar meer meeste met minder naar niet nog of om onder ook op over per te tot uit van
         veel voor waar waarin waren was wat welk welke werd werden wie worden wordt ze zich zijn zonder""",
@@ -67,6 +67,10 @@ BETWEEN = STOP_WORDS.union(*FUNCTION_WORDS) - frozenset("and or und oder et ou y
 """Words that may stand between a thing and its owner ("the street of each depot"), or a number and its bound."""
 _MIN_FUNCTION_WORDS = 2
 """From so many different ones on, a sentence is in that language, if it has fewer English ones."""
+
+
+_MIN_ELIDED_LETTERS = 3
+"""The fewest letters after a function word and an apostrophe: ``l'âge``, but not ``that's``."""
 
 
 class Word(NamedTuple):
@@ -100,6 +104,16 @@ def function_words(words: Iterable[str]) -> frozenset[str]:
     is_foreign = count >= _MIN_FUNCTION_WORDS and count > len(STOP_WORDS & spoken)
     particles = {word for word in spoken if _PARTICLE.fullmatch(word)}
     return STOP_WORDS | most | particles if is_foreign or particles else STOP_WORDS
+
+
+def unelided(word: str, stop_words: Container[str]) -> str:
+    """A word without the function word that is drawn to it.
+
+    >>> unelided("d'ouverture", {"d"}), unelided("that's", {"that"}), unelided("O'Brien", {"d"})
+    ('ouverture', "that's", "O'Brien")
+    """
+    head, *rest = re.split("['’]", word, maxsplit=1)
+    return rest[0] if rest and len(rest[0]) >= _MIN_ELIDED_LETTERS and head.casefold() in stop_words else word
 
 
 def terms(text: str) -> list[str]:
