@@ -23,8 +23,6 @@ from tagframe.answer.query import Query
 from tagframe.embed import get_embedder
 from tagframe.errors import TagframeError
 
-TABLES = 12
-
 
 def _gold_rows(question: Question, pool: tf.Corpus) -> Any:
     """The rows of a gold statement; its texts may be in double quotation marks."""
@@ -38,12 +36,11 @@ def judged_questions(folder: Path, half: str, limit: int, seed: int, records: Re
     pool, questions, _ = pooled([folder], half)
 
     def ask(question: Question) -> Record:
-        found = tf.retrieve_tables(question.text, pool, k=TABLES)
         try:
             rows = _gold_rows(question, pool)
         except TagframeError:
             return {"doubts": None}
-        seconds, doubts = timed(lambda: doubts_of(rows, found, question.text))
+        seconds, doubts = timed(lambda: doubts_of(rows, question.text))
         reasons = {doubt.reason for doubt in doubts}
         facts = {doubt.reason for doubt in doubts if doubt.rows is None}
         return {"doubts": sorted(reasons), "facts": sorted(facts), "seconds": seconds}

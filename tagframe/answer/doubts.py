@@ -11,29 +11,28 @@ from sqlglot import exp
 
 from tagframe import results
 from tagframe.answer.alternatives import Comparison, Doubt
+from tagframe.answer.lacking import words_unmet
 from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, with_order
 from tagframe.answer.sql_tree import written
-from tagframe.engines.sql_reader import ReadStatement
 from tagframe.errors import CorpusError
-from tagframe.retrieval import RetrievedTables
-from tagframe.retrieval.methods.auto import NOTHING_FITS
+from tagframe.retrieval.words import words_in
 
 
-def doubts_of(rows: pd.DataFrame, retrieved: RetrievedTables | None, question: str = "") -> tuple[Doubt, ...]:
+def doubts_of(rows: pd.DataFrame, question: str = "") -> tuple[Doubt, ...]:
     """The doubts about the result of a statement.
 
     No model is asked. Other statements are run and compared (:mod:`tagframe.answer.alternatives`).
 
     Args:
         rows: the result of :func:`tagframe.exec_sql`; for other frames there are no doubts.
-        retrieved: the tables that were retrieved for the question, if they were.
         question: that the statement answers.
     """
     if (subject := _subject_of(rows, question)) is None:
         return ()
-    facts = [Doubt("lacking", text) for text in _lacks(subject.statement, retrieved)]
+    facts: list[Doubt] = []
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
-        facts += subject.comparison.doubts(alternatives(subject))
+        facts += subject.comparison.doubts(alternatives(subject))  # first, since their time is limited
+        facts = [*(Doubt("lacking", text) for text in _lacks(subject)), *facts]
     facts += [
         Doubt("unsure", f"{stage.unsure + stage.failed:,} of {stage.values:,} values of {stage.call} were not judged")
         for stage in subject.execution.stages
@@ -71,10 +70,9 @@ def lacks_of(query: Any) -> Iterator[Doubt]:
         yield Doubt("lacking", f"the tables lack: {what}")
 
 
-def _lacks(statement: ReadStatement | None, retrieved: RetrievedTables | None) -> Iterator[str]:
-    """What the tables seem to lack: nothing fits the question, or the statement makes the answer up."""
-    if retrieved is not None and retrieved.note.startswith(NOTHING_FITS):
-        yield retrieved.note.partition(";")[0]
+def _lacks(subject: Subject) -> Iterator[str]:
+    """What the tables seem to lack: nothing stands for words of the question, or the statement makes the answer up."""
+    statement = subject.statement
     if statement is None:
         return
     if not statement.reads_tables:
@@ -83,6 +81,8 @@ def _lacks(statement: ReadStatement | None, retrieved: RetrievedTables | None) -
     made = [item for item in statement.items if not item.find(exp.Column, exp.Star, exp.Query, exp.Anonymous)]
     if made and not isinstance(statement.tree.parent, exp.Subquery):
         yield f"the statement itself gives {', '.join(written(item.unalias()) for item in made)}, read from no column"
+    if words_in(subject.question) and (unmet := words_unmet(subject.question, statement, subject.reader.corpus)):
+        yield f"nothing in the tables or the statement stands for {' or '.join(map(repr, unmet))}"
 
 
 def unread_values(values: Sequence[Any], rows: pd.DataFrame, question: str) -> Iterator[Doubt]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -20,15 +19,13 @@ from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.query_quote import quote_of
 from tagframe.answer.steps import driver
-from tagframe.answer.synthesis import RETRIEVED
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits
-from tagframe.errors import DoubtWarning, FactUnknown, TagframeError, warn
+from tagframe.errors import DoubtWarning, FactUnknown, warn
 from tagframe.operators import OnError, RowsPerCall, Step, run
 from tagframe.operators.outcome import check_on_error
 from tagframe.operators.packing import rows_per_call_of
-from tagframe.retrieval import retrieve_tables
 
 if TYPE_CHECKING:
     from tagframe.lm import Quote
@@ -135,23 +132,12 @@ class ExecSQL:
     def doubts(self, query: Any, rows: pd.DataFrame, question: str) -> tuple[Doubt, ...]:
         """The doubts about these rows as an answer.
 
-        If no tables were retrieved, they are now, to see whether any fit.
-
         Args:
             query: that gave the rows.
             rows: its result, or no rows if it has no statement.
             question: that they answer.
         """
-        execution, visible = results.recall(rows, "execution"), getattr(query, "retrieved", None)
-        if execution is None or execution.reader is None:
-            return tuple(lacks_of(query))
-        if visible is None:
-            ids = {*getattr(query, "tables", {}).values()} & {*self.corpus.ids}
-            with suppress(TagframeError):  # what cannot be had costs no answer
-                visible = retrieve_tables(
-                    question, self.corpus.subset(sorted(ids)) if ids else self.corpus, k=RETRIEVED
-                )
-        return (*lacks_of(query), *doubts_of(rows, visible, question))
+        return (*lacks_of(query), *doubts_of(rows, question))
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """The conditions of the statement that leave no rows, in words for the model that wrote it."""

@@ -104,11 +104,11 @@ def test_rows_that_are_sums_are_shown_and_doubted(frame, statement, right):
     (total, *_) = corpus.profile("t").totals
     assert f"totals among them: {total}" in describe_tables(corpus, {"t": "t"})
     assert corpus.tools().call("describe_tables", {"tables": ["t"]})["tables"][0]["totals"][0] == str(total)
-    (doubt,) = [one for one in doubts_of(tf.exec_sql(corpus)(statement), None) if one.reason == "total"]
+    (doubt,) = [one for one in doubts_of(tf.exec_sql(corpus)(statement)) if one.reason == "total"]
     assert doubt.rows.iat[0, 0] == right
     beside = statement + (" AND" if "WHERE" in statement else " WHERE") + f" {total.column} = 'x'"
     for other in (f"SELECT count(*) FROM ({statement})", beside, f"{statement} GROUP BY {total.column}"):
-        assert not [one for one in doubts_of(tf.exec_sql(corpus)(other), None) if one.reason == "total"]
+        assert not [one for one in doubts_of(tf.exec_sql(corpus)(other)) if one.reason == "total"]
 
 
 def test_a_private_column_of_totals_is_not_shown():
