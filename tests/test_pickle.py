@@ -10,7 +10,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Server
 from tagframe.engines import passwords
-from tagframe.engines.other_servers.connection import Address
+from tagframe.engines.other_servers import Address
 from tagframe.engines.postgres.connection import Server as Server_
 from tagframe.errors import FactUnknown, InvalidArgument, NotConfigured, OtherVersion
 

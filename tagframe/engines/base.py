@@ -380,6 +380,14 @@ class Engine(ABC):
         """
         return {}
 
+    def ran(self) -> Iterator[tuple[str, int]] | None:
+        """The statements that were run over the source, and how often; None if it keeps no log of them.
+
+        Raises:
+            UnreadableTable: it does not keep the log, or its user may not read it.
+        """
+        return None
+
     def only(self, columns: Mapping[str, Collection[str]]) -> Engine:
         """The same source, without what its pickle would have of other tables and columns.
 

@@ -409,12 +409,19 @@ class HidingEngine(Engine):
                 raise
             raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
 
-    def __getattr__(self, name: str) -> Any:
-        # Past statements, of sources that know some.
-        if name not in ("ran", "views") or not hasattr(self.inner, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def ran(self) -> Iterator[tuple[str, int]] | None:
+        """Those that name nothing hidden."""
+        gone, runs = self._gone(), self.inner.ran()
+        return None if runs is None else (run for run in runs if not mentions(run[0], gone))
+
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of what may be seen, without those that name something hidden."""
         gone = self._gone()
-        return lambda: (run for run in getattr(self.inner, name)() if not mentions(run[0], gone))
+        return {
+            (table, column): text
+            for (table, column), text in self.inner.definitions().items()
+            if table in self.visible and column in ("", *self.visible[table]) and not mentions(text, gone)
+        }
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """A statement that may read visible columns only."""

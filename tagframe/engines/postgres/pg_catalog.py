@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
-from tagframe.engines.sql_text import quoted_text, table_key
+from tagframe.engines.sql_text import quoted_text, schema_and_name, table_key
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
@@ -359,24 +359,10 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(map(literal, names)) or "NULL"
 
 
-QualifiedName = tuple[str, str]
-"""Schema and name."""
-
-_SOME_TABLES = """
-SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
-    0::float8 AS rows, true AS unknown, 0::float8 AS pages, 0::float8 AS bytes, '' AS state, 0::float8 AS changes,
-    false AS analysed, '' AS comment, has_table_privilege(c.oid, 'SELECT') AS readable
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({names})"""
-
-
-def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
-    """Some tables, by what the engine calls them; those that no longer exist are left out.
-
-    Their counts and foreign keys are not looked up.
-    """
-    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in sorted(names))
-    tables = session.rows(_SOME_TABLES.replace("{names}", pairs))
-    where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
-    columns, unique = (session.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
-    return {table.key: table for table, _ in _tables(tables, columns, unique)}
+def tables_now(session: Session, names: Iterable[str]) -> dict[str, ServerTable]:
+    """Some tables, by what the engine calls them, without foreign keys; those that no longer exist are left out."""
+    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in map(schema_and_name, sorted(names)))
+    where = f"""c.oid IN (SELECT k.oid FROM pg_class k JOIN pg_namespace s ON s.oid = k.relnamespace
+        WHERE (s.nspname, k.relname) IN ({pairs or "(NULL, NULL)"}))"""
+    known = _tables(*(session.rows(_within(query, where)) for query in (_TABLES, _COLUMNS, _UNIQUE)))
+    return {table.key: table for table, _ in known}

@@ -26,7 +26,7 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
-from tagframe.engines.pushdown import Cells, Pushdown, ReadTable, SQLEngine, Statement, named_item
+from tagframe.engines.pushdown import Cells, Pushdown, SQLEngine, Statement, named_item
 from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
 from tagframe.errors import UnreadableTable
 
@@ -123,12 +123,6 @@ class SQLiteEngine(SQLEngine):
             for name, why in tables.items()
         ]
 
-    def views(self) -> list[tuple[str, int]]:
-        """The definitions of views, each with 1."""
-        with closing(connect_readonly(self.path)) as connection:
-            rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view'").fetchall()
-        return [(sql, 1) for (sql,) in rows if sql]
-
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
@@ -147,12 +141,11 @@ class SQLiteEngine(SQLEngine):
                 connection.set_progress_handler(None, 0)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[ReadTable]:
+    def reading(self, table: str) -> Iterator[SQLitePushdown]:
         """The file, opened for one table."""
         with self._connection(table) as connection:
             _limited(connection, table)
-            names = [name for name, _, _ in table_columns(connection, table)]
-            yield ReadTable(SQLitePushdown(connection, self.path).selected, names, rowid_name(connection, table))
+            yield SQLitePushdown(connection, self.path)
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns."""
@@ -389,6 +382,9 @@ class SQLitePushdown(Pushdown):
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         return named_item(quoted(table), alias)
+
+    def names(self, table: str) -> list[str]:
+        return [name for name, _, _ in table_columns(self._connection, table)]
 
     def number(self, table: str) -> str | None:
         """What SQLite calls its row ids."""
