@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import Origin, save
+from tagframe.corpus.catalogue import Contents, IndexedSource, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.facts_toml import facts_of_data, write_facts

@@ -15,8 +15,7 @@ from typing import Any, Literal, ParamSpec, cast
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import Origin, SourceCatalogue, cached
+from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Origin, SourceCatalogue, cached, is_catalogue
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore

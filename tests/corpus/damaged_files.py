@@ -123,7 +123,7 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 
 def _catalogue(source: Path) -> Catalogue:
     """That of the data without what is hidden."""
-    from tagframe.corpus.catalogue_file import cached
+    from tagframe.corpus.catalogue import cached
     from tagframe.corpus.facts_toml import facts_beside
     from tagframe.engines.hiding import Hiding
 

@@ -20,8 +20,8 @@ import psycopg
 import pytest
 
 import tagframe as tf
+from tagframe.engines.postgres.connection import close_connections
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
-from tagframe.engines.postgres.pool import close_connections
 from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import (
     ColumnNotFound,

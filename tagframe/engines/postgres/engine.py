@@ -22,7 +22,7 @@ from tagframe.engines.postgres.columns import (
     statistics_of,
     travels_as,
 )
-from tagframe.engines.postgres.connection import Reading, Server, Session
+from tagframe.engines.postgres.connection import Reading, Server, Session, looking, reading
 from tagframe.engines.postgres.pg_catalog import (
     INTEGERS,
     Contents,
@@ -34,7 +34,6 @@ from tagframe.engines.postgres.pg_catalog import (
     state_of,
     tables_now,
 )
-from tagframe.engines.postgres.pool import looking, reading
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.pushdown import (
     SAMPLED,
