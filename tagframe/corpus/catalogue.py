@@ -1,8 +1,7 @@
 """The catalogue: everything known of a corpus in one SQLite file, so that no work is done twice.
 
 Any SQLite tool can read the file: ``sources`` (files, with size, time and content hash), ``tables`` (their columns as
-JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables, such as keys), and ``meta``. Large arrays,
-such as the index of a lake, are in files of their own beside it, named ``….index-`` and the state of the tables. A
+JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables: keys, the index of a lake), and ``meta``. A
 catalogue that a user saves also has the facts that people, queries and models gave; otherwise these are in a file of
 their own (:mod:`tagframe.corpus.facts`).
 
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import Arrays, DamagedArrays, read_arrays, write_arrays
+from tagframe.corpus.arrays import Arrays, packed, unpacked
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
@@ -52,8 +51,8 @@ BUSY_SECONDS = 30.0
 _FACT_STATES = 4
 """The number of facts of one kind and name that are kept, for the last states of the tables."""
 
-_ARRAYS = ".index-"
-"""The suffix of the files of arrays, after the catalogue's name."""
+_ARRAYS = "arrays"
+"""The kind of facts that are arrays, which are large."""
 _ARRAY_STATES = 2
 
 _LAYOUT = """
@@ -246,7 +245,7 @@ class Catalogue:
             rows = [db.execute(query, [kind, digest]).fetchone() for digest in digests]
         return {row["digest"]: row["value"] for row in rows if row is not None}
 
-    def add_fact(self, kind: str, name: str, digest: str, value: str) -> None:
+    def add_fact(self, kind: str, name: str, digest: str, value: str | bytes) -> None:
         """Keep a computed fact, and those of the same kind and name for the last few states.
 
         Raises:
@@ -256,53 +255,33 @@ class Catalogue:
             db.execute("DELETE FROM facts WHERE kind = ? AND digest = ?", [kind, digest])
             db.execute("INSERT INTO facts (kind, name, digest, value) VALUES (?, ?, ?, ?)", [kind, name, digest, value])
             old = "SELECT id FROM facts WHERE kind = ? AND name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
-            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACT_STATES])
+            most = _ARRAY_STATES if kind == _ARRAYS else _FACT_STATES
+            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, most])
 
     def arrays(self, digest: str) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays computed from tables in exactly this state; None if there are none.
 
         Raises:
-            UnreadableCatalogue: their file is damaged, or cannot be read.
+            UnreadableCatalogue: they are damaged, or as :meth:`load`.
         """
+        known: Any = self.facts(_ARRAYS, [digest]).get(digest)
         try:
-            return read_arrays(self._beside(digest))
-        except (DamagedArrays, OSError) as error:
-            raise UnreadableCatalogue(str(error)) from error
+            return None if known is None else unpacked(known)
+        except _DAMAGE as error:
+            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
 
     def add_arrays(self, digest: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, together with those of the previous state.
+        """Keep arrays, together with those of the previous state.
 
         Raises:
-            UnreadableCatalogue: they cannot be written.
+            UnreadableCatalogue: as :meth:`write`.
         """
-        try:
-            write_arrays(self._beside(digest), arrays)
-            self.forget_arrays(but=_ARRAY_STATES)
-        except OSError as error:
-            raise UnreadableCatalogue(f"{self._beside(digest)} cannot be written: {error}") from error
-
-    def _beside(self, digest: str) -> Path:
-        return Path(f"{self.path}{_ARRAYS}{digest[:16]}")
-
-    def forget_arrays(self, but: int = 0) -> None:
-        """Remove the files of arrays, except for the newest ``but`` ones."""
-        for file in self._array_files()[but:]:
-            with suppress(OSError):  # another process may remove it too; Windows keeps files that are being read
-                file.unlink()
-
-    def _array_files(self) -> list[Path]:
-        """The newest first."""
-        prefix, folder = f"{self.path.name}{_ARRAYS}", self.path.absolute().parent
-        with suppress(OSError):
-            ages = {file: -file.stat().st_mtime_ns for file in folder.iterdir() if file.name.startswith(prefix)}
-            return sorted(ages, key=ages.__getitem__)
-        return []
+        self.add_fact(_ARRAYS, "", digest, packed(arrays))
 
     def delete(self) -> None:
-        """Remove the file, SQLite's files beside it, and the arrays."""
+        """Remove the file, and SQLite's files beside it."""
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-        self.forget_arrays()
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
@@ -591,7 +570,6 @@ def save(
         for fact in facts:
             draft.add_fact(*fact)
         draft.path.replace(target)
-        Catalogue(target).forget_arrays()  # they may have data that this catalogue leaves out
     except OSError as error:
         raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
     finally:

@@ -350,7 +350,7 @@ class ComputedStore:
         return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, if there is one.
+        """Keep arrays in the catalogue, if there is one.
 
         Args:
             name, state: as for :meth:`arrays`.
