@@ -321,7 +321,6 @@ class HidingEngine(Engine):
     is_database = property(lambda self: self.inner.is_database)  # type: ignore[assignment]
     is_copied = property(lambda self: self.inner.is_copied)  # type: ignore[assignment]
     picks_rows = property(lambda self: self.inner.picks_rows)  # type: ignore[assignment]
-    is_asked = property(lambda self: self.inner.is_asked)  # type: ignore[assignment]
     joins = property(lambda self: self.inner.joins)  # type: ignore[assignment]
     default_schema = property(lambda self: self.inner.default_schema)  # type: ignore[assignment]
 
@@ -414,14 +413,10 @@ class HidingEngine(Engine):
         gone, runs = self._gone(), self.inner.ran()
         return None if runs is None else (run for run in runs if not mentions(run[0], gone))
 
-    def definitions(self) -> dict[tuple[str, str], str]:
-        """Of what may be seen, without those that name something hidden."""
+    def views(self) -> list[str]:
+        """Those that name nothing hidden."""
         gone = self._gone()
-        return {
-            (table, column): text
-            for (table, column), text in self.inner.definitions().items()
-            if table in self.visible and column in ("", *self.visible[table]) and not mentions(text, gone)
-        }
+        return [text for text in self.inner.views() if not mentions(text, gone)]
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """A statement that may read visible columns only."""

@@ -175,7 +175,7 @@ def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
     has_any = False
     for engine in engines.values():
         log = engine.ran() if what == LOG else None
-        views = [sql for (_, column), sql in engine.definitions().items() if sql and not column]
+        views = engine.views()
         has_any |= log is not None or (what == VIEWS and bool(views))
         yield from (Run(sql, times=times) for sql, times in log or ())
         yield from map(Run, views)

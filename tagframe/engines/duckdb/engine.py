@@ -73,7 +73,6 @@ class LakeEngine(_ReadByDuckDB):
     tables: tuple[LakeTable, ...]
     kind: str = "duckdb"
     numbers_are = "positions, which only those of Parquet files have"
-    is_asked = True
     joins = "all"
     dialect = DUCKDB
 

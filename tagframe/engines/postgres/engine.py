@@ -89,7 +89,6 @@ class PostgresEngine(SQLEngine):
     schemas: tuple[str, ...] | None = None
     kind: str = "postgres"
     path: None = field(default=None, init=False)
-    is_asked = True
     joins = "all"
     numbers_at_once = 20_000
     default_schema = "public"
