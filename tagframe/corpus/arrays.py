@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
+ARRAYS = "arrays"
+"""The kind of facts in a catalogue that are arrays: large ones, of which two states are kept."""
 _DIGEST = 32
 
 

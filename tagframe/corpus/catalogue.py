@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import Arrays, packed, unpacked
+from tagframe.corpus.arrays import ARRAYS
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
@@ -51,9 +51,6 @@ BUSY_SECONDS = 30.0
 _FACT_STATES = 4
 """The number of facts of one kind and name that are kept, for the last states of the tables."""
 
-_ARRAYS = "arrays"
-"""The kind of facts that are arrays, which are large."""
-_ARRAY_STATES = 2
 
 _LAYOUT = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT, checksum TEXT);
@@ -232,7 +229,7 @@ class Catalogue:
         with self._open(write=True) as db:
             db.execute("INSERT INTO vectors (embedder, documents, vectors) VALUES (?, ?, ?)", row)
 
-    def facts(self, kind: str, digests: Sequence[str]) -> dict[str, str]:
+    def facts(self, kind: str, digests: Sequence[str]) -> dict[str, Any]:
         """The facts computed from tables in exactly these states, by state; missing or old ones are left out.
 
         Raises:
@@ -255,28 +252,7 @@ class Catalogue:
             db.execute("DELETE FROM facts WHERE kind = ? AND digest = ?", [kind, digest])
             db.execute("INSERT INTO facts (kind, name, digest, value) VALUES (?, ?, ?, ?)", [kind, name, digest, value])
             old = "SELECT id FROM facts WHERE kind = ? AND name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
-            most = _ARRAY_STATES if kind == _ARRAYS else _FACT_STATES
-            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, most])
-
-    def arrays(self, digest: str) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays computed from tables in exactly this state; None if there are none.
-
-        Raises:
-            UnreadableCatalogue: they are damaged, or as :meth:`load`.
-        """
-        known: Any = self.facts(_ARRAYS, [digest]).get(digest)
-        try:
-            return None if known is None else unpacked(known)
-        except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
-
-    def add_arrays(self, digest: str, arrays: Arrays) -> None:
-        """Keep arrays, together with those of the previous state.
-
-        Raises:
-            UnreadableCatalogue: as :meth:`write`.
-        """
-        self.add_fact(_ARRAYS, "", digest, packed(arrays))
+            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, 2 if kind == ARRAYS else _FACT_STATES])
 
     def delete(self) -> None:
         """Remove the file, and SQLite's files beside it."""

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.corpus.arrays import ARRAYS, Arrays, packed, unpacked
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.totals import totals_of
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 if TYPE_CHECKING:
-    from tagframe.corpus.arrays import Arrays
     from tagframe.corpus.catalogue import Catalogue
 
 Hashes = npt.NDArray[np.uint64]
@@ -347,7 +347,12 @@ class ComputedStore:
             name: their name in messages.
             state: of the tables: :meth:`state`.
         """
-        return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
+        stored = self._tried(lambda one: one.facts(ARRAYS, [state]).get(state), None, f"{name} is computed again")
+        try:
+            return None if stored is None else unpacked(stored)
+        except BROKEN as error:
+            warn(f"{name} is computed again: {error}", CatalogueWarning)
+            return None
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
         """Keep arrays in the catalogue, if there is one.
@@ -356,7 +361,9 @@ class ComputedStore:
             name, state: as for :meth:`arrays`.
             arrays: by name.
         """
-        self._tried(lambda catalogue: catalogue.add_arrays(state, arrays), None, f"{name} is kept in memory only")
+        self._tried(
+            lambda one: one.add_fact(ARRAYS, name, state, packed(arrays)), None, f"{name} is kept in memory only"
+        )
 
     def known(self) -> list[tuple[str, str, str, str]]:
         """Kind, name, state and value of the facts that this process has used, for a catalogue."""

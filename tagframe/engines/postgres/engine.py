@@ -25,7 +25,6 @@ from tagframe.engines.postgres.columns import (
 from tagframe.engines.postgres.connection import Reading, Server, Session, looking, reading
 from tagframe.engines.postgres.pg_catalog import (
     INTEGERS,
-    Contents,
     ServerColumn,
     ServerTable,
     closed_to,
@@ -99,23 +98,23 @@ class PostgresEngine(SQLEngine):
         """The server's address, without password."""
         return self.server.identity
 
-    def look(self) -> Contents:
-        """All that may be read, and what may not.
+    def look(self) -> list[ServerTable]:
+        """All that may be read.
 
         Raises:
             ServerGone: it cannot be reached.
             SourceNotFound: a schema that was asked for is not there.
         """
         with looking(self.server) as session:
-            contents = _contents(self, session)
+            tables, there = contents_of(session, self.schemas)
         for name in self.schemas or ():
-            if name not in contents.schemas:
-                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, contents.schemas)}")
-        return contents
+            if name not in there:
+                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, there)}")
+        return tables
 
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
-        return [table.shape() for table in self.look().tables]
+        return [table.shape() for table in self.look()]
 
     def ran(self) -> Iterator[tuple[str, int]]:
         """The statements that were run in the database, and how often: what pg_stat_statements counts.
@@ -140,7 +139,7 @@ class PostgresEngine(SQLEngine):
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """The server's statistics, if they are fresh; else a sample."""
-        known = {table.key: table for table in self.look().tables}
+        known = {table.key: table for table in self.look()}
         with reading(self.server, SECONDS) as reads:
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
 
@@ -187,20 +186,6 @@ class PostgresEngine(SQLEngine):
             if table not in known:
                 raise table_gone(table, self.identity)
         return known
-
-
-_last: dict[PostgresEngine, tuple[str, Contents]] = {}
-
-
-def _contents(engine: PostgresEngine, session: Session) -> Contents:
-    """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
-    state = state_of(session, engine.schemas)  # before the look: what changes in between is looked at again
-    known = _last.get(engine)
-    if known is None or known[0] != state:
-        known = (state, contents_of(session, engine.schemas))
-        _last.clear()
-        _last[engine] = known
-    return known[1]
 
 
 def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:

@@ -215,25 +215,12 @@ class ServerTable:
         )
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a look at a server found.
-
-    Attributes:
-        tables: those that may be read.
-        schemas: all that are there, but the system's own.
-    """
-
-    tables: tuple[ServerTable, ...]
-    schemas: tuple[str, ...]
-
-
 literal = quoted_text
 """A text in SQL, under ``standard_conforming_strings``."""
 
 
 def state_of(session: Session, schemas: Sequence[str] | None) -> str:
-    """A value that changes whenever anything changes that :func:`looked` finds; the server computes it."""
+    """A value that changes whenever anything changes that :func:`contents_of` finds; the server computes it."""
     known = session.rows(_SCHEMAS)
     parts = [
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
@@ -243,13 +230,12 @@ def state_of(session: Session, schemas: Sequence[str] | None) -> str:
     return hashlib.sha256(f"{known}{states[0]['state']}".encode()).hexdigest()
 
 
-def contents_of(session: Session, schemas: Sequence[str] | None) -> Contents:
-    """The tables of some schemas, or of all that may be read."""
+def contents_of(session: Session, schemas: Sequence[str] | None) -> tuple[list[ServerTable], list[str]]:
+    """The tables of some schemas, or of all, that may be read; and the names of all schemas but the system's own."""
     known = session.rows(_SCHEMAS)
     where = _chosen(known, schemas)
     tables = _tables(*(session.rows(_within(query, where)) for query in _QUERIES))
-    readable = [table for table, may_read in tables if table.columns or may_read]
-    return Contents(tuple(readable), tuple(row["name"] for row in known))
+    return [table for table, may_read in tables if table.columns or may_read], [row["name"] for row in known]
 
 
 def _chosen(known: Sequence[Row], schemas: Sequence[str] | None) -> str:
