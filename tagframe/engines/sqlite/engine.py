@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from tagframe.engines.base import (
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.pushdown import Cells, Pushdown, SQLEngine, Statement, named_item
-from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
+from tagframe.engines.sqlite.statement import SQLITE, run_statement, with_copies
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -184,17 +184,9 @@ class SQLiteEngine(SQLEngine):
         with self._connection() as connection:
             views = _views(connection, runs=False)
             file = _readonly_uri(self.path)
-        limit = 1 if statement.explain else None
-        copies = {
-            name: relation(self.scan(one.table, one.columns, limit))
-            for name, one in statement.tables.items()
-            if one.table in views
-        }
-        tables = {name: one for name, one in statement.tables.items() if name not in copies}
-        return run_statement(
-            replace(statement, tables=tables, relations={**copies, **statement.relations}),
-            file=file if tables else None,
-        )
+        copied = {name: one for name, one in statement.tables.items() if one.table in views}
+        made = with_copies(self, statement, copied)
+        return run_statement(made, file=file if made.tables else None)
 
     @contextmanager
     def _connection(
