@@ -184,6 +184,12 @@ def test_a_table_that_changed_is_profiled_again_and_no_other(shop, monkeypatch):
     assert "main.customer" not in corpus.ids
 
 
+def test_views_are_learned(shop):
+    assert opened(shop).learn("views").learned == 1
+    with pytest.raises(SourceNotFound, match="'views' needs a database with views"):
+        tf.open_corpus({"t": pd.DataFrame({"a": [1]})}).learn("views")
+
+
 def test_a_table_dropped_between_index_and_merge_is_named(shop):
     corpus = opened(shop)
     plan = plan_tables(corpus, ["main.orders", "main.customer"])
