@@ -21,7 +21,7 @@ import pytest
 import tagframe
 from tag_bench.postgres_server import PostgresServer, postgres_server
 from tag_bench.server import Server
-from tagframe.engines.postgres.pool import close_connections
+from tagframe.engines.postgres.connection import close_connections
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has a core; more threads would wait on each other

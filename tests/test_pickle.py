@@ -10,7 +10,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Server
 from tagframe.engines import passwords
-from tagframe.engines.other_servers.connection import Address
+from tagframe.engines.other_servers import Address
 from tagframe.engines.postgres.connection import Server as Server_
 from tagframe.errors import FactUnknown, InvalidArgument, NotConfigured, OtherVersion
 
@@ -129,14 +129,3 @@ def test_a_password_is_read_where_it_is_needed(monkeypatch: pytest.MonkeyPatch):
         passwords.with_password("postgresql://ann@db.example.org/shop", "NOWHERE")
     with pytest.raises(InvalidArgument, match="is for a server's URL"):
         tf.open_corpus("shop.sqlite", password_from="SHOP_PASSWORD")
-
-
-def test_a_pickle_of_frames_has_no_hidden_column():
-    people = pd.DataFrame({"id": [1, 2], "ssn": ["zqs-1", "zqs-2"]})
-    corpus = tf.open_corpus({"people": people, "orders": pd.DataFrame({"nr": [1], "buyer": ["zqs-1"]})})
-    corpus.keys.add("orders.buyer = people.ssn")
-    corpus = corpus.hide("people.ssn", "orders.buyer")
-    assert b"zqs" not in pickle.dumps(corpus)
-    other = again(corpus)
-    assert list(other.read("people").columns) == ["id"]
-    assert b"ssn" not in pickle.dumps(other)

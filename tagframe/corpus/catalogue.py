@@ -1,45 +1,45 @@
 """The catalogue: everything known of a corpus in one SQLite file, so that no work is done twice.
 
 Any SQLite tool can read the file: ``sources`` (files, with size, time and content hash), ``tables`` (their columns as
-JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables, such as keys), and ``meta``. Large arrays,
-such as the index of a lake, are in files of their own beside it, named ``….index-`` and the state of the tables. A
+JSON), ``sketches``, ``vectors``, ``facts`` (results computed from tables: keys, the index of a lake), and ``meta``. A
 catalogue that a user saves also has the facts that people, queries and models gave; otherwise these are in a file of
 their own (:mod:`tagframe.corpus.facts`).
 
 The file is written while the work goes on, each piece in its own transaction: a killed process loses only its current
 piece, and several processes can share one file. A catalogue holds sample values of the data, so only its owner can read
-it.
+it. One that fails is an error if the user named it; otherwise it is a warning, and what it kept is computed again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import Arrays, DamagedArrays, read_arrays, write_arrays
-from tagframe.corpus.facts import Facts
+from tagframe.corpus.arrays import ARRAYS
+from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
     Hashes,
-    checked_text,
     columns_text,
     digest_of,
     keys_texts,
     profile_of,
 )
 from tagframe.corpus.totals import totals_text
-from tagframe.engines.base import Stamp
-from tagframe.errors import TagframeError, UnreadableCatalogue
+from tagframe.engines.base import Engine, Stamp
+from tagframe.errors import CatalogueWarning, TagframeError, UnreadableCatalogue, warn
 
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
@@ -51,16 +51,14 @@ BUSY_SECONDS = 30.0
 _FACT_STATES = 4
 """The number of facts of one kind and name that are kept, for the last states of the tables."""
 
-_ARRAYS = ".index-"
-"""The suffix of the files of arrays, after the catalogue's name."""
-_ARRAY_STATES = 2
 
 _LAYOUT = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE sources (key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT, notes TEXT);
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT, checksum TEXT);
+CREATE TABLE sources (
+    key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT, notes TEXT, checksum TEXT);
 CREATE TABLE tables (
     source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, foreign_keys TEXT,
-    description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, sha256 TEXT, totals TEXT,
+    description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, totals TEXT, checksum TEXT, seen TEXT,
     PRIMARY KEY (source, table_name));
 CREATE TABLE sketches (digest TEXT, position INTEGER, hashes BLOB, PRIMARY KEY (digest, position)) WITHOUT ROWID;
 CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vectors BLOB);
@@ -137,35 +135,28 @@ class Catalogue:
         seen: dict[str, dict[str, str]] = defaultdict(dict)
         same: dict[str, str] = {}  # tables with the same columns often have the same text
         with self._open() as db:
-            meta = {row["key"]: json.loads(row["value"]) for row in db.execute("SELECT key, value FROM meta")}
-            for row in db.execute("SELECT * FROM tables ORDER BY source, table_name"):
+            meta = {row["key"]: json.loads(row["value"]) for row in _checked(db, "SELECT * FROM meta")}
+            for row in _checked(db, "SELECT * FROM tables ORDER BY source, table_name"):
                 text = same.setdefault(row["columns"], row["columns"])
-                tables[row["source"]][row["table_name"]] = profile_of(row, text, self.sketch)
-                if row["sha256"] is not None:
-                    seen[row["source"]][row["table_name"]] = checked_text(row["sha256"])
+                tables[row["source"]][row["table_name"]] = profile_of(dict(row), text, self.sketch)
+                if row["seen"] is not None:
+                    seen[row["source"]][row["table_name"]] = row["seen"]
             sources = {
-                row["key"]: IndexedSource(
-                    key=checked_text(row["key"]),
-                    kind=checked_text(row["kind"]),
-                    stamp=None if row["sha256"] is None else _stamp(row),
-                    tables=tables.get(row["key"], {}),
-                    seen=seen.get(row["key"], {}),
-                    notes=tuple((checked_text(what), checked_text(kind)) for what, kind in json.loads(row["notes"])),
+                key: IndexedSource(
+                    key,
+                    kind,
+                    None if state[-1] is None else Stamp(*state),
+                    tables.get(key, {}),
+                    seen.get(key, {}),
+                    tuple((what, category) for what, category in json.loads(notes)),
                 )
-                for row in db.execute("SELECT * FROM sources")
+                for key, kind, *state, notes, _ in _checked(db, "SELECT * FROM sources")
             }
         if "counts" in meta and meta["counts"] != {key: len(several) for key, several in tables.items()}:
             raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: some of its tables are missing")
-        ids = meta.get("ids")
-        try:
-            root = self._root(meta.get("root"), meta.get("root_from_here"))
-            if ids is not None:
-                ids = tuple(map(checked_text, ids))
-            facts = Facts({(checked_text(kind), tuple(of)): value for kind, of, value in meta.get("facts", ())})
-            part = checked_text(meta.get("part") or "")
-        except _DAMAGE as error:
-            raise UnreadableCatalogue(f"the catalogue {self.path} is damaged: {error}") from error
-        return Contents(root, ids, sources, facts, part)
+        ids, root = meta.get("ids"), self._root(meta.get("root"), meta.get("root_from_here"))
+        facts = Facts({(kind, tuple(of)): value for kind, of, value in meta.get("facts", ())})
+        return Contents(root, None if ids is None else tuple(ids), sources, facts, meta.get("part") or "")
 
     def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
         """Replace the contents of the file; only tables that differ from the file's are written.
@@ -249,7 +240,7 @@ class Catalogue:
         with self._open(write=True) as db:
             db.execute("INSERT INTO vectors (embedder, documents, vectors) VALUES (?, ?, ?)", row)
 
-    def facts(self, kind: str, digests: Sequence[str]) -> dict[str, str]:
+    def facts(self, kind: str, digests: Sequence[str]) -> dict[str, Any]:
         """The facts computed from tables in exactly these states, by state; missing or old ones are left out.
 
         Raises:
@@ -262,7 +253,7 @@ class Catalogue:
             rows = [db.execute(query, [kind, digest]).fetchone() for digest in digests]
         return {row["digest"]: row["value"] for row in rows if row is not None}
 
-    def add_fact(self, kind: str, name: str, digest: str, value: str) -> None:
+    def add_fact(self, kind: str, name: str, digest: str, value: str | bytes) -> None:
         """Keep a computed fact, and those of the same kind and name for the last few states.
 
         Raises:
@@ -272,53 +263,12 @@ class Catalogue:
             db.execute("DELETE FROM facts WHERE kind = ? AND digest = ?", [kind, digest])
             db.execute("INSERT INTO facts (kind, name, digest, value) VALUES (?, ?, ?, ?)", [kind, name, digest, value])
             old = "SELECT id FROM facts WHERE kind = ? AND name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
-            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, _FACT_STATES])
-
-    def arrays(self, digest: str) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays computed from tables in exactly this state; None if there are none.
-
-        Raises:
-            UnreadableCatalogue: their file is damaged, or cannot be read.
-        """
-        try:
-            return read_arrays(self._beside(digest))
-        except (DamagedArrays, OSError) as error:
-            raise UnreadableCatalogue(str(error)) from error
-
-    def add_arrays(self, digest: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, together with those of the previous state.
-
-        Raises:
-            UnreadableCatalogue: they cannot be written.
-        """
-        try:
-            write_arrays(self._beside(digest), arrays)
-            self.forget_arrays(but=_ARRAY_STATES)
-        except OSError as error:
-            raise UnreadableCatalogue(f"{self._beside(digest)} cannot be written: {error}") from error
-
-    def _beside(self, digest: str) -> Path:
-        return Path(f"{self.path}{_ARRAYS}{digest[:16]}")
-
-    def forget_arrays(self, but: int = 0) -> None:
-        """Remove the files of arrays, except for the newest ``but`` ones."""
-        for file in self._array_files()[but:]:
-            with suppress(OSError):  # another process may remove it too; Windows keeps files that are being read
-                file.unlink()
-
-    def _array_files(self) -> list[Path]:
-        """The newest first."""
-        prefix, folder = f"{self.path.name}{_ARRAYS}", self.path.absolute().parent
-        with suppress(OSError):
-            ages = {file: -file.stat().st_mtime_ns for file in folder.iterdir() if file.name.startswith(prefix)}
-            return sorted(ages, key=ages.__getitem__)
-        return []
+            db.execute(f"DELETE FROM facts WHERE id IN ({old})", [kind, name, 2 if kind == ARRAYS else _FACT_STATES])
 
     def delete(self) -> None:
-        """Remove the file, SQLite's files beside it, and the arrays."""
+        """Remove the file, and SQLite's files beside it."""
         for suffix in ("", "-journal", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-        self.forget_arrays()
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
@@ -384,15 +334,25 @@ _DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, LookupError, Attribute
 """The errors of reading a damaged file."""
 
 
-def _stamp(row: sqlite3.Row) -> Stamp:
-    size, mtime_ns = row["size"], row["mtime_ns"]
-    if not isinstance(size, int) or not isinstance(mtime_ns, int):
-        raise TypeError(f"{size!r:.100} and {mtime_ns!r:.100} are no size and no time")
-    return Stamp(size, mtime_ns, checked_text(row["sha256"]))
+def _checked(db: sqlite3.Connection, query: str) -> Iterator[sqlite3.Row]:
+    """The rows of a query, each of which has the checksum of the values before it.
+
+    Raises:
+        ValueError: one was changed by something else.
+    """
+    for row in db.execute(query):
+        if row["checksum"] != _checksum(tuple(row)[: row.keys().index("checksum")]):
+            raise ValueError(f"the checksum of {row[0]!r:.100} is wrong: delete the file, and index again")
+        yield row
+
+
+def _checksum(values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _put_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
-    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, json.dumps(value)])
+    row = key, json.dumps(value)
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", [*row, _checksum(row)])
 
 
 def _counts(db: sqlite3.Connection) -> dict[str, int]:
@@ -402,8 +362,8 @@ def _counts(db: sqlite3.Connection) -> dict[str, int]:
 
 def _put_source(db: sqlite3.Connection, source: IndexedSource, stamp: Stamp | None) -> None:
     known = (stamp.size, stamp.mtime_ns, stamp.sha256) if stamp else (None, None, None)
-    row = [source.key, source.kind, *known, json.dumps(source.notes)]
-    db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)", row)
+    row = source.key, source.kind, *known, json.dumps(source.notes)
+    db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)", [*row, _checksum(row)])
 
 
 def _put_tables(
@@ -425,15 +385,182 @@ def _put_tables(
     for name, table in tables.items():
         digest, text = states[name]
         if stored.get(name) == states[name]:
-            update = "UPDATE tables SET sha256 = ? WHERE source = ? AND table_name = ?"
+            update = "UPDATE tables SET seen = ? WHERE source = ? AND table_name = ?"
             db.execute(update, [seen.get(name), source, name])
             continue
-        row = [source, name, table.database, table.name, table.rows, *keys_texts(table), table.description]
-        row += [int(table.estimated), table.shape, text, digest, seen.get(name), totals_text(table.totals)]
-        db.execute(f"INSERT INTO tables VALUES ({', '.join('?' * len(row))})", row)
+        row = (source, name, table.database, table.name, table.rows, *keys_texts(table), table.description,
+               int(table.estimated), table.shape, text, digest, totals_text(table.totals))  # fmt: skip
+        marks = ", ".join("?" * (len(row) + 2))
+        db.execute(f"INSERT INTO tables VALUES ({marks})", [*row, _checksum(row), seen.get(name)])
         sketches = [
             (digest, column.position, column.sketch.hashes.astype("<u8").tobytes())
             for column in table.columns
             if column.sketch is not None and len(column.sketch.hashes)
         ]
         db.executemany("INSERT OR REPLACE INTO sketches VALUES (?, ?, ?)", sketches)
+
+
+# --- the catalogue of an opened source, and a corpus as a catalogue of its own ----------------------------------------
+
+PUT_DOWN_EVERY = 2.0
+"""Seconds of profiling between two writes of finished tables to the catalogue."""
+
+
+@dataclass
+class SourceCatalogue:
+    """A catalogue that may fail: an error with ``strict``; otherwise a warning, and nothing is kept from then on.
+
+    Attributes:
+        catalogue: None for no catalogue.
+        strict: whether the user named it.
+        facts: the store of facts about the same data.
+    """
+
+    catalogue: Catalogue | None
+    strict: bool = False
+    facts: FactStore = field(default_factory=FactStore)
+    _waiting: dict[str, IndexedSource] = field(default_factory=dict, init=False)
+    _since: float = field(default_factory=time.monotonic, init=False)
+
+    def load(self) -> Contents:
+        """The contents of the catalogue; empty contents if it cannot be read.
+
+        Raises:
+            UnreadableCatalogue: it cannot be read, and the user named it.
+        """
+        if self.catalogue is None:
+            return Contents()
+        try:
+            return self.catalogue.load()
+        except UnreadableCatalogue as error:
+            if self.strict:
+                raise
+            if self._is_replaceable(error):
+                warn(f"everything is profiled again: {error}", CatalogueWarning)
+            else:
+                warn(f"everything is profiled again, and kept in memory only: {error}", CatalogueWarning)
+                self.catalogue = None
+            return Contents()
+
+    def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
+        """Write the contents to the catalogue; ``contents`` is called at the time of writing."""
+        self._tried(lambda catalogue: catalogue.write(contents, changed))
+
+    def put_down(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
+        """Save a finished table, now or with the following ones, so that it is not lost if the process ends."""
+        tables = self._waiting[source.key].tables if source.key in self._waiting else {}
+        self._waiting[source.key] = replace(source, tables={**tables, name: profile})
+        if time.monotonic() - self._since >= PUT_DOWN_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        """Save the waiting tables."""
+        waiting = list(self._waiting.values())
+        if waiting:
+            self._tried(lambda catalogue: catalogue.add(lambda: waiting))
+        self._waiting, self._since = {}, time.monotonic()
+
+    def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
+        """The sources as stored in the catalogue; their columns are read later, which frees memory."""
+        stored = self.load().sources
+        return {key: stored.get(key, source) for key, source in sources.items()}
+
+    def _tried(self, work: Callable[[Catalogue], None]) -> None:
+        if self.catalogue is None:
+            return
+        try:
+            work(self.catalogue)
+        except UnreadableCatalogue as error:
+            if self.strict:
+                raise
+            warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
+            self.catalogue = None
+
+    def _is_replaceable(self, error: UnreadableCatalogue) -> bool:
+        """Remove a catalogue that is damaged or of another version, but not one that another process holds."""
+        code = getattr(error.__cause__, "sqlite_errorcode", sqlite3.SQLITE_OK)
+        if self.catalogue is None or code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        try:
+            self.catalogue.delete()
+        except OSError:
+            return False
+        return True
+
+
+def cached(title: str, source: bytes, part: str = "") -> Catalogue | None:
+    """The catalogue of a source in the user's cache folder; None, with a warning, if there can be none.
+
+    Args:
+        title: a name for readers of the folder.
+        source: bytes that identify the source.
+        part: a digest of what is left out; each list has a catalogue of its own, so that none has their cells.
+    """
+    import platformdirs
+
+    digest = hashlib.sha256(source + part.encode()).hexdigest()[:16]
+    folder = platformdirs.user_cache_path("tagframe") / "catalogues"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        warn(f"profiles are kept in memory only: {error}", CatalogueWarning)
+        return None
+    # A file for each version, so that two versions of tagframe can run on one machine.
+    file = folder / f"{title[:40] or 'root'}-{digest}.v{VERSION}.sqlite"
+    return Catalogue(file)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table of a corpus comes from.
+
+    Attributes:
+        key: the source's key in a catalogue.
+        table: the table's name in the source.
+        kind: of the source.
+        engine: reads it; None if the source is gone.
+        stamp: of the source when it was profiled; None for frames.
+        notes: of the source.
+    """
+
+    key: str
+    table: str
+    kind: str
+    engine: Engine | None = None
+    stamp: Stamp | None = None
+    notes: Notes = ()
+
+
+def save(
+    target: Path,
+    contents: Contents,
+    vectors: Mapping[str, tuple[Sequence[str], npt.NDArray[np.float32]]],
+    facts: Iterable[tuple[str, str, str, str]],
+) -> Path:
+    """Write a catalogue; an existing catalogue is replaced, another file is not.
+
+    Args:
+        target: the path.
+        contents: of the corpus.
+        vectors: documents and vectors by embedder.
+        facts: kind, name, state and value of each.
+
+    Raises:
+        UnreadableCatalogue: ``target`` is another kind of file, or cannot be written.
+    """
+    if target.exists() and not (target.is_file() and is_catalogue(target)):
+        raise UnreadableCatalogue(f"{target} is not a catalogue, and is not replaced; save to another path")
+    # Written under another name and moved, so that nobody ever opens half a catalogue.
+    draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
+    try:
+        draft.write(lambda: contents)
+        for embedder, (documents, rows) in vectors.items():
+            draft.add_vectors(embedder, documents, rows)
+        for fact in facts:
+            draft.add_fact(*fact)
+        draft.path.replace(target)
+    except OSError as error:
+        raise UnreadableCatalogue(f"the catalogue {target} cannot be written: {error}") from error
+    finally:
+        draft.delete()
+    return target

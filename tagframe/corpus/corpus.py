@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tagframe import results
-from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import Origin, save
+from tagframe.corpus.catalogue import Contents, IndexedSource, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
-from tagframe.corpus.facts import Facts, FactStore
+from tagframe.corpus.facts import Facts, FactStore, View, VisibleFacts
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
 from tagframe.corpus.profile import TableProfile, narrowed_to, shape_of
 from tagframe.corpus.references import Column, NamedTable, find_column
@@ -25,7 +24,6 @@ from tagframe.corpus.statements import Statement
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
 from tagframe.corpus.vectors import VectorStore
-from tagframe.corpus.visible_facts import View, VisibleFacts
 from tagframe.corpus_methods import CorpusMethods
 from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine

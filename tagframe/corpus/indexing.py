@@ -10,8 +10,7 @@ from itertools import groupby, repeat
 from typing import Any
 
 from tagframe.corpus.canonical import canonical
-from tagframe.corpus.catalogue import Contents, IndexedSource
-from tagframe.corpus.catalogue_file import SourceCatalogue
+from tagframe.corpus.catalogue import Contents, IndexedSource, SourceCatalogue
 from tagframe.corpus.discover import SourceFile
 from tagframe.corpus.facts import as_description
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile

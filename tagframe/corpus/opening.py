@@ -15,11 +15,10 @@ from typing import Any, Literal, ParamSpec, cast
 import pandas as pd
 
 from tagframe import errors, results
-from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, is_catalogue
-from tagframe.corpus.catalogue_file import Origin, SourceCatalogue, cached
+from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Origin, SourceCatalogue, cached, is_catalogue
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
-from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore
+from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore, View, VisibleFacts
 from tagframe.corpus.facts_toml import facts_beside
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
@@ -28,7 +27,6 @@ from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.vectors import VectorStore
-from tagframe.corpus.visible_facts import View, VisibleFacts
 from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines

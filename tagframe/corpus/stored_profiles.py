@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile, TypeFamily
+from tagframe.corpus.arrays import ARRAYS, Arrays, packed, unpacked
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.totals import totals_of
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 
 if TYPE_CHECKING:
-    from tagframe.corpus.arrays import Arrays
     from tagframe.corpus.catalogue import Catalogue
 
 Hashes = npt.NDArray[np.uint64]
@@ -136,30 +136,13 @@ class StoredColumns:
         return hashes
 
     def made(self) -> tuple[ColumnProfile, ...]:
-        """The profiles, made again.
-
-        Raises:
-            UnreadableCatalogue: the text is damaged.
-        """
-        try:
-            return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
-        except BROKEN as error:
-            raise UnreadableCatalogue(
-                f"the catalogue is damaged at the columns of {self.table} ({error}); delete it and index again"
-            ) from error
+        """The profiles, made again."""
+        return tuple(self._column(position, given) for position, given in enumerate(json.loads(self.text)))
 
     def _column(self, position: int, given: list[Any]) -> ColumnProfile:
         *values, sketch = given
         fields = dict(zip(_FIELDS, values, strict=True))
-        family, samples, extremes = fields["family"], fields["samples"], (fields["minimum"], fields["maximum"])
-        if family not in _FAMILIES or not isinstance(samples, list):
-            raise ValueError(f"{family!r:.100} is no family of types, or {samples!r:.100} no samples")
-        texts = (fields["name"], fields["declared_type"], fields["description"], *samples)
-        for text in (*texts, *(() if None in extremes else extremes)):
-            checked_text(text)
-        for number in (fields["rows"], fields["nulls"], fields["distinct"]):
-            checked_count(number)
-        fields["samples"] = tuple(samples)
+        fields["samples"] = tuple(fields["samples"])
         read = None if sketch is None else self._sketch(position, sketch[0], fields["distinct"])
         return ColumnProfile(position=position, sketch=read, **fields)
 
@@ -181,32 +164,9 @@ class _OfColumn:
 _FIELDS = "name family declared_type rows nulls distinct minimum maximum samples description".split()
 """What a catalogue has of a column, before the kind and the digest of its sketch."""
 _fields_of = attrgetter(*_FIELDS)
-_FAMILIES = frozenset(get_args(TypeFamily))
 _NONE = np.zeros(0, dtype=np.uint64)
 _COMPLETE, _SAMPLED = 1, 2
 """The kinds of a sketch in the catalogue; 0 for the smallest hashes of all values."""
-
-
-def checked_text(value: Any) -> str:
-    """What a catalogue has as text.
-
-    Raises:
-        TypeError: it is none: somebody else wrote it.
-    """
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.100} is no text")
-    return value
-
-
-def checked_count(value: Any) -> int | None:
-    """What a catalogue has as a number of rows or values, or None.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise TypeError(f"{value!r:.100} is no count")
-    return value
 
 
 def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProfile:
@@ -218,34 +178,25 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         read: for the sketches.
     """
     return TableProfile.of_stored(
-        StoredColumns(f"{row['database']}.{row['name']}", checked_text(text), checked_text(row["digest"]), read),
+        StoredColumns(f"{row['database']}.{row['name']}", text, row["digest"], read),
         id=f"{row['database']}.{row['name']}",
-        database=checked_text(row["database"]),
-        name=checked_text(row["name"]),
-        rows=checked_count(row["rows"]),
         primary_key=_names(row["primary_key"]),
         foreign_keys=_references(row["foreign_keys"]),
-        description=checked_text(row["description"]),
         estimated=bool(row["estimated"]),
-        shape=checked_text(row["shape"]),
-        totals=totals_of(checked_text(row["totals"])),
+        totals=totals_of(row["totals"]),
+        **{name: row[name] for name in ("database", "name", "rows", "description", "shape")},
     )
 
 
 # Thousands of tables share a few of these texts; most have the same one.
 @lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(map(checked_text, json.loads(text)))
+    return tuple(json.loads(text))
 
 
 @lru_cache(maxsize=4096)
 def _references(text: str) -> tuple[ForeignKey, ...]:
-    return tuple(
-        ForeignKey(
-            tuple(map(checked_text, own)), checked_text(other), tuple(map(checked_text, others)), checked_text(database)
-        )
-        for own, other, others, database in json.loads(text)
-    )
+    return tuple(ForeignKey(tuple(own), other, tuple(others), at) for own, other, others, at in json.loads(text))
 
 
 def columns_text(profile: TableProfile) -> str:
@@ -396,16 +347,23 @@ class ComputedStore:
             name: their name in messages.
             state: of the tables: :meth:`state`.
         """
-        return self._tried(lambda catalogue: catalogue.arrays(state), None, f"{name} is computed again")
+        stored = self._tried(lambda one: one.facts(ARRAYS, [state]).get(state), None, f"{name} is computed again")
+        try:
+            return None if stored is None else unpacked(stored)
+        except BROKEN as error:
+            warn(f"{name} is computed again: {error}", CatalogueWarning)
+            return None
 
     def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
-        """Keep arrays in a file beside the catalogue, if there is one.
+        """Keep arrays in the catalogue, if there is one.
 
         Args:
             name, state: as for :meth:`arrays`.
             arrays: by name.
         """
-        self._tried(lambda catalogue: catalogue.add_arrays(state, arrays), None, f"{name} is kept in memory only")
+        self._tried(
+            lambda one: one.add_fact(ARRAYS, name, state, packed(arrays)), None, f"{name} is kept in memory only"
+        )
 
     def known(self) -> list[tuple[str, str, str, str]]:
         """Kind, name, state and value of the facts that this process has used, for a catalogue."""

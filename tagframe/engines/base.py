@@ -288,8 +288,6 @@ class Engine(ABC):
             database.
         is_copied: whether a statement runs over copies of its tables.
         picks_rows: whether some rows of its tables can usually be read without the others.
-        is_asked: whether a merge with tables of other engines asks it for rows by keys; otherwise its rows are read,
-            or in memory.
         joins: which merges it runs: see :meth:`pushdown`.
         default_schema: the schema whose tables a statement finds without naming it; None if the databases of its tables
             are no schemas.
@@ -301,7 +299,6 @@ class Engine(ABC):
     is_database = False
     is_copied = False
     picks_rows = False
-    is_asked = False
     joins: ClassVar[Joins] = ""
     default_schema: ClassVar[str | None] = None
 
@@ -374,6 +371,18 @@ class Engine(ABC):
             UnreadableTable, ServerGone: it cannot be looked up.
         """
         return {}
+
+    def views(self) -> list[str]:
+        """The definitions of views, as far as they are known; raises as :meth:`definitions`."""
+        return [text for (_, column), text in self.definitions().items() if text and not column]
+
+    def ran(self) -> Iterator[tuple[str, int]] | None:
+        """The statements that were run over the source, and how often; None if it keeps no log of them.
+
+        Raises:
+            UnreadableTable: it does not keep the log, or its user may not read it.
+        """
+        return None
 
     def only(self, columns: Mapping[str, Collection[str]]) -> Engine:
         """The same source, without what its pickle would have of other tables and columns.

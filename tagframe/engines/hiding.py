@@ -321,7 +321,6 @@ class HidingEngine(Engine):
     is_database = property(lambda self: self.inner.is_database)  # type: ignore[assignment]
     is_copied = property(lambda self: self.inner.is_copied)  # type: ignore[assignment]
     picks_rows = property(lambda self: self.inner.picks_rows)  # type: ignore[assignment]
-    is_asked = property(lambda self: self.inner.is_asked)  # type: ignore[assignment]
     joins = property(lambda self: self.inner.joins)  # type: ignore[assignment]
     default_schema = property(lambda self: self.inner.default_schema)  # type: ignore[assignment]
 
@@ -403,12 +402,15 @@ class HidingEngine(Engine):
                 raise
             raise type(error)(f"{self.identity} has changed: call tagframe.open_corpus again") from None
 
-    def __getattr__(self, name: str) -> Any:
-        # Past statements, of sources that know some.
-        if name not in ("ran", "views") or not hasattr(self.inner, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def ran(self) -> Iterator[tuple[str, int]] | None:
+        """Those that name nothing hidden."""
+        gone, runs = self._gone(), self.inner.ran()
+        return None if runs is None else (run for run in runs if not mentions(run[0], gone))
+
+    def views(self) -> list[str]:
+        """Those that name nothing hidden."""
         gone = self._gone()
-        return lambda: (run for run in getattr(self.inner, name)() if not mentions(run[0], gone))
+        return [text for text in self.inner.views() if not mentions(text, gone)]
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """A statement that may read visible columns only."""

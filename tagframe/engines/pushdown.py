@@ -12,12 +12,12 @@ import datetime as dt
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -78,10 +78,6 @@ class Statement:
     limit: int | None = None
     counts: bool = False
 
-    def frame(self, made: Callable[[list[str]], pd.DataFrame], rows: int) -> pd.DataFrame:
-        """A frame of this many rows, with columns made by their names; without columns if none are selected."""
-        return made([name for _, _, name in self.columns]) if self.columns else pd.DataFrame(index=pd.RangeIndex(rows))
-
 
 class Pushdown(ABC):
     """One state of some tables of a source.
@@ -138,6 +134,10 @@ class Pushdown(ABC):
             first: only so many rows, from its beginning; see :attr:`starts_early`.
         """
 
+    @abstractmethod
+    def names(self, table: str) -> list[str]:
+        """The columns of the table, in order."""
+
     def selected(
         self,
         table: str,
@@ -183,6 +183,11 @@ class Pushdown(ABC):
     def number(self, table: str) -> str | None:
         """The column that sorts the rows of a table into the order of :meth:`Engine.numbered`; None without one."""
         return None
+
+    def lasting_number(self, table: str) -> str | None:
+        """The same, where it finds a row again, whatever else is written."""
+        number = self.number(table)
+        return None if number == self.stored else number
 
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """Whether the source itself keeps the keys of these columns unique."""
@@ -351,20 +356,6 @@ def literal(value: Any) -> exp.Expr:
 # --- engines ----------------------------------------------------------------------------------------------------------
 
 
-class ReadTable(NamedTuple):
-    """A table that can be read now.
-
-    Attributes:
-        selected: as :meth:`Pushdown.selected`.
-        columns: in order.
-        number: what numbers its rows, if they can be found again by it, whatever else is written.
-    """
-
-    selected: Callable[..., pd.DataFrame]
-    columns: Sequence[str]
-    number: str | None
-
-
 class SQLEngine(Engine):
     """A source whose tables are read by statements."""
 
@@ -375,7 +366,7 @@ class SQLEngine(Engine):
     """Rows are picked by this many numbers in a statement."""
 
     @abstractmethod
-    def reading(self, table: str) -> AbstractContextManager[ReadTable]:
+    def reading(self, table: str) -> AbstractContextManager[Pushdown]:
         """A block in which a table is read.
 
         Raises:
@@ -390,25 +381,25 @@ class SQLEngine(Engine):
             ColumnNotFound: it does not have one of the columns any more.
         """
         with self.reading(table) as source:
-            return source.selected(table, source.columns if columns is None else columns, limit=limit)
+            return source.selected(table, source.names(table) if columns is None else columns, limit=limit)
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """Numbers and rows of a whole table; None where its rows have no numbers."""
         with self.reading(table) as source:
-            if source.number is None:
+            if (number := source.lasting_number(table)) is None:
                 return None
-            frame = source.selected(table, columns, number=source.number)
+            frame = source.selected(table, columns, number=number)
         return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """The rows of these numbers."""
         with self.reading(table) as source:
-            if source.number is None:
+            if (number := source.lasting_number(table)) is None:
                 raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
             step = self.numbers_at_once
             starts = range(0, max(1, len(numbers)), step)
             among = [numbers[start : start + step] for start in starts]
-            read = partial(source.selected, table, columns, number=source.number)
+            read = partial(source.selected, table, columns, number=number)
             parts = [read(among=some).iloc[:, 1:] for some in among]
         frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
         if len(frame) != len(numbers):

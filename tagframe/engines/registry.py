@@ -18,7 +18,7 @@ from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.other_servers.engine import other_server_engine
+from tagframe.engines.other_servers import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.statement import POSTGRES

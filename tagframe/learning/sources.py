@@ -174,13 +174,13 @@ def _of_engines(corpus: Corpus, what: str) -> Iterator[Run]:
     engines = {id(engine): engine for engine in map(corpus.engine, corpus.ids) if engine is not None}
     has_any = False
     for engine in engines.values():
-        for name in ("ran", "views") if what == LOG else ("views",):
-            read = getattr(engine, name, None)
-            if read is not None:
-                has_any = has_any or name == "ran" or what == VIEWS
-                yield from (Run(sql, times=times) for sql, times in read())
+        log = engine.ran() if what == LOG else None
+        views = engine.views()
+        has_any |= log is not None or (what == VIEWS and bool(views))
+        yield from (Run(sql, times=times) for sql, times in log or ())
+        yield from map(Run, views)
     if not has_any:
-        needed = "a PostgreSQL server" if what == LOG else "a PostgreSQL server or a SQLite file"
+        needed = "a PostgreSQL server" if what == LOG else "a database with views"
         kinds = ", ".join(sorted({engine.kind for engine in engines.values()})) or "no source"
         raise SourceNotFound(f"{what!r} needs {needed}; these tables are in {kinds}")
 

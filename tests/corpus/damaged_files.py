@@ -1,4 +1,4 @@
-"""Catalogues and files of arrays, damaged in every way that files are: each is opened, rebuilt or refused by name.
+"""Catalogues, damaged in every way that files are: each is opened, rebuilt or refused by name.
 
 ``python -m tests.corpus.damaged_files 1000`` damages so many and prints what became of them; the tests draw a few.
 """
@@ -123,7 +123,7 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 
 def _catalogue(source: Path) -> Catalogue:
     """That of the data without what is hidden."""
-    from tagframe.corpus.catalogue_file import cached
+    from tagframe.corpus.catalogue import cached
     from tagframe.corpus.facts_toml import facts_beside
     from tagframe.engines.hiding import Hiding
 
@@ -165,7 +165,7 @@ def _opened(source: Path) -> str:
 
 
 def files_of(source: Path) -> list[Path]:
-    """The catalogue and the files of arrays beside it."""
+    """The catalogue, and what SQLite has beside it."""
     catalogue = _catalogue(source)
     return sorted(path for path in catalogue.path.parent.iterdir() if path.name.startswith(catalogue.path.name))
 

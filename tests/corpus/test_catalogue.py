@@ -60,17 +60,11 @@ def assert_same(one: tf.Corpus, other: tf.Corpus) -> None:
 def test_what_is_unchanged_is_not_profiled_again(bank, profiled):
     first = tf.open_corpus(bank)
     assert sorted(profiled) == ["client", "loan"]
+    os.utime(bank, ns=(1, 1))
     second = tf.open_corpus(str(bank))
     assert sorted(profiled) == ["client", "loan"]
     assert_same(first, second)
     assert second.read("loan").equals(first.read("loan"))
-
-
-def test_a_new_time_alone_profiles_nothing(bank, profiled):
-    tf.open_corpus(bank)
-    os.utime(bank, ns=(1, 1))
-    tf.open_corpus(bank)
-    assert len(profiled) == 2
 
 
 def test_a_changed_file_is_profiled_again(bank, profiled):
@@ -104,11 +98,6 @@ def test_a_database_is_called_by_what_is_beside_it_now(tmp_path):
     assert tf.open_corpus(tmp_path).ids == ("bank.a",)
     (tmp_path / "2024" / "bank" / "a.csv").write_text("x\n1\n")
     assert tf.open_corpus(tmp_path).ids == ("2023/bank.a", "2024/bank.a")
-
-
-def test_nothing_is_written_beside_the_source(bank):
-    tf.open_corpus(bank)
-    assert os.listdir(bank.parent) == [bank.name]
 
 
 def test_the_files_are_their_owners_only(bank, tmp_path, cache_folder):

@@ -139,10 +139,6 @@ def test_descriptions_are_kept_and_in_profiles(shop):
         corpus.describe("orders.nothing", "x")
 
 
-def bytes_below(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-
-
 def test_what_is_told_of_a_part_is_known_of_the_whole(shop):
     corpus = tf.open_corpus(shop)
     part = corpus.subset(["orders"])

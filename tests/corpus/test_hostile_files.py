@@ -222,13 +222,8 @@ def test_a_schema_nested_deep_is_read_or_refused(tmp_path: Path):
 # --- a catalogue that somebody edited
 
 
-@pytest.mark.parametrize(
-    "cell", [b"\xff", "nonsense", -1, 2**62, "[" * 50_000, "[]", "{}", "null"], ids=lambda cell: repr(cell)[:20]
-)
-@pytest.mark.parametrize(
-    ("table", "column"),
-    [("tables", "columns"), ("tables", "foreign_keys"), ("tables", "rows"), ("tables", "name"), ("meta", "value")],
-)
+@pytest.mark.parametrize("cell", [b"\xff", -1, "[]"], ids=repr)
+@pytest.mark.parametrize(("table", "column"), [("tables", "columns"), ("tables", "name"), ("meta", "value")])
 def test_a_catalogue_edited_by_sql_is_made_again_or_refused_by_name(tmp_path: Path, table: str, column: str, cell):
     folder = tmp_path / "source"
     folder.mkdir()

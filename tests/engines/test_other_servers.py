@@ -20,9 +20,8 @@ import tagframe as tf
 from tagframe.answer import exec_sql, guard
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import Origin
-from tagframe.engines.other_servers import engine as module
-from tagframe.engines.other_servers.connection import SPOKEN
-from tagframe.engines.other_servers.engine import other_server_engine
+from tagframe.engines import other_servers as module
+from tagframe.engines.other_servers import SPOKEN, other_server_engine
 from tagframe.errors import (
     ColumnNotFound,
     ConnectionRefusedByServer,
@@ -185,6 +184,12 @@ def test_a_table_that_changed_is_profiled_again_and_no_other(shop, monkeypatch):
     assert "main.customer" not in corpus.ids
 
 
+def test_views_are_learned(shop):
+    assert opened(shop).learn("views").learned == 1
+    with pytest.raises(SourceNotFound, match="'views' needs a database with views"):
+        tf.open_corpus({"t": pd.DataFrame({"a": [1]})}).learn("views")
+
+
 def test_a_table_dropped_between_index_and_merge_is_named(shop):
     corpus = opened(shop)
     plan = plan_tables(corpus, ["main.orders", "main.customer"])
@@ -275,7 +280,7 @@ def test_no_password_is_shown_and_faults_are_named(database, tmp_path, monkeypat
 
 
 def test_a_server_stops_statements_in_time_and_lets_them_only_read(database, shop, monkeypatch):
-    monkeypatch.setattr("tagframe.engines.other_servers.connection.SECONDS", 1)
+    monkeypatch.setattr("tagframe.engines.other_servers.SECONDS", 1)
     url = database("CREATE TABLE t (id int PRIMARY KEY); CREATE VIEW slow AS SELECT pg_sleep(60)::text AS x;")
     engine = other_server_engine(url.replace("postgresql://", "postgresql+psycopg://"), ["public"])
     with pytest.raises(UnreadableTable, match=r"'public.slow' .* canceling statement due to statement timeout"):

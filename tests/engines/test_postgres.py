@@ -20,8 +20,8 @@ import psycopg
 import pytest
 
 import tagframe as tf
+from tagframe.engines.postgres.connection import close_connections
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
-from tagframe.engines.postgres.pool import close_connections
 from tagframe.engines.sql_text import schema_and_name, table_key
 from tagframe.errors import (
     ColumnNotFound,
@@ -90,16 +90,10 @@ def test_tables_of_all_schemas_with_their_keys_and_comments(database):
     assert orders.rows == 1000  # both partitions
     keys = {(key.columns, key.other_database, key.other_table) for key in orders.foreign_keys}
     assert keys == {(("customer_id",), "", "customer"), (("sku",), "stock", "product")}
-    again = opened(_url(corpus))  # out of the catalogue
+    again = opened(_engine_url(corpus.engine("customer")))  # out of the catalogue
     assert {(key.other_database, key.other_table) for key in again.profile("orders").foreign_keys} == {
         ("", "customer"), ("stock", "product"),
     }  # fmt: skip
-
-
-def _url(corpus: tf.Corpus) -> str:
-    engine = corpus.engine(corpus.ids[0])
-    parts = psycopg.conninfo.conninfo_to_dict(engine.server.conninfo)
-    return f"postgresql://{parts['user']}:{parts['password']}@{parts['host']}:{parts['port']}/{parts['dbname']}"
 
 
 def test_only_the_schemas_that_are_asked_for(database):

@@ -8,9 +8,8 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.engines.postgres.connection import Reading
+from tagframe.engines.postgres.connection import Reading, close_connections, reading
 from tagframe.engines.postgres.engine import postgres_engine
-from tagframe.engines.postgres.pool import close_connections, reading
 from tagframe.errors import FanOut, UnreadableTable
 from tagframe.merging import plan_tables, run_plan
 from tests.answer.guarded import run_sql

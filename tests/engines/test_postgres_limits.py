@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import tagframe as tf
-from tagframe.engines.postgres.pool import close_connections
+from tagframe.engines.postgres.connection import close_connections
 from tagframe.errors import (
     ConnectionRefusedByServer,
     ServerGone,

@@ -7,8 +7,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer import SQLLimits
-from tagframe.engines.postgres.connection import Server
-from tagframe.engines.postgres.pool import close_connections, looking, reading
+from tagframe.engines.postgres.connection import Server, close_connections, looking, reading
 from tagframe.errors import SQLFailed
 from tests.answer.guarded import run_sql
 

@@ -90,16 +90,6 @@ def test_a_view_that_takes_too_long_is_named(sqlite_file, monkeypatch):
         assert tf.open_corpus(path).ids == ("bank.t",)
 
 
-def test_columns_of_a_table(sqlite_file):
-    path = sqlite_file("""
-        CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, twice INT GENERATED ALWAYS AS (id * 2));
-        INSERT INTO t DEFAULT VALUES;
-    """)
-    corpus = tf.open_corpus(path)
-    assert [column.name for column in corpus.profile("t").columns] == ["id", "twice"]
-    assert corpus.read("t").to_dict("list") == {"id": [1], "twice": [2]}
-
-
 NAMES = ["a b", "a.b", 'say "x"', "it's", "select", "Größe", "[br]", "per%cent", "semi;colon", "new\nline"]
 
 

@@ -12,7 +12,7 @@ from accounted import alike
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
-from tagframe.engines.postgres.pool import reading
+from tagframe.engines.postgres.connection import reading
 from tagframe.errors import ColumnNotFound, FanOut, ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on
 from tagframe.merging import plan_tables, run_plan

@@ -33,7 +33,7 @@ from tagframe.engines.duckdb.statement import DUCKDB, readable, run_statement
 from tagframe.engines.duckdb.tables import LakeTable, has_duckdb, lake_tables, need_duckdb, stamp_of, table_of_pattern
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.pushdown import ReadTable, SQLEngine, Statement
+from tagframe.engines.pushdown import SQLEngine, Statement
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import TagframeError, UnreadableTable, UnreadableTableWarning, shown_path, warn
 
@@ -52,12 +52,9 @@ class _ReadByDuckDB(SQLEngine):
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:
         """Notices files that are replaced meanwhile."""
 
-    @contextmanager
-    def reading(self, table: str) -> Iterator[ReadTable]:
+    def reading(self, table: str) -> AbstractContextManager[LakePushdown]:
         """Its files, with its columns as they are now."""
-        with self.pushdown([table]) as source:
-            number = source.number(table) if source.is_numbered(table) else None
-            yield ReadTable(source.selected, source.names(table), number)
+        return self.pushdown([table])
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,6 @@ class LakeEngine(_ReadByDuckDB):
     tables: tuple[LakeTable, ...]
     kind: str = "duckdb"
     numbers_are = "positions, which only those of Parquet files have"
-    is_asked = True
     joins = "all"
     dialect = DUCKDB
 

@@ -108,9 +108,9 @@ class LakePushdown(SampledValues):
     def names(self, table: str) -> list[str]:
         return [column.name for column in self._opened[table].columns]
 
-    def is_numbered(self, table: str) -> bool:
-        """Whether rows have numbers of their own, as those of Parquet files and of DuckDB's own."""
-        return bool(self._opened[table].number)
+    def lasting_number(self, table: str) -> str | None:
+        """Of rows with numbers of their own, as those of Parquet files and of DuckDB's own."""
+        return self.number(table) if self._opened[table].number else None
 
     def facts(self, table: str) -> dict[Any, Any]:
         """As long as the files do not change."""
@@ -160,8 +160,9 @@ class LakePushdown(SampledValues):
 
 
 def _frame(statement: Statement, table: pa.Table) -> pd.DataFrame:
-    found = _renamed(table)
-    return statement.frame(lambda names: from_arrow(found).set_axis(names, axis="columns"), found.num_rows)
+    if not statement.columns:
+        return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
+    return from_arrow(_renamed(table)).set_axis([name for _, _, name in statement.columns], axis="columns")
 
 
 def _renamed(table: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,9 @@ from tagframe.engines.postgres.columns import (
     statistics_of,
     travels_as,
 )
-from tagframe.engines.postgres.connection import Reading, Server, Session
+from tagframe.engines.postgres.connection import Reading, Server, Session, looking, reading
 from tagframe.engines.postgres.pg_catalog import (
     INTEGERS,
-    Contents,
     ServerColumn,
     ServerTable,
     closed_to,
@@ -34,12 +33,10 @@ from tagframe.engines.postgres.pg_catalog import (
     state_of,
     tables_now,
 )
-from tagframe.engines.postgres.pool import looking, reading
 from tagframe.engines.postgres.statement import POSTGRES, run_statement
 from tagframe.engines.pushdown import (
     SAMPLED,
     Cells,
-    ReadTable,
     SampledValues,
     SQLEngine,
     Statement,
@@ -47,7 +44,7 @@ from tagframe.engines.pushdown import (
     named_item,
     table_gone,
 )
-from tagframe.engines.sql_text import schema_and_name, table_key
+from tagframe.engines.sql_text import table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
 
 if TYPE_CHECKING:
@@ -91,7 +88,6 @@ class PostgresEngine(SQLEngine):
     schemas: tuple[str, ...] | None = None
     kind: str = "postgres"
     path: None = field(default=None, init=False)
-    is_asked = True
     joins = "all"
     numbers_at_once = 20_000
     default_schema = "public"
@@ -102,23 +98,23 @@ class PostgresEngine(SQLEngine):
         """The server's address, without password."""
         return self.server.identity
 
-    def look(self) -> Contents:
-        """All that may be read, and what may not.
+    def look(self) -> list[ServerTable]:
+        """All that may be read.
 
         Raises:
             ServerGone: it cannot be reached.
             SourceNotFound: a schema that was asked for is not there.
         """
         with looking(self.server) as session:
-            contents = _contents(self, session)
+            tables, there = contents_of(session, self.schemas)
         for name in self.schemas or ():
-            if name not in contents.schemas:
-                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, contents.schemas)}")
-        return contents
+            if name not in there:
+                raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, there)}")
+        return tables
 
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
-        return [table.shape() for table in self.look().tables]
+        return [table.shape() for table in self.look()]
 
     def ran(self) -> Iterator[tuple[str, int]]:
         """The statements that were run in the database, and how often: what pg_stat_statements counts.
@@ -136,10 +132,6 @@ class PostgresEngine(SQLEngine):
             rows = session.rows(_RAN.format(**log[0]), "pg_stat_statements")
         return ((row["query"], int(row["calls"])) for row in rows)
 
-    def views(self) -> Iterator[tuple[str, int]]:
-        """The definitions of views, materialised ones too, each with 1."""
-        return ((text, 1) for (_, column), text in self.definitions().items() if text and not column)
-
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
         with looking(self.server) as session:
@@ -147,19 +139,15 @@ class PostgresEngine(SQLEngine):
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """The server's statistics, if they are fresh; else a sample."""
-        known = {table.key: table for table in self.look().tables}
+        known = {table.key: table for table in self.look()}
         with reading(self.server, SECONDS) as reads:
             yield from statistics_of(reads, [known[shape.name] for shape in shapes])
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[ReadTable]:
+    def reading(self, table: str) -> Iterator[PostgresPushdown]:
         """A connection, and the table as it is now."""
-        with reading(self.server) as reads:
-            tables = self._all_there(tables_now(reads, [schema_and_name(table)]), [table])
-            known = tables[table]
-            names, number = [column.name for column in known.columns], known.number
-            source = PostgresPushdown(self.identity, reads, tables)
-            yield ReadTable(source.selected, names, None if number is None else number.name)
+        with self._of_tables([table], snapshot=False) as source:
+            yield source
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views, materialised ones too, and of generated columns."""
@@ -172,45 +160,32 @@ class PostgresEngine(SQLEngine):
         with looking(self.server) as session:
             return Stamp(0, 0, state_of(session, self.schemas))
 
-    @contextmanager
-    def pushdown(self, tables: Sequence[str]) -> Iterator[PostgresPushdown]:
+    def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[PostgresPushdown]:
         """All statements see one state of the tables."""
-        names = [schema_and_name(table) for table in tables]
-        with reading(self.server, snapshot=True) as reads:
-            yield PostgresPushdown(self.identity, reads, self._all_there(tables_now(reads, names), tables))
+        return self._of_tables(tables, snapshot=True)
+
+    @contextmanager
+    def _of_tables(self, tables: Sequence[str], *, snapshot: bool) -> Iterator[PostgresPushdown]:
+        with reading(self.server, snapshot=snapshot) as reads:
+            yield PostgresPushdown(self.identity, reads, self._now(reads, tables))
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """In a transaction of its own that only reads; ``relations`` go along as values."""
-        readables = statement.tables
-        names = {readable.table: schema_and_name(readable.table) for readable in readables.values()}
         with looking(self.server, statement.seconds_left) as session:
-            now = self._all_there(tables_now(session, names.values()), list(names)) if names else {}
+            now = self._now(session, {one.table for one in statement.tables.values()})
             schemas = [row["name"] for row in session.rows("SELECT nspname::text AS name FROM pg_namespace")]
             tables = {
                 name: (now[one.table], [c.name for c in now[one.table].columns if c.name in one.columns])
-                for name, one in readables.items()
+                for name, one in statement.tables.items()
             }
             return run_statement(statement, session=session, tables=tables, schemas=schemas)
 
-    def _all_there(self, known: dict[str, ServerTable], tables: Sequence[str]) -> dict[str, ServerTable]:
+    def _now(self, session: Session, tables: Collection[str]) -> dict[str, ServerTable]:
+        known = tables_now(session, tables)
         for table in tables:
             if table not in known:
                 raise table_gone(table, self.identity)
         return known
-
-
-_last: dict[PostgresEngine, tuple[str, Contents]] = {}
-
-
-def _contents(engine: PostgresEngine, session: Session) -> Contents:
-    """What the system catalogs say; for thousands of tables it is fetched and parsed only once."""
-    state = state_of(session, engine.schemas)  # before the look: what changes in between is looked at again
-    known = _last.get(engine)
-    if known is None or known[0] != state:
-        known = (state, contents_of(session, engine.schemas))
-        _last.clear()
-        _last[engine] = known
-    return known[1]
 
 
 def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:
@@ -268,6 +243,9 @@ class PostgresPushdown(SampledValues):
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         return named_item(self.from_item(table), alias)
+
+    def names(self, table: str) -> list[str]:
+        return [column.name for column in self._tables[table].columns]
 
     def number(self, table: str) -> str | None:
         """Its key of one integer, or where its rows are stored, the usual reading order."""

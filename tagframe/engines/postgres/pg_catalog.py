@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
-from tagframe.engines.sql_text import quoted_text, table_key
+from tagframe.engines.sql_text import quoted_text, schema_and_name, table_key
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
@@ -215,25 +215,12 @@ class ServerTable:
         )
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a look at a server found.
-
-    Attributes:
-        tables: those that may be read.
-        schemas: all that are there, but the system's own.
-    """
-
-    tables: tuple[ServerTable, ...]
-    schemas: tuple[str, ...]
-
-
 literal = quoted_text
 """A text in SQL, under ``standard_conforming_strings``."""
 
 
 def state_of(session: Session, schemas: Sequence[str] | None) -> str:
-    """A value that changes whenever anything changes that :func:`looked` finds; the server computes it."""
+    """A value that changes whenever anything changes that :func:`contents_of` finds; the server computes it."""
     known = session.rows(_SCHEMAS)
     parts = [
         f"(SELECT md5(string_agg(row::text, ' ')) FROM ({_within(query, _chosen(known, schemas))}) AS row)"
@@ -243,13 +230,12 @@ def state_of(session: Session, schemas: Sequence[str] | None) -> str:
     return hashlib.sha256(f"{known}{states[0]['state']}".encode()).hexdigest()
 
 
-def contents_of(session: Session, schemas: Sequence[str] | None) -> Contents:
-    """The tables of some schemas, or of all that may be read."""
+def contents_of(session: Session, schemas: Sequence[str] | None) -> tuple[list[ServerTable], list[str]]:
+    """The tables of some schemas, or of all, that may be read; and the names of all schemas but the system's own."""
     known = session.rows(_SCHEMAS)
     where = _chosen(known, schemas)
     tables = _tables(*(session.rows(_within(query, where)) for query in _QUERIES))
-    readable = [table for table, may_read in tables if table.columns or may_read]
-    return Contents(tuple(readable), tuple(row["name"] for row in known))
+    return [table for table, may_read in tables if table.columns or may_read], [row["name"] for row in known]
 
 
 def _chosen(known: Sequence[Row], schemas: Sequence[str] | None) -> str:
@@ -359,24 +345,10 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(map(literal, names)) or "NULL"
 
 
-QualifiedName = tuple[str, str]
-"""Schema and name."""
-
-_SOME_TABLES = """
-SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
-    0::float8 AS rows, true AS unknown, 0::float8 AS pages, 0::float8 AS bytes, '' AS state, 0::float8 AS changes,
-    false AS analysed, '' AS comment, has_table_privilege(c.oid, 'SELECT') AS readable
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND (n.nspname, c.relname) IN ({names})"""
-
-
-def tables_now(session: Session, names: Collection[QualifiedName]) -> dict[str, ServerTable]:
-    """Some tables, by what the engine calls them; those that no longer exist are left out.
-
-    Their counts and foreign keys are not looked up.
-    """
-    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in sorted(names))
-    tables = session.rows(_SOME_TABLES.replace("{names}", pairs))
-    where = f"c.oid IN ({', '.join(str(row['oid']) for row in tables) or 'NULL'})"
-    columns, unique = (session.rows(_within(query, where)) for query in (_COLUMNS, _UNIQUE))
-    return {table.key: table for table, _ in _tables(tables, columns, unique)}
+def tables_now(session: Session, names: Iterable[str]) -> dict[str, ServerTable]:
+    """Some tables, by what the engine calls them, without foreign keys; those that no longer exist are left out."""
+    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in map(schema_and_name, sorted(names)))
+    where = f"""c.oid IN (SELECT k.oid FROM pg_class k JOIN pg_namespace s ON s.oid = k.relnamespace
+        WHERE (s.nspname, k.relname) IN ({pairs or "(NULL, NULL)"}))"""
+    known = _tables(*(session.rows(_within(query, where)) for query in (_TABLES, _COLUMNS, _UNIQUE)))
+    return {table.key: table for table, _ in known}

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,8 @@ from tagframe.engines.base import (
 )
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
-from tagframe.engines.pushdown import Cells, Pushdown, ReadTable, SQLEngine, Statement, named_item
-from tagframe.engines.sqlite.statement import SQLITE, relation, run_statement
+from tagframe.engines.pushdown import Cells, Pushdown, SQLEngine, Statement, named_item
+from tagframe.engines.sqlite.statement import SQLITE, run_statement, with_copies
 from tagframe.errors import UnreadableTable
 
 if TYPE_CHECKING:
@@ -124,12 +124,6 @@ class SQLiteEngine(SQLEngine):
             for name, why in tables.items()
         ]
 
-    def views(self) -> list[tuple[str, int]]:
-        """The definitions of views, each with 1."""
-        with closing(connect_readonly(self.path)) as connection:
-            rows = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'view'").fetchall()
-        return [(sql, 1) for (sql,) in rows if sql]
-
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a table in pieces of some 128 MB at most."""
         names = [_qualified(column) for column in shape.columns]
@@ -148,12 +142,11 @@ class SQLiteEngine(SQLEngine):
                 connection.set_progress_handler(None, 0)
 
     @contextmanager
-    def reading(self, table: str) -> Iterator[ReadTable]:
+    def reading(self, table: str) -> Iterator[SQLitePushdown]:
         """The file, opened for one table."""
         with self._connection(table) as connection:
             _limited(connection, table)
-            names = [name for name, _, _ in table_columns(connection, table)]
-            yield ReadTable(SQLitePushdown(connection, self.path).selected, names, rowid_name(connection, table))
+            yield SQLitePushdown(connection, self.path)
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views and generated columns."""
@@ -197,18 +190,9 @@ class SQLiteEngine(SQLEngine):
                 name: sorted(_texts_with_t(self.path, one.table, stat.st_size, stat.st_mtime_ns))
                 for name, one in statement.tables.items()
             }
-        limit = 1 if statement.explain else None
-        copies = {
-            name: relation(self.scan(one.table, one.columns, limit))
-            for name, one in statement.tables.items()
-            if one.table in views
-        }
-        tables = {name: one for name, one in statement.tables.items() if name not in copies}
-        return run_statement(
-            replace(statement, tables=tables, relations={**copies, **statement.relations}),
-            file=file if tables else None,
-            moments=moments,
-        )
+        copied = {name: one for name, one in statement.tables.items() if one.table in views}
+        made = with_copies(self, statement, copied)
+        return run_statement(made, file=file if made.tables else None, moments=moments)
 
     @contextmanager
     def _connection(
@@ -415,6 +399,9 @@ class SQLitePushdown(Pushdown):
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         return named_item(quoted(table), alias)
+
+    def names(self, table: str) -> list[str]:
+        return [name for name, _, _ in table_columns(self._connection, table)]
 
     def number(self, table: str) -> str | None:
         """What SQLite calls its row ids."""

@@ -18,7 +18,7 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
 
-from tagframe.engines.base import Dialect, Engine, UntrustedStatement, quoted
+from tagframe.engines.base import Dialect, Engine, Readable, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.sqlite.worker import AGGREGATES, MOMENT, ascii_lower, compare_moments
 from tagframe.engines.worker_pool import Kind, answered, plain
@@ -276,12 +276,15 @@ class RowsOnly(Engine):
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """See the class."""
-        limit = 1 if statement.explain else None
-        copies = {
-            name: relation(self.scan(readable.table, readable.columns, limit))
-            for name, readable in statement.tables.items()
-        }
-        return run_statement(replace(statement, tables={}, relations={**copies, **statement.relations}), file=None)
+        return run_statement(with_copies(self, statement, statement.tables), file=None)
+
+
+def with_copies(engine: Engine, statement: UntrustedStatement, copied: Mapping[str, Readable]) -> UntrustedStatement:
+    """A statement with the rows of some of its tables as relations."""
+    limit = 1 if statement.explain else None
+    copies = {name: relation(engine.scan(one.table, one.columns, limit)) for name, one in copied.items()}
+    tables = {name: one for name, one in statement.tables.items() if name not in copies}
+    return replace(statement, tables=tables, relations={**copies, **statement.relations})
 
 
 # --- relations as a database ------------------------------------------------------------------------------------------

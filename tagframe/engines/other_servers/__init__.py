@@ -1,1 +1,0 @@
-"""Servers with a SQLAlchemy dialect, other than PostgreSQL: only our own SELECTs run there."""
