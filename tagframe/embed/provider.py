@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from tagframe.config import current
 from tagframe.embed.protocol import Kind, check_kind, unit
-from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss
+from tagframe.errors import InvalidArgument, LMRequestFailed, MalformedResponse, ReplayMiss
 from tagframe.lm.model import LM
 from tagframe.lm.pricing import dollars_of, estimate_tokens, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
-from tagframe.lm.reply import Reply, Transport
+from tagframe.lm.reply import Billed, Reply, Transport, billed, in_message
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 
 MAX_BATCH_TEXTS = 512
@@ -265,8 +265,26 @@ class _Vectors:
 
     async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
         """See :meth:`tagframe.lm.reply.Transport.send`."""
-        reply: Reply = await self._inner.embed([str(message.content) for message in prompt.messages])
-        return reply
+        body = await self._inner.embed([str(message.content) for message in prompt.messages])
+        return _read(body, len(prompt.messages))
+
+
+def _read(body: Any, texts: int) -> Reply:
+    """The vectors in an embedding response, as Base64 of float32 (rows, d), with all types checked.
+
+    Raises:
+        MalformedResponse: it does not have one finite vector per text, all of one length.
+    """
+    try:
+        rows = sorted(body["data"], key=lambda row: row["index"])
+        vectors = np.array([row["embedding"] for row in rows], dtype="<f4")
+    except (LookupError, TypeError, ValueError) as error:
+        raise MalformedResponse(f"the server's answer has no vectors: {in_message(body)}", 200) from error
+    if vectors.ndim != 2 or len(vectors) != texts or not vectors.size or not np.isfinite(vectors).all():
+        raise MalformedResponse(
+            f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
+        )
+    return Reply(_text(vectors), billed=Billed(billed(body.get("usage")).tokens_in, 0))
 
 
 def _batches(work: Sequence[tuple[str, str]], most: int) -> list[list[tuple[str, str]]]:

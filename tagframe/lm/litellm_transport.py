@@ -12,7 +12,7 @@ from typing import Any
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
 from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.reply import Reply, ending_of, error_message, failure, raise_error_in, read_reply, read_vectors
+from tagframe.lm.reply import Reply, ending_of, error_message, failure, raise_error_in, read_reply
 from tagframe.quiet import quiet
 
 _TIMEOUT_SECONDS = 86_400.0
@@ -56,10 +56,11 @@ class LiteLLM:
         body = raw.correct(response.model_dump(warnings=False))
         return read_reply(body, tools=parameters.tools, secrets=self._secrets())
 
-    async def embed(self, texts: list[str]) -> Reply:
+    async def embed(self, texts: list[str]) -> dict[str, Any]:
         """See :meth:`tagframe.lm.openai_http.OpenAIHTTP.embed`."""
-        response = await self._call("aembedding", input=texts)
-        return read_vectors(response.model_dump(warnings=False), len(texts), self._secrets())
+        body: dict[str, Any] = (await self._call("aembedding", input=texts)).model_dump(warnings=False)
+        raise_error_in(body, self._secrets())
+        return body
 
     async def _call(self, function: str, **fields: Any) -> Any:
         try:

@@ -30,8 +30,8 @@ from tagframe.lm.reply import (
     error_message,
     failure,
     is_event_stream,
+    raise_error_in,
     read_reply,
-    read_vectors,
     without,
 )
 
@@ -147,15 +147,16 @@ class OpenAIHTTP:
         body = await self.ask("POST", "/chat/completions", self.body(prompt, parameters), most)
         return read_reply(body, tools=parameters.tools, secrets=self._secrets)
 
-    async def embed(self, texts: list[str]) -> Reply:
-        """The vectors of texts, as :func:`tagframe.lm.reply.read_vectors` gives them.
+    async def embed(self, texts: list[str]) -> dict[str, Any]:
+        """The response with the vectors of texts, in OpenAI's form.
 
         Raises:
-            LMRequestFailed: as :meth:`send`.
+            LMRequestFailed: as :meth:`send`, and as :func:`~tagframe.lm.reply.raise_error_in`.
         """
         fields = {"model": self.model, "input": texts, "encoding_format": "float"}
-        body = await self.ask("POST", "/embeddings", fields)
-        return read_vectors(body, len(texts), self._secrets)
+        body: dict[str, Any] = await self.ask("POST", "/embeddings", fields)
+        raise_error_in(body, self._secrets)
+        return body
 
     async def served(self) -> Served | None:
         """What the server's list of models says of this one; None if it cannot be reached.

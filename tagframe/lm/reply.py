@@ -16,7 +16,6 @@ Billing has each provider's names and arithmetic:
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import re
@@ -25,8 +24,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol, TypeAlias
-
-import numpy as np
 
 from tagframe.errors import (
     AuthenticationFailed,
@@ -476,27 +473,6 @@ def _ending(choice: Mapping[str, Any]) -> tuple[Ending, Any]:
     if native is not None and ending == "whole" and ending_of(native) in ("cut", "filtered"):
         return ending_of(native), native
     return ending, reason
-
-
-def read_vectors(body: Any, texts: int, secrets: tuple[str, ...] = ()) -> Reply:
-    """The vectors in an embedding response's body, as Base64 of float32 (rows, d), with all types checked.
-
-    Raises:
-        MalformedResponse: it does not have one finite vector per text, all of one length.
-        LMRequestFailed: as :func:`raise_error_in`.
-    """
-    raise_error_in(body, secrets)
-    try:
-        rows = sorted(body["data"], key=lambda row: row["index"])
-        vectors = np.array([row["embedding"] for row in rows], dtype="<f4")
-    except (LookupError, TypeError, ValueError) as error:
-        raise MalformedResponse(f"the server's answer has no vectors: {in_message(body)}", 200) from error
-    if vectors.ndim != 2 or len(vectors) != texts or not vectors.size or not np.isfinite(vectors).all():
-        raise MalformedResponse(
-            f"the server gave vectors of shape {vectors.shape} for {texts} texts, or no numbers", 200
-        )
-    tokens = billed(body.get("usage")).tokens_in
-    return Reply(base64.b64encode(vectors.tobytes()).decode(), billed=Billed(tokens, 0))
 
 
 def _without_closing(content: Any) -> Any:

@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from tagframe.errors import InvalidArgument, NotStored, spared
 from tagframe.lm import background
 from tagframe.lm.dispatch import Run, in_flight
-from tagframe.lm.prompt import (
-    Arrived,
-    Batch,
-    Completion,
-    Completions,
-    Job,
-    Parameters,
-    Prompt,
-    Stored,
-    request_keys,
-)
+from tagframe.lm.prompt import Arrived, Batch, Completion, Completions, Job, Parameters, Prompt, Stored, request_keys
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, Usage, record, total
 from tagframe.progress import RowsBar
