@@ -640,7 +640,7 @@ def lines_of(cells, delimiter=","):
         ("{0} Data of the office\n{0}\n{0} 2021, revised, all\n\n", ","),
         ("{0} from Rom, Ulm, Bern\n{0} a, b\n", ","),
         ('{0}Data of the office\'s "open" data\n{0}source: x\n', "|"),
-        ("{0} line\n" * 70, "\t"),
+        ("{0} line\n" * 170, "\t"),
     ],
 )
 def test_comments_above_the_names(tmp_path, mark, above, delimiter):

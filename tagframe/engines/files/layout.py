@@ -712,10 +712,17 @@ def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def first_rows(text: str, delimiter: str, written: Mapping[str, Any] | None = None) -> list[list[str]]:
-    """The rows at the start of a text; none if several characters separate cells, or quotes are wrong."""
+    """The rows at the start of a text, so many below comments; none if several characters separate cells, or quotes are
+    wrong."""
     # The last line may be cut where the text is a part of a file.
     lines = io.StringIO(text if len(text) < _WHOLE else text[: text.rfind("\n") + 1], newline="")
     try:
-        return list(islice(csv.reader(lines, delimiter=delimiter, **(written or {})), SNIFFED_ROWS))
+        rows, left = [], SNIFFED_ROWS
+        for row in csv.reader(lines, delimiter=delimiter, **(written or {})):
+            left -= not (row and row[0].startswith(_COMMENTS))
+            if left < 0:
+                break
+            rows.append(row)
+        return rows
     except (csv.Error, TypeError):
         return []
