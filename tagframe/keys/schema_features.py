@@ -454,7 +454,7 @@ class SchemaReading:
 
     def _fit(self, table: int, column: _Read, target: int) -> _Fit:
         """With a first guess, to rank the tables that a name may mean."""
-        score = level = self._level(table, column, target)
+        score = level = max(self._level(table, column, target), 1.5 * self._is_by_role(table, column, target))
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
@@ -463,7 +463,6 @@ class SchemaReading:
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
-        score += 2.0 * self._is_by_role(table, column, target)
         if target in self._people and column.is_actor:
             score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * (self._joined[target] == "user")
         if column.type != key.type:
