@@ -66,6 +66,8 @@ _SAME_TYPES = {
 """Declared types that have another name."""
 _WIDTHS = frozenset({"int", "bigint", "smallint", "mediumint", "tinyint"})
 """Types of whole numbers: a key and a reference to it may differ in width."""
+_DIGITS = 9
+"""Numbers that are shown with fewer digits are no keys of rows."""
 _OTHER_WIDTH = 0.5
 """How well two of them agree."""
 _BY = re.compile(
@@ -134,7 +136,13 @@ class _Read:
         """How well the declared types of a reference and of a key agree, in [0, 1]."""
         if self.declared == key.declared:
             return 1.0
-        return _OTHER_WIDTH if self.type != key.type and {self.type, key.type} <= _WIDTHS else 0.0
+        return _OTHER_WIDTH if self.is_wide and key.is_wide else 0.0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the declared type is one of whole numbers, of nine digits or of any."""
+        digits = self.declared.partition("(")[2].rstrip(")")
+        return self.type in _WIDTHS and (not digits.isdigit() or int(digits) >= _DIGITS)
 
     @cached_property
     def has_self_role(self) -> bool:
