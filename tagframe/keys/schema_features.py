@@ -254,12 +254,12 @@ class SchemaReading:
         columns, thing = self.columns[position], self.things[position]
         declared = self._tables[position].primary_key
         joined, best = "".join(thing), (-1, -1)
-        if len(declared) > 1:
-            return best
+        names_of = {name.casefold() for name in declared}
         for at, column in enumerate(columns):
             called = "".join(column.entity)
-            if len(declared) == 1 and column.profile.name.casefold() != declared[0].casefold():
-                continue
+            is_declared = column.profile.name.casefold() in names_of
+            if declared and not column.is_serial and not (is_declared and len(declared) == 1):
+                continue  # a serial number identifies rows beside the declared key, too
             if column.is_serial or (self._natural and column.words == self._natural):
                 strength = 3 + (not column.entity or column.words == self._natural)
             elif column.key_word == 1.0 and not column.entity:

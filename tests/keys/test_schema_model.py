@@ -94,6 +94,15 @@ def test_what_a_column_says_of_its_rows_finds_their_table(table, column, target)
     assert [one.right_table for one in found] == ([f"schema.{target}"] if target else [])
 
 
+@pytest.mark.parametrize("primary", [["label"], ["label", "kind"]])
+def test_a_serial_number_is_referred_to_beside_a_declared_key(primary):
+    keys = ", ".join(primary)
+    made = [f"create table {one} (id serial, label text, kind text, primary key ({keys}));" for one in THINGS]
+    made.append("create table visit_log (id serial primary key, shop_id integer);")
+    found = infer_key_pairs(open_corpus(schema="\n".join(made)).profiles)
+    assert [str(one.right) for one in found if one.left_columns == ("shop_id",)] == ["schema.shop.id"]
+
+
 def test_with_rows_a_natural_key_is_surer_where_it_holds_the_values_and_none_where_it_does_not():
     keys = [f"{word} {number}" for word in ("north", "south") for number in range(20)]
     frames = {thing: pd.DataFrame({"name": [f"{thing} {key}" for key in keys], "size": range(40)}) for thing in THINGS}
