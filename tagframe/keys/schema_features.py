@@ -66,6 +66,8 @@ _SAME_TYPES = {
 """Declared types that have another name."""
 _WIDTHS = frozenset({"int", "bigint", "smallint", "mediumint", "tinyint"})
 """Types of whole numbers: a key and a reference to it may differ in width."""
+_DIGITS = 9
+"""Numbers that are shown with fewer digits are no keys of rows."""
 _OTHER_WIDTH = 0.5
 """How well two of them agree."""
 _BY = re.compile(
@@ -134,7 +136,13 @@ class _Read:
         """How well the declared types of a reference and of a key agree, in [0, 1]."""
         if self.declared == key.declared:
             return 1.0
-        return _OTHER_WIDTH if self.type != key.type and {self.type, key.type} <= _WIDTHS else 0.0
+        return _OTHER_WIDTH if self.is_wide and key.is_wide else 0.0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the declared type is one of whole numbers, of nine digits or of any."""
+        digits = self.declared.partition("(")[2].rstrip(")")
+        return self.type in _WIDTHS and (not digits.isdigit() or int(digits) >= _DIGITS)
 
     @cached_property
     def has_self_role(self) -> bool:
@@ -246,12 +254,12 @@ class SchemaReading:
         columns, thing = self.columns[position], self.things[position]
         declared = self._tables[position].primary_key
         joined, best = "".join(thing), (-1, -1)
-        if len(declared) > 1:
-            return best
+        names_of = {name.casefold() for name in declared}
         for at, column in enumerate(columns):
             called = "".join(column.entity)
-            if len(declared) == 1 and column.profile.name.casefold() != declared[0].casefold():
-                continue
+            is_declared = column.profile.name.casefold() in names_of
+            if declared and not column.is_serial and not (is_declared and len(declared) == 1):
+                continue  # a serial number identifies rows beside the declared key, too
             if column.is_serial or (self._natural and column.words == self._natural):
                 strength = 3 + (not column.entity or column.words == self._natural)
             elif column.key_word == 1.0 and not column.entity:
@@ -454,7 +462,7 @@ class SchemaReading:
 
     def _fit(self, table: int, column: _Read, target: int) -> _Fit:
         """With a first guess, to rank the tables that a name may mean."""
-        score = level = self._level(table, column, target)
+        score = level = max(self._level(table, column, target), 1.5 * self._is_by_role(table, column, target))
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
@@ -463,7 +471,6 @@ class SchemaReading:
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
-        score += 2.0 * self._is_by_role(table, column, target)
         if target in self._people and column.is_actor:
             score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * (self._joined[target] == "user")
         if column.type != key.type:

@@ -1,6 +1,6 @@
 """The keys of a schema of many tables: a fitted model over what is counted in the schema as a whole.
 
-Without rows, the model decides; with rows, it doubts keys whose values an accident explains. The chance that a column
+Without rows, the model decides; with rows, what the values say is added to its odds. The chance that a column
 refers to a table is logistic in the features of :mod:`~tagframe.keys.schema_features`, with the weights in
 ``schema_weights.json``, made by ``python -m tag_bench fit schemas``. A column refers to one table: its likeliest one.
 """
@@ -8,7 +8,8 @@ refers to a table is logistic in the features of :mod:`~tagframe.keys.schema_fea
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
@@ -16,6 +17,7 @@ from importlib import resources
 import numpy as np
 
 from tagframe.corpus.profile import TableProfile
+from tagframe.keys.containment import overlaps
 from tagframe.keys.key_columns import Floats
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.schema_features import FEATURES, Reference, SchemaReading
@@ -28,6 +30,10 @@ _MOST_BY_RULES = 0.2
 """The highest chance of a pair of the rules whose target is not its table's own key."""
 _TELLING = 0.002
 """Values that are found by accident less often than this decide, whatever the names."""
+_INSIDE, _FOR, _MOST_FOR = 0.95, 0.7, 4.0
+"""From this share of the values on, they are for a key: with so much, in log odds, or by their chance up to so much."""
+_DANGLING, _MOST_AGAINST = 12.0, 6.0
+"""What values that are not found take away: so much for all of them, and at most."""
 
 
 def is_bare(tables: Sequence[TableProfile]) -> bool:
@@ -40,37 +46,72 @@ def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> 
 
     Args:
         tables: of one database, sorted by id.
-        by_rules: what the rules find. Without rows, pairs that the model does not judge keep a small chance. With rows,
-            no other pairs are returned, and a pair is as sure as the less sure of both.
+        by_rules: what the rules find. Those that the model does not judge keep a small chance, or that of values that
+            decide.
     """
     if len(tables) < FEWEST_TABLES:
         return [*by_rules]
     reading = SchemaReading(tables, by_rules)
     judged = {_pair(reading, tables, one, sure): sure for one, sure in sorted(judge(reading), key=lambda each: each[1])}
-    return (_by_model if is_bare(tables) else _doubted)(judged, by_rules)
+    if is_bare(tables):
+        of_model = [replace(pair, evidence=replace(pair.evidence, name=sure)) for pair, sure in judged.items()]
+    else:
+        of_model = _with_values(judged, by_rules, tables)
+    found = _of_each_column([*of_model, *_doubted(by_rules, judged)])
+    return [pair for pair in found if pair.score >= _LEAST or pair not in judged]
 
 
-def _doubted(judged: Mapping[KeyPair, float], by_rules: Sequence[KeyPair]) -> list[KeyPair]:
-    def chance_of(pair: KeyPair) -> float:
-        if pair.evidence.chance is not None and pair.evidence.chance < _TELLING:
-            return pair.score
-        return min(pair.score, judged.get(pair, pair.score * _MOST_BY_RULES))
-
-    return [replace(pair, score=round(chance_of(pair), 6)) for pair in by_rules]
-
-
-def _by_model(judged: Mapping[KeyPair, float], by_rules: Sequence[KeyPair]) -> list[KeyPair]:
-    best = {(pair.left_table, pair.left_columns): sure for pair, sure in judged.items()}  # the likeliest comes last
-    pairs: dict[KeyPair, KeyPair] = {}
-    for pair, sure in sorted(judged.items(), key=lambda each: -each[1]):
-        most = best[pair.left_table, pair.left_columns]
-        score = round(sure if sure == most else min(sure, 1 - most), 6)
-        if score >= _LEAST and pair.reversed() not in pairs:
-            pairs[pair] = replace(pair, score=score, evidence=replace(pair.evidence, name=score))
+def _doubted(by_rules: Sequence[KeyPair], judged: Mapping[KeyPair, float]) -> Iterator[KeyPair]:
+    """The pairs of the rules that the model does not judge, nor turned: their target is not its table's own key."""
     for pair in by_rules:
-        if pair not in pairs and pair.reversed() not in pairs:
-            pairs[pair] = replace(pair, score=pair.score * _MOST_BY_RULES)
-    return [*pairs.values()]
+        if pair not in judged and pair.reversed() not in judged:
+            by_values = pair.evidence.chance is not None and pair.evidence.chance < _TELLING
+            yield pair if by_values else replace(pair, score=pair.score * _MOST_BY_RULES)
+
+
+def _with_values(
+    judged: Mapping[KeyPair, float], by_rules: Sequence[KeyPair], tables: Sequence[TableProfile]
+) -> list[KeyPair]:
+    """The pairs that the model judges, with what their values say added to the odds."""
+    by_rule = {pair: pair.evidence for pair in by_rules}
+    sketches = {(table.id, column.name): column.sketch for table in tables for column in table.columns}
+    pairs = [*judged]
+    sides = (
+        side for one in pairs for side in ((one.left_table, *one.left_columns), (one.right_table, *one.right_columns))
+    )
+    ends = [sketches[table, name] for table, name in sides]
+    at = np.arange(0, len(ends), 2)
+    inside = overlaps(ends, at, at + 1)[0]
+    found = []
+    for pair, sure, known, share, seen in zip(
+        pairs, judged.values(), inside.known, inside.share, inside.seen, strict=True
+    ):
+        contained = float(share) if known and seen else None
+        evidence = by_rule.get(pair, replace(pair.evidence, contained=contained))
+        odds = math.log(max(sure, 1e-12) / max(1 - sure, 1e-12)) + _of_values(evidence)
+        found.append(replace(pair, score=1 / (1 + math.exp(-odds)), evidence=evidence))
+    return found
+
+
+def _of_values(evidence: Evidence) -> float:
+    """What values add to the log odds of a key."""
+    if evidence.contained is None:
+        return 0.0
+    if evidence.contained < _INSIDE:
+        return -min(_MOST_AGAINST, _DANGLING * (1 - evidence.contained))
+    return _FOR if evidence.chance is None else min(_MOST_FOR, -math.log(max(evidence.chance, 1e-9)))
+
+
+def _of_each_column(pairs: Sequence[KeyPair]) -> list[KeyPair]:
+    """The pairs, best first, each column's likeliest one as it is; the others have what that one leaves."""
+    best: dict[tuple[str, tuple[str, ...]], float] = {}
+    found: dict[KeyPair, KeyPair] = {}
+    for pair in sorted(pairs, key=lambda one: -one.score):
+        most = best.setdefault((pair.left_table, pair.left_columns), pair.score)
+        score = round(pair.score if pair.score == most else min(pair.score, 1 - most), 6)
+        if pair.reversed() not in found:
+            found[pair] = replace(pair, score=score)
+    return [*found.values()]
 
 
 def _pair(reading: SchemaReading, tables: Sequence[TableProfile], one: Reference, sure: float) -> KeyPair:

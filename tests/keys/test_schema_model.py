@@ -54,6 +54,65 @@ def test_references_are_found_in_every_way_to_call_them(table, key, reference):
     assert found <= expected if is_hard else found == expected
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "reference", "types"),
+    [
+        ("{}", "{}_id", "{}_id", ("bigserial", "bigint")),
+        ("{}s", "id", "{}_id", ("serial", "integer")),
+        ("{}s", "id", "{}_id", ("int", "int(10) unsigned")),
+        ("Doc{}", "name", "{}", ("varchar(140)", "varchar(140)")),
+    ],
+)
+def test_a_key_and_its_references_are_found_whatever_declares_and_identifies_rows(table, key, reference, types):
+    made = {}
+    for thing in THINGS:
+        columns = {key.format(thing): types[0], "kind": "varchar(40)", "created_at": "date"}
+        if thing in REFERENCES:
+            columns[reference.format(REFERENCES[thing])] = types[1]
+        made[table.format(thing.capitalize() if "Doc" in table else thing)] = columns
+    found = {tuple(sorted(one.tables)) for one in infer_key_pairs(open_corpus(schema=made).profiles)}
+    names = dict(zip(THINGS, made, strict=True))
+    assert found == {
+        tuple(sorted((f"schema.{names[one]}", f"schema.{names[other]}"))) for one, other in REFERENCES.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "target"),
+    [
+        ("shop_relationship", "subject_id", "shop"),
+        ("crate_link", "parent_id", "crate"),
+        ("truck", "approved_by_id", "app_user"),
+        ("depot", "genre_type_id", None),  # a kind of genre, of which there is no table
+    ],
+)
+def test_what_a_column_says_of_its_rows_finds_their_table(table, column, target):
+    made = {f"{thing}": {"id": "bigint", "kind": "varchar(9)"} for thing in THINGS if thing != "user"}
+    made |= {"app_user": {"id": "bigint", "login": "varchar(9)"}, "genotype": {"id": "bigint", "kind": "varchar(9)"}}
+    made[table] = {"id": "bigint", column: "bigint"}
+    found = [one for one in infer_key_pairs(open_corpus(schema=made).profiles) if one.left_columns == (column,)]
+    assert [one.right_table for one in found] == ([f"schema.{target}"] if target else [])
+
+
+@pytest.mark.parametrize("primary", [["label"], ["label", "kind"]])
+def test_a_serial_number_is_referred_to_beside_a_declared_key(primary):
+    keys = ", ".join(primary)
+    made = [f"create table {one} (id serial, label text, kind text, primary key ({keys}));" for one in THINGS]
+    made.append("create table visit_log (id serial primary key, shop_id integer);")
+    found = infer_key_pairs(open_corpus(schema="\n".join(made)).profiles)
+    assert [str(one.right) for one in found if one.left_columns == ("shop_id",)] == ["schema.shop.id"]
+
+
+def test_with_rows_a_natural_key_is_surer_where_it_holds_the_values_and_none_where_it_does_not():
+    keys = [f"{word} {number}" for word in ("north", "south") for number in range(20)]
+    frames = {thing: pd.DataFrame({"name": [f"{thing} {key}" for key in keys], "size": range(40)}) for thing in THINGS}
+    for thing, other in REFERENCES.items():
+        frames[thing][other] = [f"{other} {key}" for key in keys]
+    frames["stamp"]["crate"] = [f"another {key}" for key in keys]
+    found = {(one.left, one.right) for one in infer_key_pairs(open_corpus(frames).profiles)}
+    assert found == {(f"frames.{one}.{other}", f"frames.{other}.name") for one, other in REFERENCES.items()}
+
+
 def test_the_weights_that_come_along_are_of_all_features():
     assert len(default_weights()) == 1 + len(FEATURES)
     assert len(THINGS) >= FEWEST_TABLES
