@@ -198,3 +198,31 @@ def test_a_name_that_the_question_writes_with_a_hyphen_is_found(question, name, 
     frames |= tables(**{name: {f"{name}_no": range(90), "user_id": column(IDS, 90)}})
     found = tf.open_corpus(frames).retrieve_tables(question)
     assert found[f"a.{name}"].probability > chance
+
+
+def test_the_table_with_the_measure_that_a_question_names_is_needed():
+    """A driver has points, too, but "race points" are those of a race."""
+    corpus = tf.open_corpus(
+        tables(
+            drivers={"driver": NAMES, "points": IDS, "team": column(["Fox", "Elk", "Owl"], 40)},
+            race_results={"driver": column(NAMES, 90), "track": column(["A", "B", "C"], 90), "points": range(90)},
+            teams={"team": ["Fox", "Elk", "Owl"], "best race": [1, 2, 3], "unit": ["V6", "V6", "V8"]},
+        )
+    )
+    found = corpus.retrieve_tables("How many race points did drivers score for teams with a V8 unit?")
+    assert not found["race_results"].doubtful
+
+
+def test_another_table_with_a_cell_that_the_question_names_is_found_if_the_first_is_there_for_it_alone():
+    rows = [(year, plot, ["control", "removal"][(year + plot) % 2]) for year in range(2018, 2022) for plot in IDS[:6]]
+    corpus = tf.open_corpus(
+        {
+            "a.stakes": pd.DataFrame(
+                {"stake_no": range(70, 94), "year": [2019, 2020] * 12, "plot": column(IDS[:6], 24)}
+            ),
+            "a.plots": pd.DataFrame(rows, columns=["year", "plot", "treatment"]),
+            "a.plot_history": pd.DataFrame({"plot": IDS[:6], "spring 1979": column(["control", "removal"], 6)}),
+        }
+    )
+    found = corpus.retrieve_tables("How many stakes concern a plot that was a control then?")
+    assert {"a.stakes", "a.plots", "a.plot_history"} == {*found.ids}
