@@ -114,7 +114,7 @@ def too_wide(**chances: float) -> RetrievedTables:
     ("chances", "left"),
     [
         ({"team": 0.99, "goal": 0.7, "card": 0.5}, "m.card"),  # both repeat rows of the other: the likelier one stays
-        ({"team": 0.99, "goal": 0.6, "card": 0.8}, "m.goal"),
+        ({"team": 0.99, "goal": 0.6, "card": 0.8}, "m.card"),  # the question names goals
         ({"team": 0.99, "goal": 0.7, "weather": 0.6}, "m.weather"),  # no key connects it
     ],
 )
@@ -132,6 +132,12 @@ def test_tables_that_are_surely_needed_or_chosen_are_not_left_out(other, error):
     for tables in (too_wide(team=0.99, goal=0.95, **{other: 0.95}), too_wide(team=0.99).add("goal", other)):
         with pytest.raises(error):
             tables.merge()
+
+
+@pytest.mark.parametrize("wanted", [{"where": {"colour": "r"}}, {"columns": ["region", "card_no"]}])
+def test_a_table_of_which_the_caller_names_a_column_is_not_left_out(wanted):
+    with pytest.raises(FanOut):
+        too_wide(team=0.99, goal=0.7, card=0.5).merge(**wanted)
 
 
 def test_names_that_are_none_of_the_tables_are_told():
