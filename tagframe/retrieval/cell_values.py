@@ -97,10 +97,11 @@ class ValueIndex:
             for start in range(len(words) - length + 1):
                 span = (start, start + length)
                 if _may_be_value(words[slice(*span)], stops[slice(*span)]):
-                    whole = text[question.words[start].start : question.words[span[1] - 1].end]
-                    written = unelided(without_possessive(whole), question.stop_words)
+                    written = without_possessive(text[question.words[start].start : question.words[span[1] - 1].end])
                     plain = " ".join(word.text for word in words_in(written))
                     found_as = [written] if plain == written else [written, plain]  # "TR_1", or "TR 1"
+                    if (bare := unelided(written, question.stop_words)) != written:  # "l'Oise", or "L'Aquila"
+                        found_as.append(bare)
                     if length > 1:  # "Flying Wyverns"
                         head, _, last = plain.rpartition(" ")
                         found_as += [f"{head} {singular(last.lower())}"]

@@ -441,11 +441,21 @@ class RetrievalIndex:
         best = np.zeros((len(texts), len(tables)))
         for position, table in enumerate(tables):
             part = slice(self._starts[table], self._starts[table + 1])
-            numbers = np.array([_is_number(one) for one in self.tables[table].columns], dtype=bool) & ~self.is_key[part]
+            numbers = self._measures(table)
             if numbers.any():
                 columns = self._columns_of(part)[numbers].T
                 best[:, position] = [max(float((vectors @ columns).max()), 0.0) for vectors in map(np.stack, texts)]
         return best
+
+    def _measures(self, table: int) -> npt.NDArray[np.bool_]:
+        """Which columns of a table are numbers and no keys: shape (columns,)."""
+        keys = self.is_key[self._starts[table] : self._starts[table + 1]]
+        return np.array([_is_number(one) for one in self.tables[table].columns], dtype=bool) & ~keys
+
+    def measures_of(self, table: int) -> list[str]:
+        """The names of the columns of a table that are numbers and no keys."""
+        columns = self.named[table].columns
+        return [column.name for column, is_one in zip(columns, self._measures(table), strict=True) if is_one]
 
     def vector(self, question: Question) -> Floats | None:
         """The vector of a question: shape (d,); None without an embedder."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -91,6 +91,7 @@ def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[
         *_rows(of_columns, words, _words_of(question, frozenset[str]().union(*words))),
     ]
     rows += _of_compounds(of_tables, attributes, question)
+    rows += _of_measures(index, question, tables)
     rows += _of_roles(index, question, tables)
     rows += _of_counted(index, question, tables)
     return np.array(rows).reshape(-1, len(tables))
@@ -163,6 +164,18 @@ def _of_compounds(
         }
         if heads_of and not any(one in own for own in words):
             yield [1.0 if names & heads_of else 0.0 for names in named]
+
+
+def _of_measures(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
+    """Tables with both of two words side by side, in their own name and as a measure: "race points" is ``points`` of
+    ``race_results``."""
+    words = [stem(piece) for word in question.words for piece in identifier_words(word.text)]
+    measures = [{_name(name) for name in index.measures_of(table)} for table in tables]
+    own = [frozenset(chain(*index.names_of(table).of_table)) for table in tables]
+    for thing, measure in dict.fromkeys(pairwise(words)):
+        row = [float(thing in name and (measure,) in theirs) for name, theirs in zip(own, measures, strict=True)]
+        if any(row):
+            yield row
 
 
 @lru_cache(maxsize=4096)

@@ -100,8 +100,11 @@ class Question:
 
         Those of :attr:`joined` follow.
         """
-        written = (word.text for word in self.words if word.text.casefold() not in self.stop_words)
-        return (*terms_of(unelided(word, self.stop_words) for word in written), *self.joined)
+        written = (unelided(word.text, self.stop_words) for word in self.words)
+        heads = (
+            (word, _APOSTROPHE.split(word)[0].casefold()) for word in written if word.casefold() not in self.stop_words
+        )
+        return (*terms_of(word for word, head in heads if head not in self.stop_words), *self.joined)
 
     @cached_property
     def joined(self) -> tuple[str, ...]:

@@ -15,7 +15,15 @@ from tagframe.corpus.once import once
 from tagframe.corpus.statements import Statement
 from tagframe.display import Public
 from tagframe.engines.files.batches import BATCH_ROWS
-from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsMultipliedWarning, TableNotFound, did_you_mean
+from tagframe.errors import (
+    FanOut,
+    InvalidArgument,
+    NotConnected,
+    RowsMultipliedWarning,
+    TableNotFound,
+    TagframeError,
+    did_you_mean,
+)
 from tagframe.joins import (
     MIN_CHANCE,
     Components,
@@ -29,10 +37,11 @@ from tagframe.merging import MergeArguments, MergeBatches, merge_batches, run_pl
 from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
-from tagframe.retrieval.denied import tables_maybe_denied
+from tagframe.retrieval.denied import named_by, own_words, spelt_forms, tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import filter_of
 from tagframe.retrieval.ways import plan_for
+from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
@@ -145,8 +154,8 @@ class RetrievedTables(Public):
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        Each of these may leave out one more table of which it is not sure that the question needs it, the least likely
-        one first.
+        Each of these may leave out one more table of which it is not sure that the question needs it: first those that
+        it does not name, the least likely one first. With an anchor there are none: its rows were chosen.
         """
         named = {table.casefold() for table in needed}
         hits = [
@@ -154,9 +163,12 @@ class RetrievedTables(Public):
         ]
         doubtful = [hit for hit in hits if hit.doubtful]
         unsure = [hit for hit in hits if hit not in doubtful and (hit.probability or 1.0) < SURE]
+        own, words = own_words(self.members), [spelt_forms(word.text) for word in words_in(self.question)]
+        spoken = {table for word in words for table in named_by(word, own)}
+        unsure.sort(key=lambda hit: (hit.id not in spoken, -(hit.probability or 0.0)))
         proposal = self.proposal if on is None else None
         refused, plans = None, list[JoinPlan]()
-        for more in [None, *sorted(unsure, key=lambda hit: hit.probability or 0.0)]:
+        for more in [None, *reversed(unsure if self.anchor is None else ())]:
             doubtful += [] if more is None else [more]
             try:
                 plan = plan_for(
@@ -233,7 +245,7 @@ class RetrievedTables(Public):
         proposal = self.proposal if plan is None and on is None else None
         if proposal is not None and proposal.once and arguments.get("aggregate") is None:
             arguments["aggregate"] = dict.fromkeys(proposal.once, "first")
-        refused: tuple[FanOut, list[Remark]] | None = None
+        refused: tuple[TagframeError, list[Remark]] | None = None
         for chosen in self._plans_of(plan, on, stack, roles, min_chance, arguments):
             with heard() as remarks:
                 if plan is None:
@@ -241,12 +253,12 @@ class RetrievedTables(Public):
                 try:
                     wanted = _as_proposed(proposal, chosen, arguments)
                     frame, report = run_plan(chosen, self.corpus, implied=filter_of(self.question), **wanted)
-                except FanOut as error:
+                except TagframeError as error:  # a column of a table that is left out may be wanted
+                    if refused is None and not isinstance(error, FanOut):
+                        raise
                     refused = refused or (error, remarks)
                     continue
             _say_again(remarks)
-            if refused is not None and self._is_plain(on, stack, roles, min_chance, arguments):
-                self.__dict__["_plan_then"] = chosen
             if proposal is not None and proposal.remarks:
                 report = replace(report, remarks=proposal.remarks)
             results.remember(frame, merge_report=report)
@@ -281,7 +293,7 @@ class RetrievedTables(Public):
         self, plan: JoinPlan | None, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
         arguments: MergeArguments,
     ) -> Iterator[JoinPlan]:  # fmt: skip
-        """The plan of a merge, and those to try where it is refused."""
+        """The plan of a merge, and those to try where it is refused. Then :attr:`join_plan` is that of the merge."""
         check_roles(roles)
         if plan is not None:
             if on is not None or roles is not None:
@@ -290,20 +302,19 @@ class RetrievedTables(Public):
                     "another key"
                 )
             yield plan
-        elif self._is_plain(on, stack, roles, min_chance, arguments):
-            yield self._plan_then
-            yield from (other for other in self._planned() if {*other.tables} < {*self._plan_then.tables})
-        else:
-            may_deny, needed = arguments.get("how") in (None, "anti"), arguments.get("aggregate") or ()
-            yield from self._planned(on, stack is not False, needed, min_chance, roles, may_deny)
-
-    def _is_plain(
-        self, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
-        arguments: MergeArguments,
-    ) -> bool:  # fmt: skip
-        """Whether a merge with these arguments is along :attr:`join_plan`."""
-        is_chosen = on is not None or roles is not None or stack is False or min_chance != MIN_CHANCE
-        return not (is_chosen or arguments.get("aggregate")) and arguments.get("how") in (None, "anti")
+            return
+        may_deny, needed = arguments.get("how") in (None, "anti"), arguments.get("aggregate") or ()
+        wanted = (on, stack is not False, needed, min_chance, roles, may_deny)
+        if wanted != (None, True, (), MIN_CHANCE, None, True):
+            yield from self._planned(*wanted)
+            return
+        first = self._plan_then
+        yield first
+        for other in self._planned():
+            if {*other.tables} < {*first.tables}:
+                self.__dict__["_plan_then"] = other
+                yield other
+        self.__dict__["_plan_then"] = first  # all are refused
 
     def _say(self, plan: JoinPlan, on: On | None, stack: bool | None, how: MergeHow | None) -> None:
         """Warn of what the plan takes for granted."""

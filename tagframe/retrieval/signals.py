@@ -90,6 +90,9 @@ _LIKELIEST_TABLES = 10
 _PHRASE_FACTOR = 1.5
 """Factor for the rarity of a value of several words."""
 
+_PLACES = frozenset("first second third last record row".split())
+"""Words for a place in an order, or for any row: the name that has one of them is seldom meant."""
+
 _MEASURE_FACTOR = 2.0
 """Factor for the cosine of a measure such as revenue, whose name columns seldom have: half as near is near enough."""
 
@@ -261,7 +264,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         if word.lower() in USUAL_NAMES:
             np.minimum(_MEASURE_FACTOR * row, 1.0, out=row)
     spoken = [
-        kind == RowKind.NAME and label not in CALENDAR and not label.isdecimal()
+        kind == RowKind.NAME and label not in CALENDAR | _PLACES and not label.isdecimal()
         for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
     ]
     # A number is more often a bound than a cell: "a cost of less than 0.5".

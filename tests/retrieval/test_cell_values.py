@@ -109,3 +109,19 @@ def test_a_value_may_end_with_a_sign():
     index = ValueIndex(tf.open_corpus({"a.t": frame}).profiles)
     for value in frame["name"]:
         assert [hit.text for hit in index.hits(Question.of(f"What is on {value}?"))] == [value]
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("Quanti comuni si trovano nella provincia e hanno la sigla PE?", ["PE"]),
+        ("Combien de gares de l'Oise sont en service au nord?", ["Oise"]),
+        ("Quanti comuni hanno le stazioni al nord?", []),
+        ("Quanti comuni ci sono nella provincia di L'Aquila?", ["L'Aquila"]),
+        ("How many die in the US?", ["die"]),
+    ],
+)
+def test_function_words_of_the_language_of_a_question_are_no_cells(question, found):
+    cells = ["SI", "PE", "AL", "LE", "AU", "Oise", "die", "hannes", "L'Aquila"]
+    corpus = tf.open_corpus({"a.places": pd.DataFrame({"code": cells, "n": range(len(cells))})})
+    assert [hit.text for hit in ValueIndex(corpus.profiles).hits(Question.of(question))] == found

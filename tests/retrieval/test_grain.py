@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import InvalidArgument, TableLeftOutWarning, TableNotFound
+from tagframe.errors import FanOut, InvalidArgument, NotConnected, TableLeftOutWarning, TableNotFound
 from tagframe.joins import JoinPlan
 from tagframe.retrieval import RetrievedTables, TableHit
 
@@ -95,6 +95,49 @@ def test_the_set_is_changed_by_hand_and_the_old_one_is_as_it_was():
     assert (more.confidence, more.note) == (None, "you chose the tables")
     assert tables.ids == ["m.album", "m.track", "m.playlist_track"]
     assert tables["playlist_track"].doubtful
+
+
+WIDE = {
+    "m.team": pd.DataFrame({"team_id": range(40), "region": ["north", "south"] * 20}),
+    "m.goal": pd.DataFrame({"goal_no": range(500, 700), "team_id": [n % 40 for n in range(200)], "minute": range(200)}),
+    "m.card": pd.DataFrame({"card_no": range(900, 960), "team_id": [n % 30 for n in range(60)], "colour": ["r"] * 60}),
+    "m.weather": pd.DataFrame({"station": ["x", "y"], "degrees": [1.5, 2.5]}),
+}
+
+
+def too_wide(**chances: float) -> RetrievedTables:
+    hits = tuple(TableHit(f"m.{name}", chance, (), chance) for name, chance in chances.items())
+    return RetrievedTables("goals of each team", hits, tf.open_corpus(WIDE))
+
+
+@pytest.mark.parametrize(
+    ("chances", "left"),
+    [
+        ({"team": 0.99, "goal": 0.7, "card": 0.5}, "m.card"),  # both repeat rows of the other: the likelier one stays
+        ({"team": 0.99, "goal": 0.6, "card": 0.8}, "m.card"),  # the question names goals
+        ({"team": 0.99, "goal": 0.7, "weather": 0.6}, "m.weather"),  # no key connects it
+    ],
+)
+def test_a_set_that_is_too_wide_is_merged_without_the_table_that_it_may_not_need(chances, left):
+    tables = too_wide(**chances)
+    with pytest.warns(TableLeftOutWarning, match=rf"{left} is left out: may not be needed.*found\.add\('{left}'\)"):
+        frame = tables.merge()
+    rest = {f"m.{name}" for name in chances} - {left}
+    assert (set(tables.join_plan.tables), tables.join_plan.left_out) == (rest, (left,))
+    assert len(frame) == max(len(WIDE[table]) for table in rest)
+
+
+@pytest.mark.parametrize(("other", "error"), [("card", FanOut), ("weather", NotConnected)])
+def test_tables_that_are_surely_needed_or_chosen_are_not_left_out(other, error):
+    for tables in (too_wide(team=0.99, goal=0.95, **{other: 0.95}), too_wide(team=0.99).add("goal", other)):
+        with pytest.raises(error):
+            tables.merge()
+
+
+@pytest.mark.parametrize("wanted", [{"where": {"colour": "r"}}, {"columns": ["region", "card_no"]}])
+def test_a_table_of_which_the_caller_names_a_column_is_not_left_out(wanted):
+    with pytest.raises(FanOut):
+        too_wide(team=0.99, goal=0.7, card=0.5).merge(**wanted)
 
 
 def test_names_that_are_none_of_the_tables_are_told():

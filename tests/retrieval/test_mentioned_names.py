@@ -198,3 +198,31 @@ def test_a_name_that_the_question_writes_with_a_hyphen_is_found(question, name, 
     frames |= tables(**{name: {f"{name}_no": range(90), "user_id": column(IDS, 90)}})
     found = tf.open_corpus(frames).retrieve_tables(question)
     assert found[f"a.{name}"].probability > chance
+
+
+def test_the_table_with_the_measure_that_a_question_names_is_needed():
+    """A driver has points, too, but "race points" are those of a race."""
+    corpus = tf.open_corpus(
+        tables(
+            drivers={"driver": NAMES, "points": IDS, "team": column(["Fox", "Elk", "Owl"], 40)},
+            race_results={"driver": column(NAMES, 90), "track": column(["A", "B", "C"], 90), "points": range(90)},
+            teams={"team": ["Fox", "Elk", "Owl"], "best race": [1, 2, 3], "unit": ["V6", "V6", "V8"]},
+        )
+    )
+    found = corpus.retrieve_tables("How many race points did drivers score for teams with a V8 unit?")
+    assert not found["race_results"].doubtful
+
+
+def test_another_table_with_a_cell_that_the_question_names_is_found_if_the_first_is_there_for_it_alone():
+    plots, treatments = range(1, 9), ["control", "removal"]
+    rows = [(year, plot, treatments[(year + plot) % 2]) for year in (2019, 2020) for plot in plots]
+    corpus = tf.open_corpus(
+        tables(
+            stakes={"stake_no": range(70, 94), "plot": column(plots, 24), "species": column("abcd", 24)},
+            plots=dict(zip(["year", "plot", "treatment"], zip(*rows, strict=True), strict=True)),
+            plot_history={"plot": plots, "spring 1979": treatments * 4, "autumn 1979": treatments[::-1] * 4},
+            species={"species": list("abcd"), "guild": ["granivore", "folivore"] * 2},
+        )
+    )
+    found = corpus.retrieve_tables("How many stakes concern a granivore in a plot that was a control then?")
+    assert {"a.stakes", "a.plots", "a.plot_history"} <= {*found.ids}

@@ -129,3 +129,10 @@ def test_words_with_a_hyphen_are_also_searched_as_one(text, joined):
     question = Question.of(text)
     assert question.joined == joined
     assert question.terms[len(question.terms) - len(joined) :] == joined
+
+
+def test_what_follows_an_elided_article_is_the_word():
+    assert Question.of("Combien d'équipements dans l'année des gares d'Ardèche?").terms == (
+        "equipement", "annee", "gare", "ardeche"
+    )  # fmt: skip
+    assert Question.of("That's the driver's age").terms == ("driver", "age")

@@ -306,7 +306,7 @@ def _complete(
     chosen = reached[0] if reached else worth.index(max(worth))
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
-    tables = _with_linked(problem, with_mentioned(problem, sets[chosen]), chances)
+    tables = _with_linked(problem, with_mentioned(problem, sets[chosen], chances), chances)
     return sorted(tables, key=lambda position: (-chances[position], -problem.r[position], position))
 
 
@@ -332,9 +332,9 @@ def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Float
     return tables
 
 
-def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int]:
+def with_mentioned(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
     """A set with the tables that it lacks: the only ones near it with a name that the question says in whole, or with
-    a value of it, where no table of the set has the words of that name, or the value."""
+    a value of it, where no table of the set has the words of that name, and no likely one the value."""
     tables, inside = [*chosen], problem.anchor.copy()
     inside[tables] = True
     if problem.opinion.any():
@@ -349,7 +349,9 @@ def with_mentioned(problem: SelectionProblem, chosen: Sequence[int]) -> list[int
             near = (linked if is_name else referred)[inside].any(axis=0)
             near |= is_small | (is_name & np.isin(problem.source, problem.source[inside]))
             lacking = np.flatnonzero((row == 1 if is_name else row > 0) & near)
-            if not row[inside].any() and len(lacking) == 1 and len(tables) < MOST_CHOSEN:
+            having = inside if is_name else inside & (problem.anchor | (chance >= MIN_NEEDED))
+            lacking = lacking[~inside[lacking]]
+            if not row[having].any() and len(lacking) == 1 and len(tables) < MOST_CHOSEN:
                 tables += lacking.tolist()
                 inside[lacking] = True
     return tables
