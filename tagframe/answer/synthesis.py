@@ -66,8 +66,8 @@ class Synthesizer:
     The prompt shows all tables if their names and those of their columns have 12,000 characters at most; if these have
     more than 3,000, only the keys of those that are not among the five best, nor have a chance of 1 %. Else it shows
     the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
-    retrieved with these arguments. Of a table with more than 40 columns in a long schema, those near to the question are
-    shown. Tables without rows are left out.
+    retrieved with these arguments. Of a table with more than 40 columns in a long schema, those near to the question
+    are shown. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.

@@ -499,11 +499,7 @@ def describe_keys(
             whole = _whole(key, named, dialect) or " AND ".join(" = ".join(pair) for pair in [(left, right), *more])
             lines[whole if more else right, _ends(corpus, key)] += [] if more else [left]
     every = _shared_names(corpus, tables, dialect)
-    many = [
-        f"{', '.join(sorted(sides))} {'USING (' + ', '.join(by) + ')' if by else 'are equal'} ({_MANY})"
-        for by, groups in equal.items()
-        for sides in groups
-    ]
+    many = [f"{_sides(sides, by)} ({_MANY})" for by, groups in equal.items() for sides in groups]
     return [
         *(
             f"{' = '.join(filter(None, [every(lefts, right) or ', '.join(lefts), right]))} ({ends})"
@@ -513,20 +509,29 @@ def describe_keys(
     ]
 
 
+def _sides(sides: Collection[str], by: Sequence[str]) -> str:
+    """Tables that join by columns of one name, or columns that are equal where those of one name are, too."""
+    *names, has_columns = by
+    if has_columns:
+        return " = ".join(sorted(sides)) + (f", with equal {', '.join(names)}" if names else "")
+    return f"{', '.join(sorted(sides))} USING ({', '.join(names)})"
+
+
 def _add_equal(
     equal: dict[tuple[str, ...], list[set[str]]], key: KeyPair, named: Mapping[str, str], dialect: str
 ) -> None:
     """Put the sides of a key of several columns, none of which is one of its table, among those that are equal.
 
     Args:
-        equal: by the names that both sides have: the tables, or their further columns, each set of equal ones.
+        equal: by the names that both sides have, and whether there are further columns: each set of equal ones, which
+            are the tables, or their further columns.
         key: the key.
         named: table id → name in SQL.
         dialect: for writing names.
     """
     pairs = list(zip(key.left_columns, key.right_columns, strict=True))
-    by = tuple(sql_name(mine, dialect) for mine, theirs in pairs if mine == theirs)
     rest = [pair for pair in pairs if pair[0] != pair[1]]
+    by = (*(sql_name(mine, dialect) for mine, theirs in pairs if mine == theirs), "columns" if rest else "")
     sides = set()
     for at, id in enumerate((key.left_table, key.right_table)):
         table = sql_name(named[id], dialect)

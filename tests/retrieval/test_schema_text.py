@@ -166,6 +166,9 @@ def test_columns_that_refer_to_one_are_in_one_line_but_those_of_longer_keys():
     for one in ("milk", "eggs"):
         corpus.keys.add(f"{one}.year = week.year AND {one}.week = week.week")
     assert "eggs, milk, week USING (year, week) (many-to-many)" in describe_keys(corpus, names_of(corpus))
+    corpus = tf.open_corpus({"farm.week": weeks, "farm.milk": weeks.rename(columns={"week": "no"})})
+    corpus.keys.add("milk.year = week.year AND milk.no = week.week")
+    assert "milk.no = week.week, with equal year (many-to-many)" in describe_keys(corpus, names_of(corpus))
 
 
 @pytest.mark.parametrize(
