@@ -13,19 +13,15 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from tagframe.agents.tool_results import Account, CountedJoin, Join
-from tagframe.corpus.references import NamedTable, without_role
+from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand
-from tagframe.embed import get_embedder
 from tagframe.errors import FileNotAllowed, InvalidArgument
 from tagframe.joins import JoinPlan, JoinStep
 from tagframe.joins.key_text import text_of
 from tagframe.merging import MergeReport, Where
 from tagframe.merging.where import where_of
 from tagframe.operators.cells import json_cells
-from tagframe.retrieval import RetrievedTables
-from tagframe.retrieval.index import index_of
-from tagframe.retrieval.question import Question
-from tagframe.retrieval.schema_text import CHARACTERS_A_TOKEN, nearest_columns
+from tagframe.retrieval.schema_text import CHARACTERS_A_TOKEN
 
 _MAX_DOUBTS = 10
 
@@ -33,30 +29,6 @@ _MAX_DOUBTS = 10
 def rounded(chance: float | None) -> float | None:
     """A chance with three decimals."""
     return None if chance is None else round(float(chance), 3)
-
-
-def near_columns(retrieved: RetrievedTables) -> Callable[[str, int], list[str]]:
-    """A function of a found table and a number, which gives about that many of its columns.
-
-    These are the columns nearest to the question, keys, join columns, and columns with words of the question in their
-    cells.
-    """
-    index = index_of(retrieved.corpus, get_embedder())
-    question = Question.of(retrieved.question)
-    ids = [hit.id for hit in retrieved]
-    _, relevance = index.fine([question.text, *question.subqueries], [index.position(id) for id in ids])
-    joined: dict[str, set[str]] = {id: {column for column, _ in retrieved[id].cells} for id in ids}
-    for key in retrieved.joins:
-        for end in key.tables:
-            if (table := without_role(end, joined)) in joined:
-                joined[table].update(key.columns_of(end))
-
-    def chosen(id: str, most: int) -> list[str]:
-        profile = retrieved.corpus.profile(id)
-        near = {one.name for one in nearest_columns(profile, relevance[ids.index(id)], most, most * 3 // 4)}
-        return [one.name for one in profile.columns if one.name in near | joined[id]]
-
-    return chosen
 
 
 def left_out(plan: JoinPlan) -> str:

@@ -24,7 +24,6 @@ from tagframe.agents.formatting import (
     join_of,
     left_out,
     merged_columns,
-    near_columns,
     note_of,
     offset_of,
     one_line_of,
@@ -57,7 +56,7 @@ from tagframe.merging import Reaction, run_plan
 from tagframe.merging.advice import heard
 from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.links import tables_around
-from tagframe.retrieval.schema_text import column_texts, describe_keys, sql_name
+from tagframe.retrieval.schema_text import column_texts, describe_keys, near_columns, sql_name
 from tagframe.retrieval.ways import plan_for
 
 Tool = Callable[..., Any]
@@ -278,7 +277,7 @@ class Tools:
             "id": profile.id,
             "name": self.reading.name(profile.id),
             "rows": profile.rows,
-            "keys": describe_keys(self.corpus, names, self.reading.dialect, of=profile.id)[:MAX_TABLES],
+            "keys": describe_keys(self.corpus, names, self.reading.dialect, of=(profile.id,))[:MAX_TABLES],
             "columns": [],
         }
         if profile.estimated:

@@ -24,22 +24,23 @@ from tagframe.retrieval.words import Word, stem, words_in
 _BY = frozenset("by per with without".split())
 _DO = frozenset("do does did".split())
 _ARE = _DO | frozenset("a an are has have is the was were".split())
-_ASKED = frozenset("which what many much whose".split())
+_INTERROGATIVE = frozenset("which what many much whose".split())
 _PLAIN = frozenset(
     map(
         stem,
         """one two three four five six seven eight nine ten first second third last next alphabetic alphabetical
-        alphabetically lexicographic lexicographical lexicographically reverse reversed decreasing increasing number
-        amount size sum mean part half share frequency rank ranking rate result score level value range point unit pair
-        name word kind case group category item thing anything something everything person people someone anyone
-        everyone everybody world record data database table row column detail information note page code text label
-        full whole entire same both unique common recent recently early late new old young big small large long short
-        high low good bad best worst top popular available ever never now today currently together across ago time
-        times date day month year contain containing list listed named use used make made take took taken come came
-        go went get got give gave hold held own owned live lived living born locate located spend spent exist existing
-        existed involve involved associate associated correspond corresponding participate participated receive
-        received produce produced start starting end stand please yes except follow following am pm later earlier
-        instead found further charge member""".split(),
+        alphabetically lexicographic lexicographical lexicographically reverse reversed decreasing
+        increasing number amount size sum mean part half share frequency rank ranking rate rating result
+        score level value range point unit pair name word kind case group category item thing anything
+        something everything person people someone anyone everyone everybody world record data database
+        table row column detail information note page code text label full whole entire same both unique
+        common recent recently early late new old young big small large long short high low good bad best
+        worst top popular available ever never now today currently together across ago time times date day
+        month year contain containing list listed named use used make made take took taken come came go went
+        get got give gave hold held own owned live lived living born locate located spend spent exist
+        existing existed involve involved associate associated correspond corresponding participate
+        participated receive received produce produced start starting end stand please yes except follow
+        following am pm later earlier instead found further charge member""".split(),
     )
 )
 """Words that ask for nothing that a table would have to hold."""
@@ -49,8 +50,12 @@ _ALIKE = 0.8
 """The least share of equal letters of a misspelled word."""
 _PREFIX = 4
 """Words that begin with so many equal letters are forms of one."""
+_SHORT = 3
+"""A name of so few letters may be short for a word, and the other way round."""
 _CODE = 2
 """Names of so few letters stand for anything."""
+_LONG = 8
+"""Of so many words of a longer question, one may be there without a meaning for the tables."""
 _NEAR = 0.3
 """The least cosine of a word and a name that may mean the same."""
 
@@ -76,7 +81,7 @@ def words_unmet(question: str, statement: ReadStatement, corpus: Corpus) -> list
             unmet.append(word.text)
         if _YEAR.fullmatch(word.text) and not _YEAR.search(written):
             unmet.append(word.text)
-    return list(dict.fromkeys(unmet))
+    return list(dict.fromkeys(unmet)) if len(unmet) * _LONG >= len(read.content) else []
 
 
 def _stems(text: str) -> Iterator[str]:
@@ -88,9 +93,12 @@ def _stems(text: str) -> Iterator[str]:
 def _is_known(parts: Iterator[str], known: Collection[str]) -> bool:
     """Whether a word, another form of it, or nearly its letters are among words."""
     for part in parts:
+        if part in known or (len(part) >= _PREFIX and any(part in one for one in known)):
+            return True
         near = [one for one in known if one[:1] == part[:1]]
-        is_part = len(part) >= _PREFIX and any(one[:_PREFIX] == part[:_PREFIX] or part in one for one in known)
-        if part in known or is_part or difflib.get_close_matches(part, near, 1, _ALIKE):
+        begins = (one[:_PREFIX] == part[:_PREFIX] for one in near if len(part) >= _PREFIX)
+        short = (part.startswith(one) or one.startswith(part) for one in near if min(len(part), len(one)) >= _SHORT)
+        if any(begins) or any(short) or difflib.get_close_matches(part, near, 1, _ALIKE):
             return True
     return False
 
@@ -104,8 +112,9 @@ def _is_condition(words: Sequence[Word], at: int, read: Question, unknown: Colle
     while last < len(words) and (words[last].start in unknown or stem(texts[last]) in _PLAIN):
         last += 1
     before, after = texts[at - 1] if at else "", texts[last] if last < len(words) else ""
-    is_head = first > 0 and texts[first - 1] in _ASKED
-    is_name = at > 0 and word.text[0].isupper() and not word.text.isupper()
+    is_head = first > 0 and texts[first - 1] in _INTERROGATIVE
+    starts = not read.text[: word.start].rstrip() or read.text[: word.start].rstrip()[-1] in ".!?"
+    is_name = not starts and word.text[0].isupper() and not word.text.isupper()
     has_verb = is_grouped or not _DO.isdisjoint(texts) or (texts[at].endswith("ed") and before not in _ARE)
     is_last = not has_verb and all(one.start in unknown for one in read.content if one.start > word.start)
     return is_name or before in _BY or after == "of" or is_head or is_last

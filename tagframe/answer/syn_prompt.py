@@ -21,30 +21,29 @@ T = TypeVar("T")
 
 _OF_DATABASES = " Stay in one DATABASE unless the question spans several."
 _WHOLE = " Integers divide to integers."
-_STATISTICS = " median, stddev, variance, corr, quantile_cont(x, 0.9) and mode are there, too."
+_STATISTICS = " There are median, stddev, variance, corr, quantile_cont(x, 0.9), mode."
 
-_TASK = f"""You write one SQLite SELECT statement whose rows answer a question about tables. Compare with values as they
-are stored; "…" follows if there are more. Select what is asked for, in that order, and nothing else. Leave NULL out of
-minima and maxima.{_WHOLE} A join may repeat rows: count DISTINCT things, sum before you join. "Each
-X" means all X, those without a partner with 0.{_STATISTICS}{_OF_DATABASES}"""
+_TASK = f"""You write one SQLite SELECT statement whose rows answer a question about tables: what it asks for, in that
+order, and nothing else. Compare with values as stored; "…" means there are more. Leave NULL out of minima and
+maxima.{_WHOLE} Joins may repeat rows: count DISTINCT things, sum before you join. "Each X" is all X, those without a
+partner with 0.{_STATISTICS}{_OF_DATABASES}"""
 
 _REPLY = f"""{NAMES_ARE_DATA}
 
-Reply with the statement in a ```sql block. Its first line is "-- answer: values" where its rows are the answer, or
-"-- answer: text" where a text is to be written from them. If another reading, column or table may change the rows, say
-yours, "-- assumed: those who ordered nothing are left out", and give the other, "-- or: by seats: SELECT …". A part of
-the question that the tables lack: "-- lacking: prices". If they lack what it needs, reply {{"missing": "what"}}."""
+Reply with the statement in a ```sql block. Its first line: "-- answer: values" if its rows are the answer,
+"-- answer: text" if a text is to be written from them. If another reading, column or table may change the rows, say
+yours, "-- assumed: without returns", and give the other, "-- or: by seats: SELECT …". A part that the tables lack:
+"-- lacking: prices". If they lack what it needs, reply {{"missing": "what"}}."""
 
-_WORLD = """Knowledge of the world: write a single fact, or a short list that is surely complete, into the statement,
-spelled as the values are stored; make up no figure that is asked for. Where more values could belong, or judgement or
-taste decides, use a function over their column."""
+_WORLD = """Knowledge of the world: write a single fact, or a short list that is surely complete, into the statement;
+make up no figure that is asked for. Where more values could belong, or judgement or taste decides, use a function."""
 
 _FUNCTIONS = """What SQL cannot do, a language model does, of the fewest columns that decide, in braces, as {b.plot} or
 {b.first line}: sem_filter('{b.plot} is set at sea') is 1 or 0, or NULL, for WHERE, ON, HAVING, CASE; sem_score('how sad
-{b.plot} is') is 0 to 1; ORDER BY sem_topk('{b.title} is saddest', 5) LIMIT 5 ranks; sem_map('the river of {t.town}') is
-a text, with a second argument 'number' a number; sem_agg('what readers praise: {r.text}') is a text of a group. They
-stand in no window and no correlated subquery. For a summary, a description or information, select the rows that it is
-about with every column that tells of them.
+{b.plot} is') 0 to 1; ORDER BY sem_topk('{b.title} is saddest', 5) LIMIT 5 ranks; sem_map('the river of {t.town}') a
+text, with a second argument 'number' a number; sem_agg('what readers praise: {r.text}') a text of a group; not in
+windows or correlated subqueries. For a summary, description or information, select the rows it is about with every
+column that tells of them.
 """
 
 

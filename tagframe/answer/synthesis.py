@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import partial
@@ -28,7 +28,15 @@ from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
 from tagframe.retrieval.matched_cells import matched_cells
-from tagframe.retrieval.schema_text import LONG, are_few, describe_keys, describe_tables, is_epoch, key_columns
+from tagframe.retrieval.schema_text import (
+    LONG,
+    are_few,
+    describe_keys,
+    describe_tables,
+    is_epoch,
+    key_columns,
+    near_columns,
+)
 
 T = TypeVar("T")
 
@@ -40,9 +48,11 @@ _PAGE = 1_500
 _WHY = """If it asks why two numbers differ: compare their groups in each column that may say so. For each such column
 one part, joined by UNION ALL: SELECT 'city' AS part, city AS value, sum(…) AS one, sum(…) AS other, sum(…) - sum(…) AS
 change … GROUP BY city; over all of it ORDER BY abs(change) DESC LIMIT 20. Its first line is "-- answer: text"."""
-_CUT = 'Of tables that end in "more columns", only keys are here: {"missing": "columns of x"} shows the rest.'
+_CUT = 'Where the columns of a table end in "…", more are left out: {"missing": "columns of x"} shows them.'
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
+_WIDE = 40
+"""Of a long schema's tables with more columns, as many are shown, those near to the question."""
 _WHOLE = 5
 """As many of the likeliest tables are shown with all columns, whatever their chances."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
@@ -54,9 +64,10 @@ class Synthesizer:
     """``syn`` over a corpus.
 
     The prompt shows all tables if their names and those of their columns have 12,000 characters at most; if these have
-    more than 4,000, only the keys of those that are not among the five best, nor have a chance of 1 %. Else it shows
+    more than 3,000, only the keys of those that are not among the five best, nor have a chance of 1 %. Else it shows
     the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
-    retrieved with these arguments. Tables without rows are left out.
+    retrieved with these arguments. Of a table with more than 40 columns in a long schema, those near to the question
+    are shown. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
@@ -153,9 +164,12 @@ class Synthesizer:
         """The prompt: the request, and the tables to show."""
         reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        keys = key_columns(self.corpus, visible.tables, visible.brief)
-        schema = "\n".join([*([_CUT] if keys else []), describe_tables(self.corpus, visible.tables, dialect, keys)])
-        joins = describe_keys(self.corpus, visible.tables, dialect)
+        columns = self._columns(visible)
+        schema = "\n".join(
+            [*([_CUT] if columns else []), describe_tables(self.corpus, visible.tables, dialect, columns)]
+        )
+        whole = {*visible.tables.values()} - columns.keys() | self._likely(visible.retrieved)
+        joins = describe_keys(self.corpus, visible.tables, dialect, of=whole if columns else ())
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
         note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
@@ -216,14 +230,30 @@ class Synthesizer:
         if self.k is None and self.method is None and are_few(self.corpus, names):
             is_long = len(describe_tables(self.corpus, names)) > LONG
             return self._brief(request, corpus, names) if is_long else Query("", names)
-        k = RETRIEVED if self.k is None and self.method is None else self.k
-        return self._of(retrieve_tables(request, corpus, k=k, method=self.method, evidence=self.evidence))
+        if self.k is None and self.method is None:
+            visible = self._of(retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence))
+            return replace(visible, brief=frozenset(visible.tables.values()) - self._narrow(visible.tables.values()))
+        return self._of(retrieve_tables(request, corpus, k=self.k, method=self.method, evidence=self.evidence))
 
     def _brief(self, request: str, corpus: Corpus, names: Mapping[str, str]) -> Query:
         """All tables, those that the request is unlikely to need by their keys only."""
         found = retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence)
-        likely = {hit.id for hit in found.tables[:_WHOLE]} | {*self._chances(found)}
-        return Query("", names, found, brief=frozenset(names.values()) - likely)
+        return Query("", names, found, brief=frozenset(names.values()) - self._narrow(self._likely(found)))
+
+    def _narrow(self, tables: Iterable[str]) -> set[str]:
+        return {id for id in tables if len(self.corpus.profile(id).for_prompts) <= _WIDE}
+
+    def _likely(self, found: RetrievedTables | None) -> set[str]:
+        return set() if found is None else {hit.id for hit in found.tables[:_WHOLE]} | {*self._chances(found)}
+
+    def _columns(self, visible: Query) -> dict[str, set[str]]:
+        """The columns to show of tables of which not all are: keys, and of likely ones those near to the question."""
+        columns = key_columns(self.corpus, visible.tables, visible.brief)
+        if visible.retrieved is not None:
+            near = near_columns(visible.retrieved)
+            for id in self._likely(visible.retrieved) & columns.keys():
+                columns[id] |= {*near(id, _WIDE)}
+        return columns
 
     def _has_rows(self, table: str) -> bool:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
