@@ -131,3 +131,20 @@ def test_advice_names_no_pair_that_repeats_on_both_sides():
     people = frame_of("zone age_group pop", [(f"Z{i:02}", f"0-{k}", i) for i in range(20) for k in range(8)])
     with pytest.raises(tf.errors.NotConnected, match="None of them tells which row is meant"):
         found_of({"rates": rates, "people": people}, "rate and pop").merge()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_namesakes_come_after_references_and_periods_count_as_parts_of_a_key():
+    names = [(first, last) for first in FIRST for last in LAST]
+    students = frame_of("student_id first_name last_name", [(1000 + i * 3, *one) for i, one in enumerate(names)])
+    teachers = frame_of("teacher_id first_name last_name", [(50 + i * 7, *one) for i, one in enumerate(names[::3])])
+    lessons = frame_of("lesson student_id teacher_id", [(i, 1000 + i % 64 * 3, 50 + i % 22 * 7) for i in range(300)])
+    school = {"students": students, "teachers": teachers, "lessons": lessons}
+    plan = found_of(school, "lessons of students with their teachers").join_plan
+    assert {step.columns for step in plan.steps} == {("student_id",), ("teacher_id",)}
+    countries = frame_of("country label", [(f"C{i}", f"land {i}") for i in range(30)])
+    gdp, co2 = (
+        frame_of(f"country year {what}", [(f"C{i}", year, i) for i in some for year in years])
+        for what, some, years in (("gdp", range(30), range(2000, 2010)), ("co2", range(5, 30), range(2004, 2015)))
+    )
+    assert len(found_of({"countries": countries, "gdp": gdp, "co2": co2}, "gdp and co2 by label").merge()) == 150
