@@ -148,3 +148,18 @@ def test_namesakes_come_after_references_and_periods_count_as_parts_of_a_key():
         for what, some, years in (("gdp", range(30), range(2000, 2010)), ("co2", range(5, 30), range(2004, 2015)))
     )
     assert len(found_of({"countries": countries, "gdp": gdp, "co2": co2}, "gdp and co2 by label").merge()) == 150
+
+
+def test_a_referenced_column_that_hardly_ever_repeats_is_said_and_a_start_at_the_other_side_refuses_it():
+    orders = frame_of("order_id store", [(i + 1, i % 9) for i in [*range(2000), 99, 199]])
+    returns = frame_of("return_id order_id refund", [(i, i * 25 + 25, 10) for i in range(80)])
+    found = found_of({"orders": orders, "returns": returns}, "refund of returns by store")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        frame = found.merge()
+    assert len(frame) == 82
+    (text,) = [str(one.message) for one in heard if one.category is tf.errors.RowsMultipliedWarning]
+    way = re.search(r"merge\((plan\.restarted\(.*?\))\)", text)[1]
+    with pytest.raises(tf.errors.FanOut, match="distinct=True"):
+        found.merge(eval(way, {"plan": found.join_plan}))
+    assert len(found.merge(found.join_plan.restarted("frames.returns"), distinct=True)) == 80
