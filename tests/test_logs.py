@@ -12,6 +12,7 @@ import pytest
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
+from tagframe import logs
 from tagframe.errors import FailedRowsWarning, RowsLostWarning
 from tagframe.merging import plan_tables, run_plan
 
@@ -67,6 +68,14 @@ def test_merges_statements_and_warnings_are_logged(tmp_path: Path, caplog: pytes
 
 
 @pytest.mark.slow
+def test_what_is_only_tried_is_logged_for_debugging(caplog: pytest.LogCaptureFixture):
+    frames = {"customers": pd.DataFrame({"customer_id": [1, 2]}), "orders": pd.DataFrame({"customer_id": [1, 1]})}
+    with caplog.at_level(logging.DEBUG, "tagframe"), logs.trial(), pytest.raises(tf.errors.FanOut):
+        tf.merge(frames, on="customer_id")
+    levels = {record.levelno for record in caplog.records if record.getMessage().startswith("merge ")}
+    assert levels == {logging.DEBUG}
+
+
 def test_nothing_is_printed_unless_the_log_is_wanted():
     program = "import tagframe, warnings; warnings.simplefilter('ignore'); tagframe.errors.warn('x', UserWarning)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -167,7 +167,7 @@ def widened(key: KeyPair, tables: Mapping[str, TableProfile]) -> KeyPair:
         if mine is not column
         and theirs is not same
         and (
-            _is_period(mine.name)
+            is_period(mine.name)
             or (mine.distinct or 0) > (column.distinct or 0)
             or (key.evidence.origin != "shared" and names.column_name(mine.name).key_word)
         )
@@ -188,7 +188,7 @@ def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProf
         if _is_dense(column) and _is_dense(same) and _is_unique(column) and _is_unique(same):
             continue  # each table numbers its own rows
         has_key_word = names.column_name(column.name).key_word
-        may_count = column.family == "integer" and not has_key_word and not _is_period(column.name)
+        may_count = column.family == "integer" and not has_key_word and not is_period(column.name)
         if not may_count and _says_which(column.name) and max(_shares(column, same)) >= _HALF:
             yield column, same
 
@@ -203,7 +203,8 @@ def is_kind(column: str) -> bool:
     return not (names.is_attribute(column) and not words <= PERIODS) and not words & _MOMENTS
 
 
-def _is_period(column: str) -> bool:
+def is_period(column: str) -> bool:
+    """Whether the column's name is only a word for a time, such as year or season."""
     return {*names.column_name(column).words} <= PERIODS
 
 

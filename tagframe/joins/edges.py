@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.joins.direct import is_code, repeats
+from tagframe.joins.direct import is_code, is_period, repeats
 from tagframe.joins.steps import Order
 from tagframe.keys.column_names import column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
@@ -76,6 +76,11 @@ class Edge:
 def is_composite(key: KeyPair) -> bool:
     """Whether a key of several columns was inferred."""
     return key.evidence.origin == "inferred" and len(key.left_columns) > 1
+
+
+def is_of_names(key: KeyPair) -> bool:
+    """Whether a key of several columns was inferred of which none has a key word, such as first and last name."""
+    return is_composite(key) and not any(column_name(column).key_word for column in key.left_columns)
 
 
 def siblings(keys: Sequence[KeyPair], wanted: frozenset[str], order: Order) -> list[KeyPair]:
@@ -163,7 +168,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
 
 
 def _lift_composites(keys: Sequence[KeyPair], strengths: dict[KeyPair, float]) -> None:
-    """Put a key of several columns, each of which refers to further tables of the plan, before these references.
+    """Put a key of several columns, each a period or a reference to a further table, before these references.
 
     Ratings and wishes by user and book: joined by way of the book, each rating would meet the wishes of all users.
     """
@@ -174,7 +179,8 @@ def _lift_composites(keys: Sequence[KeyPair], strengths: dict[KeyPair, float]) -
     for key in filter(is_composite, keys):
         ends = zip(key.left_columns, key.right_columns, strict=True)
         own = [[*refers[key.left_table, mine], *refers[key.right_table, theirs]] for mine, theirs in ends]
-        if all(own):
+        tells = [found or is_period(column) for found, column in zip(own, key.left_columns, strict=True)]
+        if any(own) and all(tells):
             strengths[key] = max(strengths[key], *chain.from_iterable(own)) + _LIFT
 
 
@@ -186,6 +192,8 @@ def _strength(key: KeyPair) -> float:
     if key.score < ACCEPTED:
         return log_odds(key.score)  # a key below 50% comes after all likelier ones, whatever its name
     declared = _DECLARED_BONUS * (key.evidence.origin in ("declared", "given"))
+    if is_of_names(key):
+        return log_odds(key.score)  # namesakes come after references
     return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
 
 

@@ -18,6 +18,7 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
 from tagframe.joins.direct import DIRECT_CHANCE
+from tagframe.joins.edges import MAX_NEAR_GAP
 from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.components import Components
 from tagframe.keys.inference import ACCEPTED
@@ -28,8 +29,6 @@ Roles = Literal["all"] | Callable[[Sequence[KeyPair]], Collection[KeyPair]] | No
 """Which roles of a table are joined besides the one that a plan chooses: all of them, those of the keys that a function
 chooses (for example by a question), or none."""
 
-_MAX_NEAR_GAP = 4.0
-"""Keys to the same columns are roles if their chances differ by less, in log odds."""
 _MAX_ACCIDENT = 0.01
 """Values that match by accident more often than this, relative to those of a key, are no evidence of a role."""
 _FIRST = frozenset({"id", "fk", "pk"})
@@ -321,7 +320,7 @@ def _groups(keys: Sequence[KeyPair]) -> list[list[KeyPair]]:
     groups = []
     for group in found.values():
         surest = max(log_odds(key.score) for key in group)
-        near = [key for key in group if log_odds(key.score) > surest - _MAX_NEAR_GAP]
+        near = [key for key in group if log_odds(key.score) > surest - MAX_NEAR_GAP]
         groups.append(sorted(near, key=lambda key: key.left_columns))
     roles = [group for group in groups if len(group) > 1]
     return sorted(roles, key=lambda group: (-max(key.score for key in group), group[0].left, group[0].right))

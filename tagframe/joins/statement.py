@@ -22,7 +22,7 @@ from tagframe.joins.steps import How, JoinStep, PlanTable
 if TYPE_CHECKING:
     from tagframe.joins.plan import JoinPlan
 
-_JOINS = {"inner": "", "left": "left", "right": "right", "outer": "full outer"}
+JOINS = {"inner": "", "left": "left", "right": "right", "outer": "full outer"}
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {"<=": exp.LTE, ">=": exp.GTE, "<": exp.LT, ">": exp.GT}
 _PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal, uuid.UUID)
 
@@ -240,7 +240,7 @@ class _NamedTables:
 
     def join_type(self, how: How) -> str:
         """The kind of join in SQL."""
-        return _JOINS[how]
+        return JOINS[how]
 
     def key(self, table: str, column: str) -> exp.Expr:
         """The column itself."""

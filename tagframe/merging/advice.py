@@ -22,6 +22,7 @@ from tagframe.errors import (
     InexactKeys,
     InvalidArgument,
     RowsLostWarning,
+    RowsMultipliedWarning,
     TableLeftOutWarning,
     TablesStackedWarning,
     counted,
@@ -31,6 +32,7 @@ from tagframe.joins.key_text import On, text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.column_names import GENERIC, KEY_WORDS, is_attribute, version_column, words
+from tagframe.keys.composite import MOST_REPEATED
 from tagframe.keys.key_columns import has_versions
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.matching import hashable
@@ -88,6 +90,14 @@ def say_doubt(plan: JoinPlan) -> None:
     ):
         if steps:
             warn(f"{what}: {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
+    for step in inferred:
+        share = step.key.evidence.uniqueness
+        if step.base == step.key.right_table and share is not None and 1 - MOST_REPEATED <= share < 1:
+            warn(
+                f"{', '.join(step.base_columns)} repeats in {1 - share:.2%} of the rows of {step.base}, and so do the "
+                f"rows of {step.table} that refer to these. merge(plan.restarted({step.table!r})) refuses that",
+                RowsMultipliedWarning,
+            )
 
 
 _BY_EVIDENCE = ("inferred", "shared", "model")

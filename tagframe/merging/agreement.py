@@ -104,10 +104,8 @@ def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
     """Columns with the same name in two tables that may be part of a key."""
     mine = {column.casefold(): column for column in base.columns}
     for column in table.columns:
-        other, name = mine.get(column.casefold()), names.column_name(column)
-        if other is None or not name.entity or names.is_measure(column):
-            continue
-        if not {*name.words} & names.AUDIT:
+        other = mine.get(column.casefold())
+        if other is not None and not names.is_measure(column) and _may_tell(column, alike=True):
             yield other, column
 
 

@@ -30,7 +30,7 @@ from tagframe.engines.pushdown import (
     named_column,
 )
 from tagframe.joins.aggregates import FIRST
-from tagframe.joins.statement import Joined, made_of, one_row_a_key
+from tagframe.joins.statement import JOINS, Joined, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.merging import advice
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
@@ -130,7 +130,7 @@ class MergeStatements:
         """The engine's kind of join."""
         if how == "inner" and self.pushdown.joins_in_order and not self.request.where:
             return "cross"
-        return {"inner": "", "left": "left", "right": "right", "outer": "full outer"}[how]
+        return JOINS[how]
 
     def key(self, table: str, column: str, alias: str = "") -> exp.Expr:
         """A column as the engine compares it."""

@@ -20,6 +20,7 @@ from tagframe.embed import get_embedder
 from tagframe.embed.local import LocalEmbedder
 from tagframe.errors import InvalidArgument
 from tagframe.joins import MIN_CHANCE, JoinPlan, On, keys_on, plan_tables
+from tagframe.joins.edges import is_of_names
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
 from tagframe.keys.column_names import KEY_WORDS
@@ -142,6 +143,7 @@ def way_hints(keys: Sequence[KeyPair], question: str, columns: Mapping[str, Sequ
     for key in keys:
         if (
             key.score >= ACCEPTED
+            and not is_of_names(key)
             and key.left_table != key.right_table
             and {key.left_table, key.right_table} <= {*columns}
         ):

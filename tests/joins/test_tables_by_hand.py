@@ -131,3 +131,35 @@ def test_advice_names_no_pair_that_repeats_on_both_sides():
     people = frame_of("zone age_group pop", [(f"Z{i:02}", f"0-{k}", i) for i in range(20) for k in range(8)])
     with pytest.raises(tf.errors.NotConnected, match="None of them tells which row is meant"):
         found_of({"rates": rates, "people": people}, "rate and pop").merge()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_namesakes_come_after_references_and_periods_count_as_parts_of_a_key():
+    names = [(first, last) for first in FIRST for last in LAST]
+    students = frame_of("student_id first_name last_name", [(1000 + i * 3, *one) for i, one in enumerate(names)])
+    teachers = frame_of("teacher_id first_name last_name", [(50 + i * 7, *one) for i, one in enumerate(names[::3])])
+    lessons = frame_of("lesson student_id teacher_id", [(i, 1000 + i % 64 * 3, 50 + i % 22 * 7) for i in range(300)])
+    school = {"students": students, "teachers": teachers, "lessons": lessons}
+    plan = found_of(school, "lessons of students with their teachers").join_plan
+    assert {step.columns for step in plan.steps} == {("student_id",), ("teacher_id",)}
+    countries = frame_of("country label", [(f"C{i}", f"land {i}") for i in range(30)])
+    gdp, co2 = (
+        frame_of(f"country year {what}", [(f"C{i}", year, i) for i in some for year in years])
+        for what, some, years in (("gdp", range(30), range(2000, 2010)), ("co2", range(5, 30), range(2004, 2015)))
+    )
+    assert len(found_of({"countries": countries, "gdp": gdp, "co2": co2}, "gdp and co2 by label").merge()) == 150
+
+
+def test_a_referenced_column_that_hardly_ever_repeats_is_said_and_a_start_at_the_other_side_refuses_it():
+    orders = frame_of("order_id store", [(i + 1, i % 9) for i in [*range(2000), 99, 199]])
+    returns = frame_of("return_id order_id refund", [(i, i * 25 + 25, 10) for i in range(80)])
+    found = found_of({"orders": orders, "returns": returns}, "refund of returns by store")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        frame = found.merge()
+    assert len(frame) == 82
+    (text,) = [str(one.message) for one in heard if one.category is tf.errors.RowsMultipliedWarning]
+    way = re.search(r"merge\((plan\.restarted\(.*?\))\)", text)[1]
+    with pytest.raises(tf.errors.FanOut, match="distinct=True"):
+        found.merge(eval(way, {"plan": found.join_plan}))
+    assert len(found.merge(found.join_plan.restarted("frames.returns"), distinct=True)) == 80
