@@ -215,12 +215,13 @@ def test_where_no_row_of_most_tables_is_known_the_weights_of_names_count():
 
 
 def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
-    problem = problem_of([1.0, *np.linspace(0.9, 0.1, 29)])
+    names_alone = {"unseen": 1.0}
+    problem = replace(problem_of([1.0, *np.linspace(0.9, 0.1, 29)]), facts=names_alone)
     sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, POOL, 20, 30)}
     assert sure[2] < sure[POOL] == sure[20] == sure[30] < 0.5
-    far = problem_of([9.0, *np.linspace(0.9, 0.1, 29)])
+    far = replace(problem_of([9.0, *np.linspace(0.9, 0.1, 29)]), facts=names_alone)
     assert 0.9 < fitted(far, POOL, WEIGHTS).confidence < 1  # the others are far from the best
-    every = fitted(replace(problem, facts={"log_tables": np.log1p(30)}), 30, WEIGHTS)
+    every = fitted(replace(problem, facts={**names_alone, "log_tables": np.log1p(30)}), 30, WEIGHTS)
     assert every.confidence == pytest.approx(1.0)
 
 
@@ -373,7 +374,8 @@ def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, n
         ([0.2, 0.25, 0.9], (0, 1), {"log_tables": 2.0}, (0,)),  # not clearly nearer
         ([0.2, 0.5, 0.9], (1, 0), {"log_tables": 2.0}, (0,)),  # it would repeat rows
         ([0.2, 0.5, 0.9], (0, 1), {"log_tables": 5.0}, (0,)),  # one of many tables is near to any word
-        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 5.0, "foreign": 1.0}, (0, 1)),
+        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 2.0, "foreign": 1.0}, (0, 1)),
+        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 5.0, "foreign": 1.0}, (0,)),
     ],
 )
 def test_a_table_to_which_the_set_refers_is_added_if_it_is_nearer_to_a_word(near, refers, facts, chosen):

@@ -51,9 +51,9 @@ MOST_CHOSEN = 8
 """The most tables up to which ``k="auto"`` adds those that keys link, or that have a value of the question."""
 
 _OUTSIDE = 6.0, 0.7
-"""The odds that a needed table is not among the :data:`POOL` of which sets are made: a factor and a power of the odds of
-the last of these against the best (:func:`~tagframe.retrieval.methods.posterior.doubts`). The posterior knows of no
-other tables, but among thousands without rows four sets of ten lack one. Only a set of all tables is surely complete.
+"""The odds that a needed table is not among the :data:`POOL` of which sets are made, where no rows are known: a factor
+and a power of the odds of the last of these against the best. The posterior knows of no other tables, but among
+thousands without rows four sets of ten lack one. Only a set of all tables is surely complete.
 Fitted on Spider 2's pooled warehouses, by the completeness of the best :data:`POOL` tables."""
 
 TABLE_PRICE = 0.6
@@ -159,13 +159,13 @@ def fitted(
 ) -> Selection:
     """The tables that the question most probably needs.
 
-    With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, or a smaller
-    one if further tables add too little (:data:`TABLE_PRICE`); tables are added whose names the question says
-    (:func:`with_mentioned`). Rows without a partner are of two tables at least. With a k it is the set that best
-    contains what is needed; if k is 2 or more, at least two tables are assumed to be needed. Sets larger than those
-    that are scored are extended table by table: by the one that adds most, or, if the posterior cannot decide, by the
-    one with the best prior. The best set of a size is that of :func:`posterior`. All chances are those of
-    :func:`joining`, also that a set is complete.
+    With ``k`` None it is the smallest set that is complete with the probability ``problem.confidence``, a smaller one
+    if further tables add too little, or a larger one among many tables (:func:`_complete`); tables are added whose
+    names the question says (:func:`with_mentioned`). Rows without a partner are of two tables at least. With a k it is
+    the set that best contains what is needed; if k is 2 or more, at least two tables are assumed to be needed. Sets
+    larger than those that are scored are extended table by table: by the one that adds most, or, if the posterior
+    cannot decide, by the one with the best prior. The best set of a size is that of :func:`posterior`. All chances are
+    those of :func:`joining`, also that a set is complete.
 
     Args:
         problem: with ``signals``, and the first stage's score as ``r``.
@@ -316,15 +316,16 @@ def _complete(
 def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
     """A set with linked tables that it may lack, likely ones first, up to :data:`MOST_CHOSEN`.
 
-    In a small corpus these are tables to which the set refers and that are clearly nearer to a word of the question: to
-    join such a table repeats no row, and to lack it costs the answer. Of a question in another language than the
-    encoder's, words that no name has say nothing, so chances do not show that a table is not needed: all linked tables
-    are added. The merge leaves out those that would repeat or lose rows.
+    Only in a small corpus: among many, those of a foreign question would make a set twice as wide, and no more sets of
+    six real folders in one complete. These are tables to which the set refers and that are clearly nearer to a word of
+    the question: to join such a table repeats no row, and to lack it costs the answer. Of a question in another
+    language than the encoder's, words that no name has say nothing, so chances do not show that a table is not needed:
+    all linked tables are added. The merge leaves out those that would repeat or lose rows.
     """
     tables, words = [*chosen], problem.fine[problem.kind == RowKind.WORD]
     linked, is_foreign = problem.link >= LINKED, bool(problem.facts.get("foreign"))
-    is_small = _is_small(problem)
-    while (is_foreign or (is_small and len(words))) and not problem.opinion.any() and 0 < len(tables) < MOST_CHOSEN:
+    may_link = _is_small(problem) and (is_foreign or len(words) > 0) and not problem.opinion.any()
+    while may_link and 0 < len(tables) < MOST_CHOSEN:
         inside = np.isin(np.arange(len(chance)), tables) | problem.anchor
         near = (linked & (problem.refers | is_foreign))[inside].any(axis=0) & ~inside
         if not is_foreign:
@@ -374,7 +375,7 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     facts = {**problem.facts, **doubts(problem, known)}
     if problem.opinion.any():
         return chance * facts.get("planned", 1.0)
-    if math.log1p(len(tables)) < facts.get("log_tables", math.inf):
+    if facts.get("unseen", 0.0) > BARE and math.log1p(len(tables)) < facts.get("log_tables", math.inf):
         chance = min(chance, 1 / (1 + _OUTSIDE[0] * facts["beyond"] ** _OUTSIDE[1]))
     if facts.get("bare", 0.0) <= BARE:
         return chance
@@ -422,7 +423,8 @@ def _why(problem: SelectionProblem, chance: Floats, order: Sequence[int], confid
     following = f" (next candidate: {outside.max():.0%})" if outside.any() else ""
     tables = "1 table" if len(order) == 1 else f"{len(order)} tables"
     foreign = "; the question is not in English, so tables that keys link to these are added"
-    return f"{tables}, {confidence:.0%} likely enough{following}" + foreign * bool(problem.facts.get("foreign"))
+    is_linked = bool(problem.facts.get("foreign")) and _is_small(problem)
+    return f"{tables}, {confidence:.0%} likely enough{following}" + foreign * is_linked
 
 
 def among_promising(
@@ -487,8 +489,9 @@ class Auto(WithSubqueries):
     """The default: a fitted posterior over sets of tables, which also decides how many (:func:`fitted`).
 
     Attributes:
-        confidence: for ``k="auto"``, the probability with which the tables must be complete. ``found.confidence`` is
-            the probability that they reach.
+        confidence: for ``k="auto"``, the probability with which the tables must be complete, and what a miss costs:
+            the higher it is, the less a further table must add. ``found.confidence`` is the probability that they
+            reach.
         look: a model plans. It reads the best candidates in one call, and names tables, their roles, keys and the kind
             of the joins; counts check its plan, and ``found.merge()`` runs it.
         weights: those of a fit; the shipped ones if None.
