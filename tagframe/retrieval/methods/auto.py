@@ -281,12 +281,8 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     if len(chosen) < wanted:
         further = known.extended(mask, _promise(problem)[known.positions], fixed)
         chosen += known.positions[further].tolist()[: wanted - len(chosen)]
-        inside = set(chosen)
-        others = [
-            position
-            for position in best_first(_promise(problem)).tolist()
-            if position not in inside and not problem.anchor[position]
-        ]
+        others = best_first(np.where(problem.anchor, -np.inf, _promise(problem))).tolist()
+        others = [position for position in others if position not in chosen]
         chosen += others[: wanted - len(chosen)]
     return chosen
 
@@ -304,7 +300,7 @@ def _complete(
     sure = np.array(completeness(problem, joined, weights, sets))
     needed = np.maximum(joined.sizes - _fixed(problem, joined.positions).bit_count(), 1)
     price = TABLE_PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
-    reached = np.flatnonzero(sure >= problem.confidence) if _is_small(problem) else []
+    reached = np.flatnonzero(_is_small(problem) & (sure >= problem.confidence))
     worth = np.log(np.maximum(sure, 1e-9)) - price * np.arange(len(sets))
     chosen = int(reached[0] if len(reached) else worth.argmax())
     chances = np.zeros(len(problem.r))
