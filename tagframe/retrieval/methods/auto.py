@@ -52,8 +52,8 @@ MOST_CHOSEN = 8
 
 _OUTSIDE = 6.0, 0.7
 """The odds that a needed table is not among the :data:`POOL` of which sets are made, where no rows are known: a factor
-and a power of the odds of the last of these against the best. The posterior knows of no other tables, but among
-thousands without rows four sets of ten lack one. Only a set of all tables is surely complete.
+and a power of the odds of the last of these against the best. With rows the factor is 1. The posterior knows of no
+other tables, but among thousands without rows four sets of ten lack one. Only a set of all tables is surely complete.
 Fitted on Spider 2's pooled warehouses, by the completeness of the best :data:`POOL` tables."""
 
 TABLE_PRICE = 0.6
@@ -188,7 +188,8 @@ def fitted(
     elif k is None:
         least = 2 if problem.facts.get("denies") else 1
         plain, joined = plain.given_at_least(least), joined.given_at_least(least)
-        order, reported = _called(problem) or _complete(problem, plain, joined, weights, wanted), joined
+        most = min(wanted, POOL if fits >= MIN_FIT else LARGEST)
+        order, reported = _called(problem) or _complete(problem, plain, joined, weights, most), joined
     else:
         least = min(2, k) + _fixed(problem, plain.positions).bit_count()
         order, reported = of_size(problem, plain.given_at_least(least), wanted), joined.given_at_least(least)
@@ -287,16 +288,14 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
     return chosen
 
 
-def _complete(
-    problem: SelectionProblem, known: Posterior, joined: Posterior, weights: Weights, available: int
-) -> list[int]:
+def _complete(problem: SelectionProblem, known: Posterior, joined: Posterior, weights: Weights, most: int) -> list[int]:
     """The best set of the size that is worth its tables (:data:`TABLE_PRICE`).
 
     In a small corpus the smallest one that is sure enough is taken, since it is merged as it is. Among many tables to
     miss one costs more than to give one that the merge leaves out. On BIRD's pooled databases 96.5 % of the sets are
     complete so, with 2.3 tables for each needed one, and 94.8 % with 2.1 if the smallest one is taken.
     """
-    sets = [of_size(problem, known, size) for size in range(1, min(available, POOL) + 1)]
+    sets = [of_size(problem, known, size) for size in range(1, most + 1)]
     sure = np.array(completeness(problem, joined, weights, sets))
     needed = np.maximum(joined.sizes - _fixed(problem, joined.positions).bit_count(), 1)
     price = TABLE_PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
@@ -371,8 +370,9 @@ def confidence_of(problem: SelectionProblem, known: Posterior, weights: Weights,
     facts = {**problem.facts, **doubts(problem, known)}
     if problem.opinion.any():
         return chance * facts.get("planned", 1.0)
-    if facts.get("unseen", 0.0) > BARE and math.log1p(len(tables)) < facts.get("log_tables", math.inf):
-        chance = min(chance, 1 / (1 + _OUTSIDE[0] * facts["beyond"] ** _OUTSIDE[1]))
+    if math.log1p(len(tables)) < facts.get("log_tables", math.inf):
+        outside, power = _OUTSIDE
+        chance = min(chance, 1 / (1 + outside ** facts.get("unseen", 0.0) * facts["beyond"] ** power))
     if facts.get("bare", 0.0) <= BARE:
         return chance
     chance = weights.by_names(chance, names_features(chance, facts))
