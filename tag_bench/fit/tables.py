@@ -22,7 +22,6 @@ from tag_bench.measured import of_sets, percent
 from tag_bench.records import with_progress
 from tagframe.retrieval.methods import auto
 from tagframe.retrieval.methods.auto import (
-    MOST_CHOSEN,
     POOL,
     confidence_of,
     databases_of,
@@ -77,7 +76,7 @@ class Judged:
 
         The sizes are the one that ``k="auto"`` would choose by the posterior alone, one less, and one more.
         """
-        most = min(MOST_CHOSEN, len(self.problem.r))
+        most = min(POOL, len(self.problem.r))
         sets = [of_size(self.problem, self.known, size) for size in range(1, most + 1)]
         joined = joining(self.problem, self.known, self.weights)
         contained = np.array([joined.contained(joined.mask(positions)) for positions in sets])

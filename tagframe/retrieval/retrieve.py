@@ -105,8 +105,8 @@ def retrieve_tables(
         question: in plain language.
         corpus: the corpus to search; the configured corpus if None.
         k: how many tables, the anchor not counted; all tables if the corpus has fewer. With "auto" (or None) the method
-            "auto" returns the smallest set that is complete with the probability of its ``confidence``; all other
-            methods return five tables.
+            "auto" returns the smallest set that is complete with the probability of its ``confidence``, and more among
+            many tables; all other methods return five tables.
         method: one of :mod:`tagframe.methods`, with its parameters (``tf.methods.JAR(as_printed=True)``), or its name
             for the defaults: "auto" (a fitted posterior over sets of tables, the default), "jar" (the optimum of JAR's
             program, by branch and bound), "mip" (the same program, with a solver), "iterative-jar", "murre" (hops of

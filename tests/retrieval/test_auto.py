@@ -6,7 +6,7 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import (
-    MOST_CERTAIN_TABLES,
+    MAX_FOLDER_TABLES,
     MOST_KNOWABLE_TABLES,
     POOL,
     Posterior,
@@ -215,11 +215,13 @@ def test_where_no_row_of_most_tables_is_known_the_weights_of_names_count():
 
 
 def test_of_more_tables_than_sets_are_made_of_it_is_no_surer():
-    problem = problem_of([1.0, *np.linspace(0.9, 0.1, 29)])
-    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, MOST_CERTAIN_TABLES, POOL, 20, 30)}
-    assert sure[2] < sure[MOST_CERTAIN_TABLES] < 1
-    assert sure[MOST_CERTAIN_TABLES] == sure[POOL] == sure[20] == sure[30]
-    every = fitted(replace(problem, facts={"log_tables": np.log1p(30)}), 30, WEIGHTS)
+    names_alone = {"unseen": 1.0}
+    problem = replace(problem_of([1.0, *np.linspace(0.9, 0.1, 29)]), facts=names_alone)
+    sure = {k: fitted(problem, k, WEIGHTS).confidence for k in (2, POOL, 20, 30)}
+    assert sure[2] < sure[POOL] == sure[20] == sure[30] < 0.5
+    far = replace(problem_of([9.0, *np.linspace(0.9, 0.1, 29)]), facts=names_alone)
+    assert 0.9 < fitted(far, POOL, WEIGHTS).confidence < 1  # the others are far from the best
+    every = fitted(replace(problem, facts={**names_alone, "log_tables": np.log1p(30)}), 30, WEIGHTS)
     assert every.confidence == pytest.approx(1.0)
 
 
@@ -285,7 +287,8 @@ def test_without_an_embedder_nobody_knows_that_nothing_fits():
 def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
     # The chance to be complete rises alike with the size: .40, .55, .69, .80.
     weights = replace(WEIGHTS, complete={"one": -1.0, "size": 0.6})
-    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.82)
+    many = {"log_tables": np.log1p(MAX_FOLDER_TABLES + 1)}
+    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.55, facts=many)
     one, several = (
         replace(weights, set={"sum_dense": 1.0, **{f"size_{size}": (size - 1) * more for size in range(2, 6)}})
         for more in (-6.0, 6.0)
@@ -306,6 +309,18 @@ def test_a_set_that_is_not_sure_enough_is_not_taken_where_a_larger_one_is():
     found = fitted(problem, weights=weights)
     assert len(found.indices) == 2
     assert found.confidence >= 0.9
+
+
+def test_among_many_tables_a_set_that_is_sure_enough_grows_while_it_is_worth_it():
+    weights = replace(
+        WEIGHTS, complete={"one": 1.1, "size": 1.12}, set={"sum_dense": 1.0, "size_2": -6.0, "size_3": -9.0}
+    )
+    problem = problem_of([3.0, 0.5, 0.4])
+    counts = [
+        len(fitted(replace(problem, facts={"log_tables": np.log1p(tables)}, confidence=sure), weights=weights).indices)
+        for tables, sure in ((MAX_FOLDER_TABLES, 0.9), (MAX_FOLDER_TABLES + 1, 0.9), (MAX_FOLDER_TABLES + 1, 0.97))
+    ]
+    assert counts == [1, 2, 3]  # complete with probability .90, .97, .99
 
 
 def test_a_given_k_contains_what_is_needed_best():
@@ -359,7 +374,8 @@ def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, n
         ([0.2, 0.25, 0.9], (0, 1), {"log_tables": 2.0}, (0,)),  # not clearly nearer
         ([0.2, 0.5, 0.9], (1, 0), {"log_tables": 2.0}, (0,)),  # it would repeat rows
         ([0.2, 0.5, 0.9], (0, 1), {"log_tables": 5.0}, (0,)),  # one of many tables is near to any word
-        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 5.0, "foreign": 1.0}, (0, 1)),
+        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 2.0, "foreign": 1.0}, (0, 1)),
+        ([0.2, 0.25, 0.9], (1, 0), {"log_tables": 5.0, "foreign": 1.0}, (0,)),
     ],
 )
 def test_a_table_to_which_the_set_refers_is_added_if_it_is_nearer_to_a_word(near, refers, facts, chosen):
