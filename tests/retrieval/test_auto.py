@@ -288,7 +288,7 @@ def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
     # The chance to be complete rises alike with the size: .40, .55, .69, .80.
     weights = replace(WEIGHTS, complete={"one": -1.0, "size": 0.6})
     many = {"log_tables": np.log1p(MAX_FOLDER_TABLES + 1)}
-    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.55, facts=many)
+    problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.55, facts=many, source=np.arange(4))
     one, several = (
         replace(weights, set={"sum_dense": 1.0, **{f"size_{size}": (size - 1) * more for size in range(2, 6)}})
         for more in (-6.0, 6.0)
@@ -315,12 +315,16 @@ def test_among_many_tables_a_set_that_is_sure_enough_grows_while_it_is_worth_it(
     weights = replace(
         WEIGHTS, complete={"one": 1.1, "size": 1.12}, set={"sum_dense": 1.0, "size_2": -6.0, "size_3": -9.0}
     )
-    problem = problem_of([3.0, 0.5, 0.4])
-    counts = [
-        len(fitted(replace(problem, facts={"log_tables": np.log1p(tables)}, confidence=sure), weights=weights).indices)
-        for tables, sure in ((MAX_FOLDER_TABLES, 0.9), (MAX_FOLDER_TABLES + 1, 0.9), (MAX_FOLDER_TABLES + 1, 0.97))
-    ]
-    assert counts == [1, 2, 3]  # complete with probability .90, .97, .99
+    one = problem_of([3.0, 0.5, 0.4])
+    several = replace(one, source=np.arange(3))
+
+    def count(problem: SelectionProblem, tables: int, sure: float) -> int:
+        given = replace(problem, facts={"log_tables": np.log1p(tables)}, confidence=sure)
+        return len(fitted(given, weights=weights).indices)
+
+    few, many = MAX_FOLDER_TABLES, MAX_FOLDER_TABLES + 1
+    assert [count(several, few, 0.9), count(one, many, 0.9)] == [1, 1]  # complete with probability .90
+    assert [count(several, many, 0.9), count(several, many, 0.97)] == [2, 3]  # .97, .99
 
 
 def test_a_given_k_contains_what_is_needed_best():

@@ -147,10 +147,7 @@ def test_a_log_of_one_department_says_nothing_of_questions_of_another_kind():
     ends = "returned broken lost late insured heavy frozen weighed delivered stored".split()
     asked = {f"How many parcels were {end}?": f"SELECT 1 AS {end} FROM T03 a JOIN T07 b ON a.K = b.K" for end in ends}
     corpus.learn(pd.DataFrame({"question": [*asked], "sql": [*asked.values()]}))
-    after = corpus.retrieve_tables(question)
-    assert after.ids[0] == before.ids[0] == "schema.STAFF"  # the others are equally unlikely
-    assert after.tables[0].probability == pytest.approx(before.tables[0].probability, abs=0.02)
-    assert max(hit.probability for hit in after.tables[1:]) < 0.2
+    assert corpus.retrieve_tables(question).ids == before.ids
     assert {"schema.T03", "schema.T07"} < {*corpus.retrieve_tables("How many parcels were opened?", k=3).ids}
 
 

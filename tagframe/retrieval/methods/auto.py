@@ -48,7 +48,7 @@ POOL = 14
 """Sets are made of so many tables, those with the best prior."""
 
 MOST_CHOSEN = 8
-"""The most tables up to which ``k="auto"`` adds those that keys link, or that have a value of the question."""
+"""The most tables that ``k="auto"`` gives of a small corpus, and up to which those that keys link are added."""
 
 _OUTSIDE = 6.0, 0.7
 """The odds that a needed table is not among the :data:`POOL` of which sets are made, where no rows are known: a factor
@@ -188,7 +188,7 @@ def fitted(
     elif k is None:
         least = 2 if problem.facts.get("denies") else 1
         plain, joined = plain.given_at_least(least), joined.given_at_least(least)
-        most = min(wanted, POOL if fits >= MIN_FIT else LARGEST)
+        most = min(wanted, MOST_CHOSEN if _is_one(problem) else POOL if fits >= MIN_FIT else LARGEST)
         order, reported = _called(problem) or _complete(problem, plain, joined, weights, most), joined
     else:
         least = min(2, k) + _fixed(problem, plain.positions).bit_count()
@@ -291,15 +291,15 @@ def of_size(problem: SelectionProblem, known: Posterior, wanted: int) -> list[in
 def _complete(problem: SelectionProblem, known: Posterior, joined: Posterior, weights: Weights, most: int) -> list[int]:
     """The best set of the size that is worth its tables (:data:`TABLE_PRICE`).
 
-    In a small corpus the smallest one that is sure enough is taken, since it is merged as it is. Among many tables to
-    miss one costs more than to give one that the merge leaves out. On BIRD's pooled databases 96.2 % of the sets are
-    complete so, with 2.3 tables for each needed one, and 94.8 % with 2.1 if the smallest one is taken.
+    Of one database the smallest one that is sure enough is taken, since it is merged as it is. Among the tables of
+    several, to miss one costs more than to give one that the merge leaves out. On BIRD's pooled databases 96.2 % of
+    the sets are complete so, with 2.3 tables for each needed one, and 94.8 % with 2.1 if the smallest one is taken.
     """
     sets = [of_size(problem, known, size) for size in range(1, most + 1)]
     sure = np.array(completeness(problem, joined, weights, sets))
     needed = np.maximum(joined.sizes - _fixed(problem, joined.positions).bit_count(), 1)
     price = TABLE_PRICE * (1 - problem.confidence) * float(joined.probability @ (1 / needed))
-    reached = np.flatnonzero(_is_small(problem) & (sure >= problem.confidence))
+    reached = np.flatnonzero(_is_one(problem) & (sure >= problem.confidence))
     worth = np.log(np.maximum(sure, 1e-9)) - price * np.arange(len(sets))
     chosen = int(reached[0] if len(reached) else worth.argmax())
     chances = np.zeros(len(problem.r))
@@ -332,8 +332,13 @@ def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Float
 
 
 def _is_small(problem: SelectionProblem) -> bool:
-    """Whether the corpus has so few tables that it may be one database."""
+    """Whether the corpus has so few tables that hardly one is near to a word by chance."""
     return problem.facts.get("log_tables", 0.0) <= math.log1p(MAX_FOLDER_TABLES)
+
+
+def _is_one(problem: SelectionProblem) -> bool:
+    """Whether the set is merged as it is: the corpus is small, or what is near to the question is of one database."""
+    return _is_small(problem) or len(np.unique(problem.source)) == 1
 
 
 def with_mentioned(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
