@@ -319,8 +319,10 @@ def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: s
     selects = {id(block) for _, block in places}
     if len(selects) != 1 or not isinstance(block := places[0][1], exp.Select):
         return False
-    (alias,) = {source.alias for node, block in places if (source := new.source(node, block))} or {""}
-    name = new.sources(block)[alias].alias_or_name
+    aliases = {source.alias for node, block in places if (source := new.source(node, block))}
+    if len(aliases) != 1 or not aliases <= new.sources(block).keys():  # joined to itself, or of an outer statement
+        return False
+    name = new.sources(block)[aliases.pop()].alias_or_name
     for node, _ in places:
         is_item = node.parent is block
         twin: exp.Expr = column_of(column, "twin")

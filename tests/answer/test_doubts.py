@@ -353,6 +353,12 @@ COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
         ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
         ({"season": COPY}, "SELECT coach FROM coach", []),
         ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
+        (
+            {"season": COPY},
+            "SELECT coach FROM coach c WHERE NOT EXISTS (SELECT 1 FROM member m WHERE c.wins = m.club_id)",
+            [],
+        ),
+        ({"season": COPY}, "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b", []),
     ],
 )
 def test_columns_that_another_table_has_with_other_values_are_told(frames, sql, facts):
