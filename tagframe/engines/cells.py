@@ -13,8 +13,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -113,8 +115,10 @@ def cells_of(test: CellTest, kind: Kind) -> list[Any]:
     Raises:
         InvalidArgument: a value that has no meaning in a column of this kind.
     """
+    if test.is_plain and test.bound:
+        return _plain_ends(test.values, kind)
     if test.is_plain:
-        return list(test.values) if test.bound else cells(test.values, kind)
+        return cells(test.values, kind)
     for value in test.values:
         if kind and not is_read(value, kind):
             raise InvalidArgument(
@@ -129,6 +133,22 @@ def cells_of(test: CellTest, kind: Kind) -> list[Any]:
     if not all(ends):
         raise InvalidArgument(f"where= cannot order column {test.column[1]!r} by {test.values!r}: {_GIVE[kind]}")
     return [_whole(cell) if wide != kind and kind == "integer" else cell for (cell,) in ends]
+
+
+def _plain_ends(values: Sequence[Any], kind: Kind) -> list[Any]:
+    """The ends of bounds in an expression as pandas compares them with a column: texts with moments as moments, if they
+    begin with a year (a time alone is of today) and have a time zone where the column has one."""
+    if kind not in ("moment", "instant"):
+        return list(values)
+    dated = [value for value in values if isinstance(value, str) and _YEAR.match(value)]
+    ends = []
+    for value in dated:
+        with suppress(ValueError):  # no moment, or none that pandas can represent
+            ends.append(pd.Timestamp(value))
+    return [end for end in ends if (end.tzinfo is not None) == (kind == "instant")]
+
+
+_YEAR = re.compile("[0-9]{4}-[0-9]{2}")
 
 
 def _whole(number: Decimal) -> int | Decimal:

@@ -248,6 +248,9 @@ def can_be_written(test: CellTest, kind: Kind) -> bool:
         return True
     if not kind or len(test.values) > MAX_VALUES:
         return False
+    if test.is_plain and test.bound and kind in ("moment", "instant"):
+        ends = cells_of(test, kind)
+        return len(ends) == len(test.values) and all(map(_is_writable, ends))
     if test.is_plain:
         numeric = kind in ("integer", "real") or (kind == "boolean" and test.bound is None)
         if not (numeric or kind == "text") or not all(isinstance(value, str) != numeric for value in test.values):

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tagframe.corpus.profile import TableProfile
 from tagframe.keys.column_names import AUDIT, column_name, is_measure, is_rank, table_entity
 from tagframe.keys.containment import overlap, overlaps
 from tagframe.keys.key_columns import Column
@@ -49,8 +50,9 @@ _MOST_PARTS = 8
 """So many columns of two tables are combined, the likeliest parts of a key."""
 _MOST_TABLES = 40
 """Among more tables, only those that share a column's name are compared."""
-MOST_ROWS = 2_000_000
-"""Tables with more rows are not checked."""
+_MOST_CELLS = 16_000_000
+"""So many cells of a table are read to compare it with another: of longer tables fewer columns. Of tables whose rows
+are too many for two columns, names alone show the keys."""
 _CROWD = 30
 CONTAINED = 0.9
 """The smallest share of rows for which a composite key finds a partner."""
@@ -67,6 +69,8 @@ _FEWEST_OF_PANEL = 4
 _FEWEST_VALUES = 3
 """With fewer values, two columns of other names hold the same ones by accident."""
 _YEARS = (1800, 2100)
+_ALL_SEEN = 1_000
+"""A sample that has no more values than these has nearly all of the column."""
 _FIRST_ROWS = 20_000
 """If these repeat a key too often, the others are not looked at."""
 
@@ -163,6 +167,9 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
             if key is not None and (key.tables not in best or _is_better(key, best[key.tables])):
                 best[key.tables] = key
     yield from best.values()
+    large = {column.owner.id for column in columns if _most_columns(column.owner) < 2}
+    if large:
+        yield from (key for key in _by_names(columns, known) if key.tables not in linked and key.tables & large)
 
 
 def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[KeyPair]:
@@ -270,14 +277,15 @@ def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
             continue  # their rows are of one kind, but not the same
         mine, theirs = of_table[left], of_table[right]
         first, second = owners[numbers[left]], owners[numbers[right]]
-        if max(first.rows or 0, second.rows or 0) > MOST_ROWS:
+        most = _most_columns(first, second)
+        if most < 2:
             continue
         named = [_Part(mine[words], theirs[words]) for words in theirs if words in mine]
         named = [part for part in named if _may_take_part(part)]
         parts = [part for part in named if _holds_values(part)]
         if len(parts) < _MOST_PARTS:
             parts += _parts_of_other_names([*mine.values()], [*theirs.values()], parts)
-        whole, in_part = (_likeliest(some) if len(some) > 1 else [] for some in (parts, _that_say_which(named)))
+        whole, in_part = (_likeliest(some, most) if len(some) > 1 else [] for some in (parts, _that_say_which(named)))
         if whole or in_part:
             yield _Candidate(frozenset((first.id, second.id)), whole, in_part)
 
@@ -294,7 +302,11 @@ def _pairs_of_tables(columns: Sequence[Column], tables: Mapping[int, Mapping[Wor
     return sorted((one, other) for one, other in pairs if one != other)
 
 
-def _likeliest(parts: Sequence[_Part]) -> list[_Part]:
+def _most_columns(*tables: TableProfile) -> int:
+    return min(_MOST_PARTS, _MOST_CELLS // max(1, *(table.rows or 0 for table in tables)))
+
+
+def _likeliest(parts: Sequence[_Part], most: int) -> list[_Part]:
     """The parts in their order; of many those with a key word, then times, then texts of more values."""
 
     def rank(at: int) -> tuple[Any, ...]:
@@ -302,7 +314,7 @@ def _likeliest(parts: Sequence[_Part]) -> list[_Part]:
         is_text = right.profile.family == "text"
         return not _is_named_key(right), not is_time(right), not is_text, -(right.profile.distinct or 0) * is_text, at
 
-    return [parts[at] for at in sorted(sorted(range(len(parts)), key=rank)[:_MOST_PARTS])]
+    return [parts[at] for at in sorted(sorted(range(len(parts)), key=rank)[:most])]
 
 
 def _may_take_part(part: _Part) -> bool:
@@ -426,8 +438,14 @@ def _combinations(parts: Sequence[_Part]) -> Iterator[tuple[_Part, ...]]:
                 continue
             whole = rows - max(part.right.profile.nulls or 0 for part in chosen)
             # So many rows cannot all differ otherwise.
-            if prod(part.right.profile.distinct or 1 for part in chosen) >= (1 - MOST_REPEATED) * whole:
+            if prod(_most_values(part.right) for part in chosen) >= (1 - MOST_REPEATED) * whole:
                 yield chosen
+
+
+def _most_values(column: Column) -> int:
+    """How many values a column has at most: a sample with many may lack any number of others."""
+    distinct, rows = column.profile.distinct or 1, column.owner.rows or 1
+    return max(distinct, rows) if column.owner.estimated and distinct > _ALL_SEEN else distinct
 
 
 def _is_panel(chosen: Sequence[_Part]) -> bool:

@@ -34,7 +34,7 @@ from tagframe.joins.statement import JOINS, Joined, made_of, one_row_a_key
 from tagframe.joins.steps import How, JoinStep, PlanTable
 from tagframe.merging import advice
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
-from tagframe.merging.source_facts import SourceFacts
+from tagframe.merging.source_facts import Key, SourceFacts
 from tagframe.merging.where import MergeRequest, NotPushable
 
 _COUNTED = ("rows", "matched", "out", "size", "used")
@@ -230,7 +230,12 @@ class MergeStatements:
     def is_unique(self, step: JoinStep) -> bool:
         """Whether no key of a step's new table repeats, apart from nulls."""
         is_made = bool(self.plan.by_id[step.table].aggregates)
-        return is_made or self.source.is_unique(self.name(step.table), step.columns)
+        return is_made or self._unique[self.name(step.table), step.columns]
+
+    @cached_property
+    def _unique(self) -> dict[Key, bool]:
+        joined = [step for step in self.plan.steps if not self.plan.by_id[step.table].aggregates]
+        return self.source.are_unique((self.name(step.table), step.columns) for step in joined)
 
     def say_loss(self, rows: int) -> None:
         """Warn of lost rows, unless counting them would take long; ``rows`` is the number that the merge gave."""

@@ -25,7 +25,7 @@ from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWar
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
-from tagframe.keys.composite import CONTAINED, MOST_ROWS
+from tagframe.keys.composite import CONTAINED
 from tagframe.keys.matching import Matches, Positions, hashable, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
@@ -35,6 +35,8 @@ from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Filter, MergeRequest, Where, where_of
 
 _MAX_OPTIONS = 6
+_MAX_ROWS_OF_ADVICE = 2_000_000
+"""Tables with more rows are not read for the advice in an error."""
 _MAX_TEXTS = 100_000
 _MAX_EXAMPLE_ROWS = 1_000
 """The number of rows matching only in canonical form that are searched for an example."""
@@ -241,7 +243,7 @@ class Merge:
         if not len(offending):
             return None
         most = int(found.counts[repeated].max())
-        copies = 0 if self.sizes[step.table] > MOST_ROWS else self._source.copies(step.table, step.columns)
+        copies = 0 if self.sizes[step.table] > _MAX_ROWS_OF_ADVICE else self._source.copies(step.table, step.columns)
         read = partial(self._source.whole, step.table)
         if not (wider := "" if copies else self._wider(step)) and not copies:
             wider = advice.versions(self.plan, step, read) or advice.moments(self.plan, step, read)
@@ -288,7 +290,7 @@ class Merge:
 
     def _wider(self, step: JoinStep) -> str:
         """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""
-        if max(self.sizes[step.table], self.rows.length) > MOST_ROWS:
+        if max(self.sizes[step.table], self.rows.length) > _MAX_ROWS_OF_ADVICE:
             return ""
         theirs = self.plan.source(step.table)
         before = self.plan.tables[: self.plan.tables.index(step.table)]

@@ -176,7 +176,9 @@ class _Merge:
     def tables_in(self, frame: pd.DataFrame, known: Set[str] = frozenset()) -> Set[str]:
         """The tables of which the frame has a cell, and those that are known already."""
         return known | {
-            table for name, (table, _) in self.wanted.items() if table not in known and frame[name].notna().any()
+            table
+            for name, (table, _) in self.request.wanted.items()
+            if table not in known and frame[name].notna().any()
         }
 
     def say_unmatched(self, tables: Set[str], report: MergeReport) -> None:
@@ -397,10 +399,13 @@ def _unmatched(request: MergeRequest, tables: Set[str], report: MergeReport) -> 
     """The steps in which no row has a partner, although both sides have keys.
 
     The counts of the report are made for this only if the rows do not show it, and not if that would take long for a
-    few rows.
+    few rows. Of large tables those without a column in the rows are left out.
     """
     if not report.is_counted:
-        seems_so = request.how in ("right", "outer") or any(step.table not in tables for step in request.plan.steps)
+        added = {step.table for step in request.plan.steps}
+        if not request.are_small:
+            added &= _with_bases(request.plan, {table for table, _ in request.wanted.values()})
+        seems_so = request.how in ("right", "outer") or added - _with_bases(request.plan, tables)
         if not seems_so or not (request.are_small or request.limit is None):
             return []
     return [
@@ -408,6 +413,13 @@ def _unmatched(request: MergeRequest, tables: Set[str], report: MergeReport) -> 
         for step, counted in zip(request.plan.steps, report.steps, strict=True)
         if not counted.matched and counted.rows_in > counted.null_keys and counted.unmatched_right
     ]
+
+
+def _with_bases(plan: JoinPlan, tables: Set[str]) -> Set[str]:
+    """The tables, and those through which they are joined: where one has a row, these have one, too."""
+    for step in reversed(plan.steps):
+        tables = tables | {step.base} if step.table in tables else tables
+    return tables
 
 
 def _way(request: MergeRequest, engines: Sequence[Engine]) -> By:

@@ -130,7 +130,8 @@ class _SemiJoin(PlanRows):
 
     def _is_unique(self, step: JoinStep) -> bool:
         if step.table in self._from:
-            return self._from[step.table].is_unique(self._name(step.table), step.columns)
+            key = self._name(step.table), step.columns
+            return self._from[step.table].are_unique([key])[key]
         return not self._here(step.table)[list(step.columns)].dropna().duplicated().any()
 
     def _kind(self, table: str, column: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,6 +14,9 @@ from tagframe.engines.pushdown import Pushdown, Statement, compared
 
 _MAX_TEXTS = 200_000
 """At most this many distinct texts are compared in canonical form."""
+
+Key = tuple[str, tuple[str, ...]]
+"""A table and columns of it."""
 
 
 class SourceFacts:
@@ -67,20 +70,28 @@ class SourceFacts:
         item = self.pushdown.item(table, "t")
         return self.numbers({"n": exp.Count(this=exp.Star())}, lambda numbers: exp.select(*numbers).from_(item))["n"]
 
-    def is_unique(self, table: str, columns: Sequence[str]) -> bool:
-        """Whether the keys of these columns are unique, apart from nulls."""
-        if self.pushdown.lets_none_repeat(table, columns):
-            return True
-        return bool(self.fact(table, ("unique", *columns), lambda: not self._repeats(table, columns)))
+    def are_unique(self, keys: Iterable[Key]) -> dict[Key, bool]:
+        """Whether the keys of these columns of tables are unique, apart from nulls; one statement looks at all."""
+        facts = {key: ("unique", *key[1]) for key in keys}
+        may_repeat = {key for key in facts if not self.pushdown.lets_none_repeat(*key)}
+        unknown = [
+            key
+            for key, fact in facts.items()
+            if key in may_repeat and fact not in self.pushdown.facts(key[0]) and (key[0], fact) not in self._known
+        ]
+        if unknown:
+            repeats = {f"{at}": self._repeats(*key).subquery() for at, key in enumerate(unknown)}
+            number = self.numbers(repeats, lambda columns: exp.select(*columns, copy=False))
+            self._known |= {(key[0], facts[key]): not number[f"{at}"] for at, key in enumerate(unknown)}
+        return {key: key not in may_repeat or self.fact(key[0], fact, bool) for key, fact in facts.items()}
 
-    def _repeats(self, table: str, columns: Sequence[str]) -> bool:
+    def _repeats(self, table: str, columns: Sequence[str]) -> exp.Select:
+        """A query with a row if a key is there twice."""
         keys = [compared(self.pushdown, table, column, "t") for column in columns]
         filled = [key.copy().is_(exp.null()).not_() for key in keys]
         query = exp.select(exp.alias_(exp.Literal.number(1), "n")).from_(self.pushdown.item(table, "t")).where(*filled)
         several = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
-        query = query.group_by(*keys).having(several).limit(1)
-        sql = query.sql(dialect=self.pushdown.dialect)
-        return len(self.rows(Statement(sql, [("", "integer", "n")], f"table {table!r}"))) > 0
+        return query.group_by(*keys).having(several).limit(1)
 
     def keys(
         self,

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tagframe.corpus import open_corpus
+from tagframe.joins.infer import keys_between
 from tagframe.keys import infer_key_pairs
 from tagframe.merging import infer_keys
 
@@ -174,3 +175,29 @@ def bare(**tables: str) -> dict[str, dict[str, str]]:
 def test_names_alone_show_what_is_numbered_within_another_thing(tables, expected):
     keys = [key for key in infer_key_pairs(open_corpus(schema=tables).profiles) if len(key.left_columns) > 1]
     assert {f"{key.left.partition('.')[2]}→{key.right_table.partition('.')[2]}" for key in keys} == expected
+
+
+def two_of_each(thing: str, number: str, count: int) -> Frames:
+    """The two lines of things, and some of them by both of their numbers."""
+    lines = grid(**{thing: range(1, count + 1), number: [1, 2]})
+    chosen = lines.sample(count // 10, random_state=1).reset_index(drop=True)
+    return {"lines": lines.assign(size=7), "notes": chosen.assign(why="late")}
+
+
+@pytest.mark.parametrize(("thing", "number"), [("order_id", "line_no"), ("voyage_id", "leg_no"), ("day_id", "slot")])
+def test_a_key_is_found_where_a_sample_has_a_small_part_of_its_values(tmp_path, thing, number):
+    frames = two_of_each(thing, number, 100_000)
+    for name, frame in frames.items():
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    corpus = open_corpus(tmp_path, engine="duckdb")
+    assert corpus.profile(f"{tmp_path.name}.lines").estimated
+    (key,) = keys_between(corpus, corpus.ids).keys[:1]
+    assert (key.left_columns, key.evidence.contained, key.evidence.uniqueness) == ((thing, number), 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("cells", "score"), [(2_400, 0.95), (2_399, 0.75)])
+def test_names_show_the_key_of_tables_with_too_many_rows_to_read(monkeypatch, cells, score):
+    monkeypatch.setattr("tagframe.keys.composite._MOST_CELLS", cells)
+    frames = two_of_each("order_id", "line_no", 600)
+    (key,) = infer_keys({"order_lines": frames["lines"], "returns": frames["notes"]})
+    assert (key.left_columns, key.score) == (("order_id", "line_no"), score)

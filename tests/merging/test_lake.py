@@ -131,3 +131,18 @@ def test_whole_numbers_with_and_without_a_sign_are_joined_by_duckdb(tmp_path: Pa
     assert frame["title"].tolist() == ["a", "b", "d"]
     beside, _ = run_plan(plan, corpus, by="memory", **ALLOWED)
     pd.testing.assert_frame_equal(frame, beside)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("columns", [["id"], ["id", "name"], ["id", "people", "ok"]])
+def test_the_counts_of_large_tables_wait_for_the_report(lake, how, columns, monkeypatch, caplog):
+    monkeypatch.setattr("tagframe.merging.where._MAX_COUNTED_ROWS", 10)
+    corpus = opened(lake)
+    plan = plan_tables(corpus, corpus.ids).restarted("dm.fact")
+    with caplog.at_level("DEBUG", "tagframe"):
+        _, report = run_plan(plan, corpus, how=how, where={"id": range(9)}, columns=columns)
+        before = sum(line.startswith("statement") for line in caplog.messages)
+        assert report.start_rows == 3_000
+    statements = [line for line in caplog.messages if line.startswith("statement")]
+    assert len(statements) == before + 1
+    assert sum("HAVING" in line for line in statements) == 1  # of all keys at once

@@ -236,6 +236,40 @@ def test_a_bound_runs_in_the_server(corpora):
     assert "BETWEEN 0 AND 5" in report.sql
 
 
+MOMENTS = [
+    ("at >= '2024-01-05' and at < '2024-01-05 12:30'", True),
+    ("'2024-01-04' < at <= '2024-01-05T12:30:00.000000' or k == 3", True),
+    ("at > '2024-01'", True),
+    ("at > '0001-01-01' and at <= '9999-12-31 23:59:59'", True),
+    ("zoned >= '2024-01-05 15:00+03:00'", True),
+    ("zoned < '2024-01-05T12:00Z'", True),
+    ("at > '2024-01-05 12:29:59.9999999'", False),  # more digits than a server has
+    ("at > '05.01.2024'", False),
+    ("at > 'NaT' or k == 1", False),
+    ("at == '2024-01-05'", False),  # pandas 2 and 3 differ
+    ("at in ['2024-01-05']", False),
+    ("zoned > '2024-01-05'", None),
+    ("at > '2024-01-05T00:00Z'", None),
+    ("at > '2024-13-41'", None),
+    ("day >= '2024-01-05'", None),
+]
+
+
+@pytest.mark.pandas2
+@pytest.mark.filterwarnings("ignore:The behavior of 'isin':FutureWarning", "ignore:Parsing dates:UserWarning")
+@pytest.mark.parametrize("source", ["duckdb", "postgres"])
+@pytest.mark.parametrize(("where", "runs"), MOMENTS)
+def test_an_expression_compares_moments_in_an_engine_as_pandas_does(corpora, source, where, runs):
+    corpus = corpora[source]
+    if runs is None:
+        with pytest.raises(InvalidArgument):
+            run_plan(planned(corpus), corpus, where=where)
+        return
+    frame, report = run_plan(planned(corpus), corpus, where=where, columns=["id"])
+    assert sorted(frame["id"]) == typed_rows().query(where)["id"].tolist()  # a server has an order of its own
+    assert bool(report.sql) == runs
+
+
 @pytest.mark.slow
 @pytest.mark.pandas2
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
