@@ -24,6 +24,7 @@ from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.polymorphic import with_types
 from tagframe.keys.schema_model import schema_keys
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
@@ -278,7 +279,8 @@ def single_keys(
         floor = log_odds(least_score(group), weights.surest)
         here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
         parents.update(candidate.left.key for candidate in here if candidate.logit > 0)
-        found += schema_keys(group, [key_pair(one, weights.surest) for one in here if one.logit >= floor])
+        by_rules = [key_pair(one, weights.surest) for one in here if one.logit >= floor]
+        found += with_types(schema_keys(group, by_rules), columns)
     if across_sources and len(groups) > 1:
         floor = log_odds(least_score(tables), weights.surest)
         every = columns_of(tables)
@@ -332,7 +334,7 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
         known = inferred.pop(pair, None) or inferred.pop(pair.reversed(), None)
         if known is not None:
             reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
-            pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
+            pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason, only=()))
         inferred[pair] = pair
     targets = dict(map(_ends, (pair for pair in given if pair.evidence not in (_GIVEN[0], _RAN))))
     allowed = _allowed(_without_detours(inferred.values(), targets), tables)
