@@ -42,6 +42,8 @@ _WIDE = 5_000
 MANY = 800
 """From this many columns on, the faintest pairs are left out: fifty tables have ten thousand of them, one in a thousand
 is a key, and every question would read them all."""
+_UNDECLARED = 3.0
+"""What a target loses, in log odds, that repeats, or may, beside the declared primary key of its table."""
 _FAINT, FAINTER, _FAINTEST = 0.2, 0.005, 1e-4
 """The smallest score of a pair in a large database, in one with many columns, and in any other."""
 
@@ -239,6 +241,8 @@ def candidates_of(
         across: whether the tables are of several databases, and only pairs between these are searched.
     """
     scored = score_all(columns, Mentions(tables), floor=floor, across=across, weights=weights)
+    for one in scored:
+        one.logit -= _UNDECLARED * (one.right.declared == "no" and one.right.unique != 1.0)
     if contains is not None:
         scored = checked(scored, contains, weights)
     return compete(_joinable(scored, tables), across=across)
