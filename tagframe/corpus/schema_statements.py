@@ -41,7 +41,8 @@ _ROUTINE = re.compile(
 _ROUTINE_END = re.compile(r"^[^\S\n]*(?:go|/)[^\S\n]*$", re.IGNORECASE | re.MULTILINE)
 _DELIMITER = re.compile(r"\n[^\S\n]*DELIMITER\b", re.IGNORECASE)
 _KEY = re.compile(
-    rf"\b(?P<kind>PRIMARY(?=\s+KEY\b)|FOREIGN(?=\s+KEY\b)|UNIQUE\b)[^(),]*(?P<own>{_LIST})"
+    r"\b(?P<kind>PRIMARY(?=\s+KEY\b)|FOREIGN(?=\s+KEY\b)|UNIQUE\b(?![^(),]*(?:PRIMARY|FOREIGN)))[^(),]*"
+    rf"(?P<own>{_LIST})"
     rf"(?:\s*REFERENCES\s+(?P<other>{_NAMES})\s*(?P<columns>{_LIST})?)?",
     re.IGNORECASE,
 )

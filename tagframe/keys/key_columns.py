@@ -249,7 +249,8 @@ def _declared(table: TableProfile, column: str) -> Declared:
         return "primary"
     if (column,) in table.unique:
         return "unique"
-    return "no" if table.primary_key and column not in chain(*table.unique) else ""
+    others = chain(*({*one} for one in table.unique if {*one} != {*table.primary_key}))
+    return "no" if table.primary_key and column not in others else ""
 
 
 def has_versions(columns: Iterable[str]) -> bool:

@@ -61,3 +61,17 @@ def test_without_declarations_they_are_not():
     )
     keys = infer_key_pairs(tf.open_corpus(schema=plain).profiles)
     assert not {"schema.countries.code", "schema.products.sku"} & {key.right for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("statement", "primary", "unique"),
+    [
+        ("CREATE TABLE t (id INT, a INT, CONSTRAINT `unique` PRIMARY KEY (id), UNIQUE KEY k (a, id))", "id", "a id"),
+        ("CREATE TABLE t (id INT PRIMARY KEY, a TEXT, CONSTRAINT u UNIQUE NULLS NOT DISTINCT (a))", "id", "a"),
+        ("CREATE TABLE t (id INT, a TEXT); ALTER TABLE ONLY t ADD CONSTRAINT u UNIQUE (a);", "", "a"),
+        ("CREATE TABLE t (id INT, a VARCHAR(20) UNIQUE COMMENT 'is it?', b INT COMMENT 'not unique')", "", "a"),
+    ],
+)
+def test_unique_columns_of_statements(statement, primary, unique):
+    (profile,) = tf.open_corpus(schema=statement).profiles
+    assert (" ".join(profile.primary_key), profile.unique) == (primary, (tuple(unique.split()),))
