@@ -110,10 +110,7 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
     score = _KEY_OF if left.name.key_word or right.is_natural_key else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
-        if (
-            names.about(left.spelt, right.owner.name) >= (1.0 if right.profile.distinct is None else 0.75)
-            and not listed
-        ):
+        if names.about(left.spelt, right.owner.name) >= (0.75 if right.profile.distinct else 1.0) and not listed:
             rule = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
             match = names.NameMatch(score, rule, "thing")
     if is_calendar(left, right, match):
