@@ -338,7 +338,7 @@ def read_dataset(
     if synonyms:
         questions = _reworded(entries, questions)
     if not declared_keys:
-        tables = [replace(table, primary_key=(), foreign_keys=()) for table in tables]
+        tables = [replace(table, primary_key=(), foreign_keys=(), unique=()) for table in tables]
     tables = _with_rows(folder, tables)
     name, described = name_of(folder), _described(folder, tables)
     if hide_database:

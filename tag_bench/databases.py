@@ -66,7 +66,7 @@ def read_databases(folder: Path) -> list[Database]:
     profiles: dict[str, list[TableProfile]] = defaultdict(list)
     if (folder / "database").is_dir():
         for profile in open_corpus(folder / "database").profiles:
-            profiles[profile.database].append(replace(profile, primary_key=(), foreign_keys=()))
+            profiles[profile.database].append(replace(profile, primary_key=(), foreign_keys=(), unique=()))
     uniqueness = read_uniqueness(folder)
     found = []
     for entry in read_json(folder / "schema_with_keys.json"):

@@ -188,7 +188,7 @@ def bare(table: TableProfile) -> TableProfile:
         ColumnProfile(one.name, one.position, one.family, one.declared_type, description=one.description)
         for one in table.columns
     )
-    return replace(table, columns=tuple(columns), rows=None, primary_key=(), foreign_keys=())
+    return replace(table, columns=tuple(columns), rows=None, primary_key=(), foreign_keys=(), unique=())
 
 
 @dataclass(frozen=True)

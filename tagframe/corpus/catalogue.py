@@ -44,7 +44,7 @@ from tagframe.errors import CatalogueWarning, TagframeError, UnreadableCatalogue
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 6
+VERSION = 7
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0
@@ -57,8 +57,9 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT, checksum TEXT);
 CREATE TABLE sources (
     key TEXT PRIMARY KEY, kind TEXT, size INTEGER, mtime_ns INTEGER, sha256 TEXT, notes TEXT, checksum TEXT);
 CREATE TABLE tables (
-    source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, foreign_keys TEXT,
-    description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, totals TEXT, checksum TEXT, seen TEXT,
+    source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, unique_sets TEXT,
+    foreign_keys TEXT, description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, totals TEXT,
+    checksum TEXT, seen TEXT,
     PRIMARY KEY (source, table_name));
 CREATE TABLE sketches (digest TEXT, position INTEGER, hashes BLOB, PRIMARY KEY (digest, position)) WITHOUT ROWID;
 CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vectors BLOB);

@@ -179,7 +179,7 @@ def estimated_profile(database: str, shape: TableShape, known: TableStatistics) 
     if known.rows is None:
         types = dict(zip(shape.columns, shape.declared_types, strict=True))
         database, name = shape.database or database, shape.called or shape.name
-        return declared_profile(database, name, types, shape.primary_key, shape.foreign_keys)
+        return declared_profile(database, name, types, shape.primary_key, shape.foreign_keys, shape.unique)
     rows, columns = known.rows, known.columns or ()
     longest = max((len(column.values) for column in columns), default=0)
     padded = [[*column.values, *[None] * (longest - len(column.values))] for column in columns]

@@ -145,6 +145,7 @@ class TableProfile:
         place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
         checked_keys: the pairs that a model judged to be keys, or none.
         totals: rows that are sums of other rows, and are counted twice where a column is summed.
+        unique: columns, and sets of them, that the source declares to be free of duplicates.
     """
 
     id: str
@@ -160,6 +161,7 @@ class TableProfile:
     place: str = ""
     checked_keys: tuple[ForeignKey, ...] = ()
     totals: tuple[TotalRows, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
     stored: ClassVar[StoredColumns | None] = None
     """The columns as stored in a catalogue; None for a profile in memory."""
 
@@ -254,7 +256,15 @@ def shape_of(profile: TableProfile) -> TableShape:
     texts = tuple(one.description for one in profile.columns)
     keys = profile.primary_key, profile.foreign_keys
     return TableShape(
-        profile.id, (*types,), (*types.values(),), *keys, profile.name, profile.database, (), profile.description, texts
+        profile.id,
+        (*types,),
+        (*types.values(),),
+        *keys,
+        profile.name,
+        profile.database,
+        profile.unique,
+        profile.description,
+        texts,
     )
 
 
@@ -271,6 +281,7 @@ def narrowed_to(profile: TableProfile, shape: TableShape) -> TableProfile:
         ),
         primary_key=shape.primary_key,
         foreign_keys=shape.foreign_keys,
+        unique=shape.unique,
         description=shape.comment,
         totals=tuple(one for one in profile.totals if {*shape.columns, ""} >= {one.column, one.within, *one.checked}),
     )

@@ -71,6 +71,7 @@ def profile_table(
         rows=rows,
         primary_key=shape.primary_key,
         foreign_keys=shape.foreign_keys,
+        unique=shape.unique,
         totals=totals.rows([
             (column, word, number)
             for accumulator, column in zip(accumulators, shape.columns, strict=True)

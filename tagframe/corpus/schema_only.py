@@ -111,14 +111,20 @@ def _from_columns(name: str, columns: Sequence[str] | Mapping[str, str], databas
 
 
 def declared_profile(
-    database: str, name: str, types: Mapping[str, str], primary: Sequence[str] = (), foreign: Sequence[ForeignKey] = ()
+    database: str,
+    name: str,
+    types: Mapping[str, str],
+    primary: Sequence[str] = (),
+    foreign: Sequence[ForeignKey] = (),
+    unique: Sequence[tuple[str, ...]] = (),
 ) -> TableProfile:
     """The profile of a table from names, declared types and keys alone."""
     columns = tuple(
         ColumnProfile(column, position, declared_family(declared), declared)
         for position, (column, declared) in enumerate(types.items())
     )
-    return TableProfile(f"{database}.{name}", database, name, columns, None, tuple(primary), tuple(foreign))
+    id, keys = f"{database}.{name}", (tuple(primary), tuple(foreign))
+    return TableProfile(id, database, name, columns, None, *keys, unique=tuple(unique))
 
 
 def _from_statements(
@@ -136,7 +142,8 @@ def _from_statements(
         problems.append(UnreadableTable(f"no tables are made of these statements of the schema: {others}"))
     for one in statements.tables:
         keys = dict.fromkeys(_foreign_keys(one, statements))
-        profile = declared_profile(one.database, one.name, one.types, _spelt(one.primary, one), [*keys])
+        primary, *unique = (_spelt(columns, one) for columns in (one.primary, *one.unique))
+        profile = declared_profile(one.database, one.name, one.types, primary, [*keys], unique)
         texts = (as_description(one.comments.get(column.name.casefold(), "")) for column in profile.columns)
         columns = (replace(column, description=text) for column, text in zip(profile.columns, texts, strict=True))
         yield replace(profile, description=as_description(one.comment), columns=tuple(columns))

@@ -41,7 +41,8 @@ _ROUTINE = re.compile(
 _ROUTINE_END = re.compile(r"^[^\S\n]*(?:go|/)[^\S\n]*$", re.IGNORECASE | re.MULTILINE)
 _DELIMITER = re.compile(r"\n[^\S\n]*DELIMITER\b", re.IGNORECASE)
 _KEY = re.compile(
-    rf"\b(?P<kind>PRIMARY|FOREIGN)\s+KEY\b[^(),]*(?P<own>{_LIST})"
+    r"\b(?P<kind>PRIMARY(?=\s+KEY\b)|FOREIGN(?=\s+KEY\b)|UNIQUE\b(?![^(),]*(?:PRIMARY|FOREIGN)))[^(),]*"
+    rf"(?P<own>{_LIST})"
     rf"(?:\s*REFERENCES\s+(?P<other>{_NAMES})\s*(?P<columns>{_LIST})?)?",
     re.IGNORECASE,
 )
@@ -70,6 +71,7 @@ class StatedTable:
         types, comments: of its columns: by their names, and by their names without case.
         comment: on the table.
         primary: the columns of its primary key.
+        unique: columns, and sets of them, that do not repeat.
         references: columns, the other table's name in parts, and its columns, if they are written.
     """
 
@@ -79,6 +81,7 @@ class StatedTable:
     comments: dict[str, str] = field(default_factory=dict)
     comment: str = ""
     primary: tuple[str, ...] = ()
+    unique: list[tuple[str, ...]] = field(default_factory=list)
     references: list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
 
 
@@ -255,6 +258,8 @@ def _add_keys(table: StatedTable, text: str) -> None:
     for key in _KEY.finditer(text):
         if key["kind"].upper() == "PRIMARY":
             table.primary = table.primary or _columns(key["own"])
+        elif key["kind"].upper() == "UNIQUE":
+            table.unique.append(_columns(key["own"]))
         elif key["other"]:
             table.references.append((_columns(key["own"]), _names(key["other"]), _columns(key["columns"])))
 
@@ -356,6 +361,8 @@ def _column(table: StatedTable, item: _Item, escapes: bool) -> None:
     table.comments[name.casefold()] = _remark(given, escapes) or item.remark
     if ("primary", "key") in pairwise(words):
         table.primary = table.primary or (name,)
+    if "unique" in words:
+        table.unique.append((name,))
     if "references" in words and (match := _REFERENCE.search(item.source)):
         table.references.append(((name,), _names(match["other"]), _columns(match["columns"])))
 

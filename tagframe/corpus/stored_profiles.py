@@ -184,6 +184,7 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         foreign_keys=_references(row["foreign_keys"]),
         estimated=bool(row["estimated"]),
         totals=totals_of(row["totals"]),
+        unique=tuple(map(tuple, json.loads(row["unique_sets"]))),
         **{name: row[name] for name in ("database", "name", "rows", "description", "shape")},
     )
 
@@ -217,10 +218,10 @@ def _kind(sketch: Sketch) -> int:
     return _SAMPLED if sketch.sampled else int(sketch.complete)
 
 
-def keys_texts(profile: TableProfile) -> tuple[str, str]:
-    """The keys that the source declares: the primary key, and the foreign keys."""
+def keys_texts(profile: TableProfile) -> tuple[str, str, str]:
+    """The keys that the source declares: the primary key, the unique sets of columns, and the foreign keys."""
     foreign = [[key.columns, key.other_table, key.other_columns, key.other_database] for key in profile.foreign_keys]
-    return json.dumps(profile.primary_key), json.dumps(foreign)
+    return json.dumps(profile.primary_key), json.dumps(profile.unique), json.dumps(foreign)
 
 
 def digest_of(profile: TableProfile, text: str | None = None) -> str:
@@ -238,7 +239,7 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)
     ]
     facts: list[Any] = [
-        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, keys
+        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, profile.unique, keys
     ]  # fmt: skip
     text = columns_text(profile) if text is None else text
     profile.__dict__["_digest"] = digest = _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))

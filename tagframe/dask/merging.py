@@ -18,7 +18,7 @@ from tagframe.engines.cells import nullable
 from tagframe.errors import FactUnknown, InvalidArgument
 from tagframe.joins import JoinPlan, On
 from tagframe.merging import MergeReport
-from tagframe.merging.advice import say_doubt
+from tagframe.merging.advice import refuse_other_types, say_doubt
 
 _MAX_ROWS_READ = 100_000
 """A key is inferred from so many rows of the frame, and all of the other."""
@@ -87,6 +87,7 @@ def merge(
     meta = make_meta(frame)
     plan = merging.join_plan(meta if on is not None else frame.head(_MAX_ROWS_READ, npartitions=-1), whole, on=on)
     say_doubt(plan)
+    refuse_other_types(plan, lambda column, type: False)
     join = _Join(plan, whole, how, on_fanout)
     result = frame.map_partitions(_partition, delayed(join, traverse=False), meta=join.plain(meta)).clear_divisions()
     _reports[tokenize(result)] = lambda: _counted(frame, join)

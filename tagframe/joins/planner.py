@@ -22,7 +22,7 @@ from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, table_order
-from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own, table_entity
+from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own
 from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -299,24 +299,12 @@ def _not_connected(
     advised = next((key for key in ways if key.signs or not repeat_on_both_sides(key, by_id)), None)
     advice = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
     if advised is not None:
-        advice = f'If a pair is right, pass it: on="{text_of(advised, names)}"{_of_type(advised, by_id)}'
+        advice = f'If a pair is right, pass it: on="{text_of(advised, names)}"'
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
         f"of min_chance={floor:g} to join tables{unions}. {advice}{_unnamed_too(profiles)}",
         parts.groups(),
     )
-
-
-def _of_type(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
-    """The filter of a reference to things of several tables, such as ``target_type`` beside ``target_id``; else ""."""
-    for id in key.tables:
-        (other,) = key.tables - {id}
-        thing, named = table_entity(profiles[other].name), column_name(key.columns_of(id)[0]).entity
-        for column in profiles[id].columns:
-            values = [value for value in column.samples if value and table_entity(value) == thing]
-            if values and named and column_name(column.name).words == (*named, "type"):
-                return f", where={{{f'{profiles[id].name}.{column.name}'!r}: {values[0]!r}}}"
-    return ""
 
 
 _MAX_NEAREST = 3

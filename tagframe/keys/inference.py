@@ -24,6 +24,7 @@ from tagframe.keys.composite import CONTAINED, Read, composite_keys
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.polymorphic import with_types
 from tagframe.keys.schema_model import schema_keys
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
@@ -41,6 +42,8 @@ _WIDE = 5_000
 MANY = 800
 """From this many columns on, the faintest pairs are left out: fifty tables have ten thousand of them, one in a thousand
 is a key, and every question would read them all."""
+_UNDECLARED = 3.0
+"""What a target loses, in log odds, that repeats, or may, beside the declared primary key of its table."""
 _FAINT, FAINTER, _FAINTEST = 0.2, 0.005, 1e-4
 """The smallest score of a pair in a large database, in one with many columns, and in any other."""
 
@@ -238,6 +241,8 @@ def candidates_of(
         across: whether the tables are of several databases, and only pairs between these are searched.
     """
     scored = score_all(columns, Mentions(tables), floor=floor, across=across, weights=weights)
+    for one in scored:
+        one.logit -= _UNDECLARED * (one.right.declared == "no" and one.right.unique != 1.0)
     if contains is not None:
         scored = checked(scored, contains, weights)
     return compete(_joinable(scored, tables), across=across)
@@ -278,7 +283,8 @@ def single_keys(
         floor = log_odds(least_score(group), weights.surest)
         here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
         parents.update(candidate.left.key for candidate in here if candidate.logit > 0)
-        found += schema_keys(group, [key_pair(one, weights.surest) for one in here if one.logit >= floor])
+        by_rules = [key_pair(one, weights.surest) for one in here if one.logit >= floor]
+        found += with_types(schema_keys(group, by_rules), columns)
     if across_sources and len(groups) > 1:
         floor = log_odds(least_score(tables), weights.surest)
         every = columns_of(tables)
@@ -332,7 +338,7 @@ def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, decla
         known = inferred.pop(pair, None) or inferred.pop(pair.reversed(), None)
         if known is not None:
             reason = f"{pair.evidence.reason}, {known.evidence.reason.removesuffix(_NEVER)}"
-            pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason))
+            pair = replace(pair, evidence=replace(known.evidence, origin=pair.evidence.origin, reason=reason, only=()))
         inferred[pair] = pair
     targets = dict(map(_ends, (pair for pair in given if pair.evidence not in (_GIVEN[0], _RAN))))
     allowed = _allowed(_without_detours(inferred.values(), targets), tables)

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from tagframe.keys.conventions import Conventions
 from tagframe.keys.key_pair import is_unnamed
 
 Floats = npt.NDArray[np.float64]
+
+Declared = Literal["primary", "unique", "no", ""]
 
 _LETTERS = 4.0
 """The length of values that are not known."""
@@ -55,6 +58,8 @@ class Column:
         unique: distinct over non-null values, in [0, 1]; None if the rows are unknown, or there are none. For a
             versioned key it counts one version each.
         run: the range of its integers; None for other columns.
+        declared: what the source says of it: its table's primary key ("primary"), free of duplicates ("unique"), or
+            neither beside a primary key ("no"); "" if nothing is declared.
         is_beside_key: whether another column is its table's key, and its own name is not that of a key of the table.
         is_versioned: whether it is the key of a table whose rows are versions, so that it repeats.
     """
@@ -69,6 +74,7 @@ class Column:
     run: Run | None
     is_versioned: bool = False
     is_beside_key: bool = False
+    declared: Declared = ""
 
     @cached_property
     def key(self) -> tuple[str, str]:
@@ -104,6 +110,11 @@ class Column:
         is_one = self.unique == 1.0 and not self.is_versioned
         return is_one and run is not None and run.low in (0, 1) and run.density == 1.0
 
+    @cached_property
+    def is_natural_key(self) -> bool:
+        """Whether it is its table's declared key and no number of rows: others may refer to it without a key word."""
+        return self.declared == "primary" and "id" not in self.name.words
+
     @property
     def really_unique(self) -> float | None:
         """Distinct over non-null values of all versions."""
@@ -112,6 +123,8 @@ class Column:
     @cached_property
     def may_be_target(self) -> bool:
         """Whether the column can be the referenced side of a key."""
+        if self.declared:
+            return self.declared != "no" or self.unique == 1.0
         if self.unique is None:
             return bool(self.name.key_word)
         return self.unique > (0.5 if self.name.key_word else 0.95)
@@ -210,15 +223,34 @@ def columns_of(tables: Sequence[TableProfile]) -> list[Column]:
                 own = max(own, 0.75)  # only the column that numbers the rows says what they are
             is_versioned = profile.name in versioned
             unique = 1.0 if is_versioned else unique
-            column = Column(position, table, profile, spelt, name, own, unique, integer_run(profile), is_versioned)
+            declared = _declared(table, profile.name)
+            if unique is None and own < 0.55 and declared in ("primary", "unique"):
+                unique = 1.0  # of a row's own number, the name says enough
+            run = integer_run(profile)
+            column = Column(position, table, profile, spelt, name, own, unique, run, is_versioned, declared=declared)
             found.append(column)
     keyed = {
-        column.table for column in found if column.own >= 0.75 and column.name.key_word and column.unique in (None, 1.0)
+        column.table
+        for column in found
+        if column.declared == "primary"
+        or (column.own >= 0.75 and column.name.key_word and column.unique in (None, 1.0))
     }
     return [
-        replace(column, is_beside_key=True) if column.table in keyed and column.own < 0.55 else column
+        replace(column, is_beside_key=True)
+        if column.table in keyed and column.own < 0.55 and column.declared in ("", "no")
+        else column
         for column in found
     ]
+
+
+def _declared(table: TableProfile, column: str) -> Declared:
+    """What the source says of the column: see :class:`Column`."""
+    if table.primary_key == (column,):
+        return "primary"
+    if (column,) in table.unique:
+        return "unique"
+    others = chain(*({*one} for one in table.unique if {*one} != {*table.primary_key}))
+    return "no" if table.primary_key and column not in others else ""
 
 
 def has_versions(columns: Iterable[str]) -> bool:

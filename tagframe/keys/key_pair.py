@@ -56,6 +56,7 @@ class Evidence:
         families: the type families of both columns.
         name: how well the names fit, in [0, 1].
         reason: the evidence in words.
+        only: for a key of the rows of one type, the table and the column that has the type, and the type; else empty.
     """
 
     origin: Origin = "inferred"
@@ -68,6 +69,7 @@ class Evidence:
     families: tuple[str, str] = ("", "")
     name: float = 0.0
     reason: str = ""
+    only: tuple[str, ...] = ()
 
     @property
     def is_guess(self) -> bool:
@@ -141,7 +143,7 @@ class KeyPair(Displayable):
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> KeyPair:
         """Read what :meth:`to_json` wrote."""
-        evidence = Evidence(**{**data["evidence"], "families": tuple(data["evidence"]["families"])})
+        evidence = Evidence(**data["evidence"] | {name: tuple(data["evidence"][name]) for name in ("families", "only")})
         parts = {name: tuple(data[name]) for name in ("left_columns", "right_columns", "signs")}
         return cls(**{**data, **parts, "evidence": evidence})
 

@@ -22,6 +22,7 @@ from tagframe.keys import column_names as names
 from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Floats
 from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.polymorphic import type_beside
 
 Words = tuple[str, ...]
 
@@ -41,8 +42,6 @@ _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
 _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
-_KINDS = "type", "typeid", "doctype"
-"""Ends of the names of columns that say to which table the one beside them refers."""
 _ENDS = frozenset("subject object source target from to left right old new ancestor descendant".split())
 """Words for the two rows that a row of a table of relations is about."""
 _TEXTS = frozenset("comment reason description summary remark note text".split())
@@ -479,10 +478,7 @@ class SchemaReading:
 
     def _is_polymorphic(self, table: int, column: _Read) -> bool:
         """Whether another column says in which table the key is: ``commentable_type`` beside ``commentable_id``."""
-        stem = column.words[: len(column.entity)]
-        if not column.key_word:
-            stem = stem[: -1 if stem[-1:] == ("name",) else None]
-        return bool(stem) and any("".join((*stem, kind)) in self._texts[table] for kind in _KINDS)
+        return type_beside(column.words, len(column.entity), column.key_word, self._texts[table]) is not None
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]

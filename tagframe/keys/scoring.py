@@ -324,7 +324,8 @@ class _Scorer:
         """
         left, right = self.facts.at(lefts), self.facts.at(rights)
         generic = np.array([column.name.generic for column in self._columns])[lefts]
-        convinces = (score >= 0.55) & ((left.key_word > 0) | ((score > 0.6) & ~generic))
+        is_key = np.array([column.is_natural_key for column in self._columns])[rights]
+        convinces = (score >= 0.55) & ((left.key_word > 0) | ((score > 0.6) & (~generic | is_key)))
         inside = np.minimum(left.high, right.high) - np.maximum(left.low, right.low) + 1
         outside = inside < 0.5 * (left.high - left.low + 1)
         empty = (left.distinct == 0) & (left.key_word == 0) & left.ends_in_day

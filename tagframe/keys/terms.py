@@ -107,10 +107,10 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
             match = names.NameMatch(0.65, f"{match.rule}, not unique here", "same")
         elif left.is_text_code and right.is_text_code:
             match = match.scored(_CODE)
-    score = _KEY_OF if left.name.key_word else 0.75 * _KEY_OF
+    score = _KEY_OF if left.name.key_word or right.is_natural_key else 0.75 * _KEY_OF
     if match.score < score and left.owner.id != right.owner.id and is_plainly_the_key(right):
         listed = names.is_plural(left.spelt) and not left.name.key_word and left.profile.family != "integer"
-        if names.about(left.spelt, right.owner.name) >= (1.0 if right.unique is None else 0.75) and not listed:
+        if names.about(left.spelt, right.owner.name) >= (0.75 if right.profile.distinct else 1.0) and not listed:
             rule = f"{' '.join(left.name.words)} names {right.owner.name}, and this is its key"
             match = names.NameMatch(score, rule, "thing")
     if is_calendar(left, right, match):
@@ -134,7 +134,9 @@ def name_match(left: Column, right: Column) -> names.NameMatch:
 
 
 def is_plainly_the_key(column: Column) -> bool:
-    """Whether a column is its table's key, whatever its name: the first one, unique, with a key word."""
+    """Whether a column is its table's key, whatever its name: declared, or the first one, unique, with a key word."""
+    if column.is_natural_key:
+        return True
     is_first = column.profile.position == 0 and column.name.key_word == 1.0
     return is_first and (column.unique == 1.0 or (column.unique is None and not column.is_beside_key))
 

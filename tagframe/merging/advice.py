@@ -21,6 +21,7 @@ from tagframe.errors import (
     DoubtfulJoinWarning,
     InexactKeys,
     InvalidArgument,
+    NotConnected,
     RowsLostWarning,
     RowsMultipliedWarning,
     TableLeftOutWarning,
@@ -34,7 +35,7 @@ from tagframe.joins.steps import JoinStep
 from tagframe.keys.column_names import GENERIC, KEY_WORDS, is_attribute, version_column, words
 from tagframe.keys.composite import MOST_REPEATED
 from tagframe.keys.key_columns import has_versions
-from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.key_pair import KeyPair, column_id
 from tagframe.keys.matching import hashable
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
@@ -82,7 +83,11 @@ def warn(message: str, category: type[Warning]) -> None:
 def say_doubt(plan: JoinPlan) -> None:
     """Warn of steps on low-confidence keys, and of steps whose columns match by their values only."""
     inferred = [step for step in plan.steps if step.key.evidence.is_guess]
-    doubtful = [step for step in plan.steps if step.score < DOUBTFUL and step.key.evidence.origin in _BY_EVIDENCE]
+    doubtful = [
+        step
+        for step in plan.steps
+        if step.score < DOUBTFUL and step.key.evidence.origin in _BY_EVIDENCE and not step.key.evidence.only
+    ]
     unnamed = [step for step in inferred if step.score >= DOUBTFUL and is_unnamed(step.key)]
     for steps, what in (
         (doubtful, f"low-confidence key{'s' * (len(doubtful) > 1)}"),
@@ -97,6 +102,24 @@ def say_doubt(plan: JoinPlan) -> None:
                 f"{', '.join(step.base_columns)} repeats in {1 - share:.2%} of the rows of {step.base}, and so do the "
                 f"rows of {step.table} that refer to these. merge(plan.restarted({step.table!r})) refuses that",
                 RowsMultipliedWarning,
+            )
+
+
+def refuse_other_types(plan: JoinPlan, chooses: Callable[[str, str], bool]) -> None:
+    """Refuse a key that only the rows of one type have, if rows of other types may be joined by it.
+
+    Raises:
+        NotConnected: ``chooses`` is false for the column with the type, and the type.
+    """
+    for key in (step.key for step in plan.steps if step.key.evidence.only):
+        table, column, type = key.evidence.only
+        if not chooses(column, type):
+            id = column_id(table, (column,))
+            where = f"where={{{id.partition('.')[2]!r}: {type!r}}}"
+            raise NotConnected(
+                f"{key.left} refers to {key.right_table} only where {id} is {type!r}: pass {where}, "
+                f'or on="{text_of(key, plan.named)}" for the rows of all types',
+                [[key.left_table], [key.right_table]],
             )
 
 

@@ -16,6 +16,7 @@ from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
+from tagframe.keys.key_pair import column_id
 from tagframe.merging.advice import equally_likely
 
 
@@ -245,6 +246,11 @@ class MergeReport(Public):
             *(f"{stack} is the stack of {' and '.join(parts)}." for stack, parts in self.stacks),
             *map(sentence_of, self._made_of_tables),
             *([f"{plan_text[:1].upper()}{plan_text[1:]}."] if (plan_text := self.plan.sentence_of_absence) else []),
+            *(
+                f"{key.left} refers to {key.right_table} where {column_id(table, (column,))} is {type!r}."
+                for key in (step.key for step in self.plan.steps if step.key.evidence.only)
+                for table, column, type in [key.evidence.only]
+            ),
             *(f"Exact copies of rows of {one.id} count once." for one in self.plan.sources if one.distinct),
             *(f"{table} is left out: {self.plan.why_left_out(table)}." for table in self.plan.left_out),
             *(f"Of the model's plan: {remark}." for remark in self.remarks),

@@ -248,12 +248,14 @@ def _prepared(
         refuse_absent(where, plan.named_columns(None), absent)
     shared = [one for one in agreement.shared_columns(plan, corpus) if not {one.mine[0], one.theirs[0]} & absent]
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
+    chosen = where_of(where, plan, everything)
+    advice.refuse_other_types(plan, chosen.chooses)
     request = MergeRequest(
         plan,
         corpus,
         wanted | compared,
         everything,
-        where_of(where, plan, everything),
+        chosen,
         "inner" if how == "anti" else how,
         None if limit is None else int(limit),
         on_fanout,

@@ -20,6 +20,7 @@ from tagframe.engines.cells import Bound, CellTest, Condition, Either, Every, te
 from tagframe.errors import InvalidArgument
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import How
+from tagframe.keys.column_names import table_entity
 from tagframe.merging.advice import Reaction
 
 _BOUNDS: dict[type[ast.cmpop], Bound] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -65,6 +66,14 @@ class Where:
 
     def __bool__(self) -> bool:
         return bool(self.tests or self.functions or self.query)
+
+    def chooses(self, column: str, type: str) -> bool:
+        """Whether only rows stay whose cell is of a type of rows, however it is written, or those that a caller's own
+        function or expression chooses by it."""
+        tests = [one for one in self.tests if isinstance(one, CellTest) and one.column[1] == column and not one.bound]
+        named = [{table_entity(str(value)) for value in one.values} for one in tests]
+        of_query = not self.is_read and column in self.query
+        return {table_entity(type)} in named or of_query or any(one[1] == column for one, _ in self.functions)
 
     @property
     def is_written(self) -> bool:

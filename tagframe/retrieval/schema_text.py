@@ -569,7 +569,7 @@ def _keys_of_schemas(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
     groups = [[table.id for table in group] for group in schemas.groups(map(corpus.profile, tables)).values()]
     found = [key for group in groups for key in keys_between(corpus, group, tables_around(corpus, group)).keys]
     given = with_told((), [corpus.profile(id) for id in tables], declared=False) if len(groups) > 1 else []
-    accepted = [key for key in dict.fromkeys([*found, *given]) if key.score >= ACCEPTED]
+    accepted = [key for key in dict.fromkeys([*found, *given]) if key.score >= ACCEPTED or key.evidence.only]
     return sorted(accepted, key=lambda key: -key.score)
 
 
@@ -597,7 +597,15 @@ def _ends(corpus: Corpus, key: KeyPair) -> str:
     """How many rows of each side a key joins, and the share of values that have a match, if some have none."""
     left, right, found = corpus.profile(key.left_table), corpus.profile(key.right_table), key.evidence.contained
     share = f", {found:.0%} match" if found is not None and found < _MATCHED else ""
-    return f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}{share}"
+    ends = f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}"
+    return f"{ends}, only where {_of_type(corpus, *key.evidence.only)}" if key.evidence.only else f"{ends}{share}"
+
+
+def _of_type(corpus: Corpus, table: str, column: str, type: str) -> str:
+    """Which rows a polymorphic reference is to be joined of; without the cell if the column is private."""
+    text = type.replace("'", "''")
+    cell = "names the table" if corpus.profile(table).column(column).private else f"= '{text}'"
+    return f"{corpus.profile(table).name}.{column} {cell}"
 
 
 def _kind(corpus: Corpus, profile: TableProfile, column: str) -> str:

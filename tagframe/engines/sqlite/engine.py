@@ -104,6 +104,7 @@ class SQLiteEngine(SQLEngine):
                     declared_types=tuple(declared for _, declared, _ in columns),
                     primary_key=_primary_key(columns),
                     foreign_keys=_foreign_keys(connection, name, tables),
+                    unique=_unique(connection, name),
                     column_comments=_noted(connection, name, columns),
                 )
                 for name, columns in tables.items()
@@ -303,6 +304,15 @@ def _written(definition: str) -> list[exp.ColumnDef]:
 
 def _primary_key(columns: list[tuple[str, str, int]]) -> tuple[str, ...]:
     return tuple(name for _, name in sorted((key, name) for name, _, key in columns if key))
+
+
+def _unique(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, ...], ...]:
+    """The columns of unique indexes, but for those of some rows or of expressions."""
+    indexes = connection.execute(f"PRAGMA index_list({quoted(table)})").fetchall()
+    whole = [index for _, index, unique, _, is_partial in indexes if unique and not is_partial]
+    found = (connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall() for index in whole)
+    sets = (tuple(column for _, _, column in parts) for parts in found)
+    return tuple(sorted(columns for columns in sets if None not in columns))
 
 
 def _foreign_keys(
