@@ -266,9 +266,8 @@ class CSVEngine(FileEngine):
                 way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
             words = formats.words.get(name, ())
             if why in (OTHER_CELLS, OTHER_UNITS) and not words:
-                commas = ".str.replace(',', '.')" if layout.options["sep"] == ";" else ".str.replace(',', '')"
-                how = f"{commas}.str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
-                way = f". A frame in which {how} makes numbers of them has them"
+                how = ".str.replace(',', '').str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
+                way = f". A frame in which {how} makes numbers of them has them (replace(',', '.') of decimal commas)"
             if words:
                 way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
             say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)
@@ -279,7 +278,8 @@ class CSVEngine(FileEngine):
         if formats.thousands:
             say(
                 f"the points in {_listed(formats.thousands)} are read as decimal points, though the file has "
-                f"semicolons or decimal commas elsewhere; {option(self.path, decimal=',', thousands='.')} reads them as thousands"
+                f"semicolons or decimal commas elsewhere; {option(self.path, decimal=',', thousands='.')} reads them "
+                "as thousands"
             )
         if formats.rounded:
             say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")

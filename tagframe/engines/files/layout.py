@@ -34,6 +34,7 @@ from tagframe.engines.files.header import (
     is_comment,
     is_split_note,
     is_value,
+    labels_below,
     names_in,
     notes_below,
     numbered_names,
@@ -193,6 +194,11 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"{delimiter!r} splits the names and not the rows; {way} reads the rows by {other!r}, without names"
         )
     notes += second_table(rows, head.rows)
+    if is_free and (count := labels_below(rows[head.rows :])):
+        labels = [*range(above - head.above + head.rows, above - head.above + head.rows + count)]
+        way = option(path, skiprows=[*range(above), *labels])
+        rows_below = "the row" if count == 1 else f"the {count} rows"
+        notes.append(f"{rows_below} below the names may label the columns; {way} reads them without")
     if encoding is None and scan.foreign:
         way = f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
         if "\u00c3" in scan.foreign:
