@@ -71,7 +71,7 @@ _SAMPLE, _CODE = 1_000, 4
 _MARKED = re.compile(
     r"(?:[<>~\u2248\u2264\u2265\u00b1]=?|ca\.)?\s*[+-]?"
     r"(?:[0-9]{1,3}(?:[.,][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?\s*"
-    r"(?:[*+\u2020\u2021\u00a7\u00b9\u00b2\u00b3\u2070-\u2079]+|[\[(][0-9A-Za-z]{1,2}[\])]|(?<=\s)[a-z]{1,2})?"
+    r"(?:[*+\u2020\u2021\u00a7\u00b9\u00b2\u00b3\u2070-\u2079]+|[\[(][0-9A-Za-z.%]{1,6}[\])]|(?<=\s)[a-z]{1,2})?"
 )
 """A number with marks of a note, or signs for "about", "less" or "more"."""
 _POINT_UNITS = ("$", "£", "¥", "₹", "₩")
@@ -465,9 +465,9 @@ def are_among_words(cells: Iterable[str]) -> bool:
     (True, True, False)
     """
     texts = {cell.strip() for cell in cells if cell not in NULL_WORDS} - {""}
-    numbers = sum(_MARKED.fullmatch(text) is not None for text in texts)
-    are_codes = {*map(len, texts)} in ({at} for at in range(_CODE, _CODE * 8)) or any(map(_PADDED.match, texts))
-    return len(texts) / 3 <= numbers >= 2 and not are_codes
+    numbers, lengths = [*filter(_MARKED.fullmatch, texts)], {*map(len, texts)}
+    are_codes = (len(lengths) == 1 and min(lengths) >= _CODE) or any(map(_PADDED.match, numbers))
+    return len(texts) / 3 <= len(numbers) >= 2 and not are_codes
 
 
 def is_all_numbers(cells: Iterable[str]) -> bool:
