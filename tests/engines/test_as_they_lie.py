@@ -109,6 +109,15 @@ def test_a_first_row_like_the_others_is_data(tmp_path, text, is_record):
         ("Alice,London\nBob,Paris\nCarol,Berlin\nDave,Rome\nErin,Madrid\n", True),
         ("ABC;New York\nDEF;San Diego\nGHI;Santa Fe\nFAB;Las Vegas\n", True),
         ("Milk\nBread\nEggs\nButter\n", True),
+        ("Alice,London\nBob,Paris\nCy,Rome\n", True),
+        ("Zoe,London\nBob,Paris\nZoe,Rome\n", True),
+        ("Alice,London\n", True),
+        ("hello\n", True),
+        ("apple\nbanana\ncherry\n", True),
+        ("id,name\n", False),
+        ("CustomerKey,Amount\n", False),
+        ("word\nbanana\ncherry\n", False),
+        ("Species,Habitat\nLion,Savanna\n", False),
         ('"Bonaire, Saba",BQ,\nGuam,\\N,G\n' + "".join(f"L{one}nd,{one}{one},X\n" for one in "ABCDEFG"), True),
         ("en,English\nde,German\nfr,French\nit,Italian\n", True),
         ("de_DE,Deutsch\n" + "".join(f"{one}_{one.upper()},L{one}nd\n" for one in "abcdefg"), True),
@@ -164,6 +173,8 @@ def test_integers_that_a_column_cannot_hold_are_said(tmp_path, cells, dtype, wor
     [
         ('a,b\n1,"x" y\n2,z\n', True),
         ('a,b\n"p"q,1\nr,2\n', True),
+        ('a,b\n1,6" pipe\n2,"6" pipe"\n', True),
+        ('a,b\n1,6" pipe\n2,"x, ""y"""\n3,"z"\n', False),
         ('a,b\n1,"x ""y"" z"\n2,"u, v"\n', False),
         ('a,b\n"",1\n"x",2\n', False),
         ('a,b\n1,5" pipe\n2,3" pipe\n', False),
@@ -481,6 +492,12 @@ def test_duckdb_keeps_the_digits_of_decimals():
         ("a,b\nx,14 000 000\ny,18 800 000\n", [["x", "14 000 000"], ["y", "18 800 000"]], "{'thousands': ' '}"),
         ("a,b\nx,47 820\ny,34 000\n", [["x", "47 820"], ["y", "34 000"]], "as many groups of digits, as codes have"),
         ("a,b\nx,12.345.678\ny,1.000.000\n", [["x", "12.345.678"], ["y", "1.000.000"]], "thousands='.' points"),
+        ("a;b\nx;1.234\ny;12.345\n", [["x", 1.234], ["y", 12.345]], "'thousands': '.'}} reads them as th"),
+        ("a;b;c\nx;1.234;0.5\ny;12.345;7\n", [["x", 1.234, 0.5], ["y", 12.345, 7.0]], ""),
+        ("a,b,c\nnum,num,str\n1,2,x\n3,4,y\n", [["num", "num", "str"], ["1", "2", "x"], ["3", "4", "y"]],
+         "the row below the names may label the columns; csv={'t.csv': {'skiprows': [1]}}"),
+        ('s,q\nResponse,How?\n"{""Id"":1}","{""Id"":2}"\na,x\nb,y\n',
+         [["Response", "How?"], ['{"Id":1}', '{"Id":2}'], ["a", "x"], ["b", "y"]], "[1, 2]}} reads them without"),
         ("id,t\n1,a\n2,\\N\n", [[1, "a"], [2, "\\N"]], "{'na_values': ['\\\\N']}} reads them so"),
         ("id,dept,name,level\n1,2,Ann,3\n7,2,Bo,3\n", [[1, 2, "Ann", 3], [7, 2, "Bo", 3]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
@@ -515,6 +532,15 @@ def test_a_text_that_may_be_of_another_encoding_is_said(tmp_path, text, encoding
     assert (corpus["t"]["b"][0] == text) != is_foreign
     known, said = opened(tmp_path, csv={"t.csv": {"encoding": encoding}})
     assert (known["t"]["b"][0], said) == (text, "")
+
+
+def test_rows_of_utf_8_among_others_are_said(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"id,b\n1,Zo\xc3\xab\n2,caf\xe9\n3,M\xfcnz\n")
+    corpus, said = opened(tmp_path)
+    assert corpus["t"]["b"].tolist() == ["Zo\u00c3\u00ab", "caf\u00e9", "M\u00fcnz"]
+    assert "words such as 'Zo\u00c3\u00ab'; csv={'t.csv': {'encoding': 'utf-8', 'encoding_errors': 'replace'}}" in said
+    again, _ = opened(tmp_path, csv={"t.csv": {"encoding": "utf-8", "encoding_errors": "replace"}})
+    assert again["t"]["b"][0] == "Zo\u00eb", "as the message says"
 
 
 @pytest.mark.parametrize(
@@ -562,6 +588,46 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
         assert repr(names[-1]) not in opened(tmp_path, hide=[f"s.{names[-1]}"])[1], "what is hidden is not named"
 
 
+@pytest.mark.parametrize(
+    ("cells", "words", "numbers"),
+    [
+        ("5|7|NA|-|.|..", ["-", ".", ".."], [5, 7]),
+        ("5| - |6|\u2013|n.a.|k.A.", [" - ", "k.A.", "n.a.", "\u2013"], [5, 6]),
+        ("12|<5|7|*|Suppressed", ["*", "<5", "Suppressed"], [12, 7]),
+        ("12.5|M|T|3.5", ["M", "T"], [12.5, 3.5]),
+        ("5 |N/A |7| NA", [" NA", "N/A "], [5, 7]),
+        ("~12|>100|14|ca. 5", [], [12, 100, 14, 5]),
+        ("10,000+|500,000+|5,000+", [], [10000, 500000, 5000]),
+        ("12\u00b9|13\u00b2|14", [], [12, 13, 14]),
+        (": |6.3 |7.1 p|-2.5 e", [], [6.3, 7.1, -2.5]),
+        ("12*|3[a]|5|7\u2020", [], [12, 3, 5, 7]),
+        ("1.5 (0.2)|1.7 (0.3)|n/k", [], [1.5, 1.7]),
+        ("12A4|9987|1234|B77C|D9E1", None, []),
+        ("0171|5|-", None, []),
+        ("1.2.3|1.10.0|2.0.0", None, []),
+        ("Ann|Bo|5|Cy|Di|Eve|7", None, []),
+    ],
+)
+def test_a_column_of_numbers_beside_words_is_named_with_what_reads_it(tmp_path, cells, words, numbers):
+    (tmp_path / "t.csv").write_text("id|v\n" + "".join(f'k{at}|"{one}"\n' for at, one in enumerate(cells.split("|"))))
+    corpus, said = opened(tmp_path)
+    assert said.count("the numbers of column 'v' stay text") == (words is not None)
+    if words:
+        assert f"{{'na_values': {{'v': {words!r}}}}}}} reads" in said
+        assert opened(tmp_path, csv={"na_values": {"v": words}})[0]["t"]["v"].dropna().tolist() == numbers
+    elif words is not None:
+        how = ".str.replace(',', '').str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
+        assert how in said
+        assert eval(f"cells{how}", {"cells": corpus["t"]["v"]}).dropna().tolist() == numbers
+
+
+@pytest.mark.parametrize("rows", ["1,a,2", "Ann,Rom,x"])
+def test_a_tsv_that_holds_commas_is_said(tmp_path, rows):
+    (tmp_path / "t.tsv").write_text(f"id,name,v\n{rows}\n{rows}\n")
+    assert "csv={'t.tsv': {'sep': ','}} reads several" in opened(tmp_path)[1]
+    assert opened(tmp_path, csv={"t.tsv": {"sep": ","}})[0]["t"].shape == (2, 3)
+
+
 @pytest.mark.parametrize(("merged", "column"), [("Italy", ["Italy", "Italy", "France"]), (7, [7, None, "France"])])
 def test_cells_merged_down_are_texts_of_each_row(tmp_path, merged, column):
     pytest.importorskip("python_calamine")
@@ -606,6 +672,11 @@ def test_files_of_other_programs_are_named(tmp_path, name, word):
         ("A;B;C\n1,1,10\n2,0,16\n", {"sep": ",", "header": None, "skiprows": 1}, [[1, 1, 10], [2, 0, 16]]),
         ("a:b\n1:2\n3:4\n", {"sep": ":"}, [[1, 2], [3, 4]]),
         ("a b\n1 2\n3 4\n", {"sep": r"\s+"}, [[1, 2], [3, 4]]),
+        ("junk\n\nid,n\n0,a\n1,b\n", {"skiprows": 1}, [[0, "a"], [1, "b"]]),
+        ("a,b\nnum,num\n1,2\n3,4\n", {"skiprows": [1]}, [[1, 2], [3, 4]]),
+        ("a;b\nx;1.234\ny;12.345\n", {"decimal": ",", "thousands": "."}, [["x", 1234], ["y", 12345]]),
+        ('a,b\nx,"1,234"\ny,"2,345"\n', {"thousands": ","}, [["x", 1234], ["y", 2345]]),
+        ("a;b\nx;€ 1.234\ny;€ 2.345\n", {"thousands": "."}, [["x", 1234], ["y", 2345]]),
         ("id,v\n1,2\n3,4\n(2 rows)\n", {"skipfooter": 0}, [["1", 2], ["3", 4], ["(2 rows)", None]]),
         ("id,v\n1,2\n3,4\n9,9\n", {"skipfooter": 1}, [[1, 2], [3, 4]]),
         ("id,t\n1,a\n2,\\N\n", {"na_values": ["\\N"]}, [[1, "a"], [2, None]]),

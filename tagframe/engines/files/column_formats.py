@@ -67,6 +67,13 @@ OTHER_CELLS = "some of its cells are words"
 OTHER_UNITS = "they have a unit that is not read"
 _MOST_WORDS = 3
 """Words among numbers that may stand for missing ones."""
+_SAMPLE, _CODE = 1_000, 4
+_MARKED = re.compile(
+    r"(?:[<>~\u2248\u2264\u2265\u00b1]=?|ca\.)?\s*[+-]?"
+    r"(?:[0-9]{1,3}(?:[.,][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?\s*"
+    r"(?:[*+\u2020\u2021\u00a7\u00b9\u00b2\u00b3\u2070-\u2079]+|[\[(][0-9A-Za-z.%]{1,6}[\])]|(?<=\s)[a-z]{1,2})?"
+)
+"""A number with marks of a note, or signs for "about", "less" or "more"."""
 _POINT_UNITS = ("$", "£", "¥", "₹", "₩")
 """Their numbers have decimal points."""
 _DATE = re.compile(
@@ -213,6 +220,7 @@ class Column:
     def __init__(self, *, has_words: bool = False) -> None:
         self.has_words = has_words
         self.words: set[str] = set()
+        self.sample: dict[str, None] = {}
         self.is_coded = True
         self.length = 0
         self.codes: set[str] = set()
@@ -247,6 +255,8 @@ class Column:
         """Look at distinct cells that are not null."""
         if self.has_words:
             cells = self._without_words(list(cells))
+        cells = [*cells]
+        self.sample.update(dict.fromkeys(cells[: _SAMPLE - len(self.sample)]))
         for text in cells:
             text = text.strip()
             if not text:
@@ -347,6 +357,16 @@ class Column:
         self.is_number = max(len(self.words_beside), len(self.other_units)) <= _MOST_WORDS
 
     @property
+    def words_among(self) -> tuple[str, ...]:
+        """The cells beside numbers, as they are written; none if they are many, or several are numbers with marks."""
+        words = {text for cell in self.sample if (text := cell.strip()) and not _PLAIN.fullmatch(text)}
+        words = self.words_beside if self.is_number else words
+        marked = sum(_MARKED.fullmatch(word) is not None for word in words)
+        written = {cell for cell in self.sample if cell.strip() in words}
+        written |= words - {*map(str.strip, written)}
+        return () if marked > 1 or self.other_units or len(written) > 2 * _MOST_WORDS else tuple(sorted(written))
+
+    @property
     def is_all_numbers(self) -> bool:
         """Whether all cells are numbers that may be read."""
         return self.is_number and not (self.words_beside or self.other_units)
@@ -368,12 +388,14 @@ class Column:
             given: the decimal and the thousands separator that the user gave.
             file: the decimal separator of other columns of the file, if they agree.
         """
-        if not self.seen or not self.is_number:
+        if not self.seen:
             return None
         if not self.is_all_numbers:
             are_letters = len(self.other_units - {*"kKM"}) > 1 and all(len(unit) == 1 for unit in self.other_units)
             is_of_numbers = self.numbers > max(1, len(self.words_beside)) and not are_letters  # "12a" and "12b"
-            return (OTHER_CELLS if self.words_beside else OTHER_UNITS) if is_of_numbers else None
+            if self.is_number and is_of_numbers:
+                return OTHER_CELLS if self.words_beside else OTHER_UNITS
+            return OTHER_CELLS if are_among_words(self.sample) else None
         if len(self.units) > 1:
             units = sorted(repr(unit) if unit else "none" for unit in self.units)
             return f"they have different units ({', '.join(units)})"
@@ -428,11 +450,24 @@ class Column:
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
 
-def is_mixed(cells: Iterable[str]) -> bool:
-    """Whether some cells are numbers, and a few words stand beside them; or all have units, or digits of a script."""
-    texts = {text.strip() for text in cells} - set(NULL_WORDS)
+def is_mixed(cells: Collection[str]) -> bool:
+    """Whether some cells are numbers, and words stand beside them; or all have units, or digits of a script."""
+    texts = {text.strip() for text in cells if text not in NULL_WORDS} - {""}
     words = sum(_PLAIN.fullmatch(text) is None for text in texts)
-    return words > 0 and (words <= min(_MOST_WORDS, len(texts) - words) or all(map(_is_with_unit, texts)))
+    is_few = words <= min(_MOST_WORDS, len(texts) - words)
+    return words > 0 and (is_few or are_among_words(cells) or all(map(_is_with_unit, texts)))
+
+
+def are_among_words(cells: Iterable[str]) -> bool:
+    """Whether a third of distinct cells, and two of them, are numbers, maybe marked; no codes of one length are.
+
+    >>> are_among_words(["5", "7", "-", "n.a."]), are_among_words(["12*", "3[a]"]), are_among_words(["12A4", "9987"])
+    (True, True, False)
+    """
+    texts = {cell.strip() for cell in cells if cell not in NULL_WORDS} - {""}
+    numbers, lengths = [*filter(_MARKED.fullmatch, texts)], {*map(len, texts)}
+    are_codes = (len(lengths) == 1 and min(lengths) >= _CODE) or any(map(_PADDED.match, numbers))
+    return len(texts) / 3 <= len(numbers) >= 2 and not are_codes
 
 
 def is_all_numbers(cells: Iterable[str]) -> bool:
@@ -551,12 +586,13 @@ def _moment(text: str, order: Order) -> dt.datetime | None:
         return None
 
 
-def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> Formats:
+def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any], *, has_commas: bool = False) -> Formats:
     """The formats of columns whose cells were all seen.
 
     Args:
         columns: by their names.
         options: ``decimal``, ``thousands``, ``dayfirst`` and ``parse_dates`` as the user gave them.
+        has_commas: whether the file is written as where decimal marks are commas, as far as nothing else tells.
     """
     given = None
     if "decimal" in options or "thousands" in options:
@@ -580,7 +616,8 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
     ]
     points = [name for name in floats if "." in columns[name].marked and name not in numbers]
     unfit = tuple(name for name in points if given is not None and given[0] != ".")
-    between = tuple(name for name in points if name not in unfit and file == "," and columns[name].dots_group)
+    is_between = file == "," or (has_commas and all(columns[name].dots_group for name in points))
+    between = tuple(name for name in points if name not in unfit and is_between and columns[name].dots_group)
     dates, orders, wrong = _dates(columns, options)
     padded = tuple(name for name, column in columns.items() if column.padded)
     codes = {name: words for name, column in columns.items() if (words := column.code_words)}
@@ -589,7 +626,7 @@ def formats_of(columns: Mapping[str, Column], options: Mapping[str, Any]) -> For
         for name, column in columns.items()
         if (words := tuple(sorted(column.words.difference(codes.get(name, ())))))
     }
-    beside = {name: tuple(sorted(columns[name].words_beside)) for name, why in mixed.items() if why == OTHER_CELLS}
+    beside = {name: columns[name].words_among for name, why in mixed.items() if why == OTHER_CELLS}
     rounded = tuple(name for name in floats if columns[name].rounded and name not in mixed)
     exponents = tuple(name for name in floats if columns[name].exponents and name not in mixed)
     return Formats(

@@ -22,6 +22,7 @@ from tagframe.engines.files.column_formats import (
     AMBIGUOUS,
     EITHER,
     GROUPED,
+    OTHER_CELLS,
     OTHER_UNITS,
     Column,
     Formats,
@@ -179,7 +180,7 @@ class CSVEngine(FileEngine):
                         break
         if isinstance(dates := given.get("parse_dates"), list | tuple):
             given["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
-        return formats_of(columns, given)
+        return formats_of(columns, given, has_commas=layout.options["sep"] == ";" and not self.given_options)
 
     @contextmanager
     def _opened(self) -> Iterator[Path | IO[bytes]]:
@@ -259,12 +260,15 @@ class CSVEngine(FileEngine):
         for name, why in formats.mixed.items():
             way = ""
             if why == AMBIGUOUS:
-                way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,)"
+                way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,), "
+                way += "and thousands=',' or thousands='.' in its place commas or points between thousands"
             if why == GROUPED:
                 way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
-            if why == OTHER_UNITS:
-                way = ". A frame in which .str.extract('([0-9.]+)')[0].astype(float) makes numbers of them has them"
-            if words := formats.words.get(name, ()):
+            words = formats.words.get(name, ())
+            if why in (OTHER_CELLS, OTHER_UNITS) and not words:
+                how = ".str.replace(',', '').str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
+                way = f". A frame in which {how} makes numbers of them has them (replace(',', '.') of decimal commas)"
+            if words:
                 way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
             say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)
         if formats.unfit:
@@ -273,8 +277,9 @@ class CSVEngine(FileEngine):
             say(f"{_listed(formats.unfit)} {are} read with decimal points, because {fit}")
         if formats.thousands:
             say(
-                f"the points in {_listed(formats.thousands)} are read as decimal points, though other columns of the "
-                f"file have decimal commas; {option(self.path, decimal=',', thousands='.')} reads them as thousands"
+                f"the points in {_listed(formats.thousands)} are read as decimal points, though the file has "
+                f"semicolons or decimal commas elsewhere; {option(self.path, decimal=',', thousands='.')} reads them "
+                "as thousands"
             )
         if formats.rounded:
             say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")

@@ -360,22 +360,51 @@ def _repeats_below(cells: Sequence[str], columns: Sequence[Sequence[str]], below
 def may_be_record(first: Row, below: Sequence[Row]) -> bool:
     """Whether nothing tells names in the first row from words below: the same capitals in all columns, in no order.
 
-    >>> may_be_record(["Ann", "Rom"], [["Bo", "Ulm"], ["Cy", "Bern"], ["Abe", "Genf"]])
-    True
+    >>> may_be_record(["Ann", "Rom"], [["Bo", "Ulm"], ["Cy", "Bern"]]), may_be_record(["Name", "City"], [["Bo", "Ulm"]])
+    (True, False)
     """
     cells = [_text(cell) for cell in first]
     shapes = [*map(_shape, cells)]
-    if len(below) <= _FEW or all(shape == shape.lower() for shape in shapes):
+    is_lower = len(cells) > 1 and all(shape == shape.lower() for shape in shapes)
+    if is_lower or not _USUAL.isdisjoint(re.findall(r"[^\W\d_]+", " ".join(cells).lower())):
         return False
+    if not below:
+        return all(re.fullmatch("A?a( A?a)*", shape) for shape in shapes)
     if _has_code(cells, _columns_below(below, len(cells))):
         return True
     return all(cells) and all(
         others
-        and min(map(len, others)) <= len(cell) <= max(map(len, others))
+        and min(map(len, others)) - _FEW <= len(cell) <= max(map(len, others)) + _FEW
         and sum(_shape(other) == shape for other in others) >= _EVEN * len(others)
-        and (others != sorted(others) or cell <= others[0] or _is_short_code(cell, others))
+        and (len(others) <= _FEW + 1 or others != sorted(others) or cell <= others[0] or _is_short_code(cell, others))
         for cell, shape, others in zip(cells, shapes, _columns_below(below, len(cells)), strict=True)
     )
+
+
+_USUAL = frozenset(
+    """id ids key no nr num number code name names title label type kind category class group status state description
+    text comment note notes value unit amount total count price date day month year time city town country region
+    address street zip phone email mail url source target gender sex age colour color language word""".split()
+)
+"""Words in the names of columns, which hardly a cell has where names are in no row."""
+
+
+def labels_below(rows: Sequence[Row]) -> int:
+    """How many of the first rows below names label the columns: words above values, or an object in each cell.
+
+    >>> labels_below([["num", "num", "str"], ["1", "2", "x"], ["3", "4", "y"]])
+    1
+    """
+    for count in (2, 1):
+        labels, below = rows[:count], rows[count:]
+        if len(below) < _FEW or not all(labels):
+            continue
+        others = _columns_below(below, len(labels[-1]))
+        values = [at for at, cells in enumerate(others) if cells and all(map(is_value, cells))]
+        are_words = all(_is_word(_text(cell)) for row in labels for cell in row)
+        if all(re.fullmatch(r"\{.*\}", _text(cell)) for cell in labels[-1]) or (len(values) > 1 and are_words):
+            return count
+    return 0
 
 
 def _is_short_code(cell: str, others: Sequence[str]) -> bool:

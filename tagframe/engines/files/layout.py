@@ -34,6 +34,7 @@ from tagframe.engines.files.header import (
     is_comment,
     is_split_note,
     is_value,
+    labels_below,
     names_in,
     notes_below,
     numbered_names,
@@ -55,7 +56,7 @@ _QUOTING = ("quotechar", "quoting", "escapechar", "doublequote", "skipinitialspa
 _SIGN = rb"[\xa2-\xa8\xac-\xaf\xb1-\xb3\xb5\xb6\xb8\xb9\xbc-\xbe\xd0\xdd\xde\xf0\xfd\xfe]"
 _FOREIGN = re.compile(
     rb"[\x80-\xff\w]*(?:[\x80-\xff]{3}|[a-zA-Z][\x81-\x84\x86-\x90\x98\x9a-\x9f]|[a-zA-Z]" + _SIGN + rb"|"
-    + _SIGN + rb"[a-zA-Z])[\x80-\xff\w]*"
+    + _SIGN + rb"[a-zA-Z]|\xc3[\x80-\xbf])[\x80-\xff\w]*"
 )  # fmt: skip
 """A word with letters of Windows-1252 as hardly a language has them that is written in it."""
 _STEMS = (b"NA", b"N/A", b"NULL", b"NaN", b"None", b"n/a", b"nan", b"null", b"#IND", b"#QNAN")
@@ -125,10 +126,13 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     skipped, skipped_last = given.get("skiprows", 0), given.pop("skipfooter", None)
     is_free = isinstance(skipped, int) and not isinstance(skipped, bool) and "comment" not in given
     rows = first_rows(text, delimiter, written)[skipped if is_free else 0 :]
-    head = _given_head(rows, given) or (
-        head_of(rows, may_have_titles="skiprows" not in given) if is_free and rows else Head()
-    )
     blank = next((at for at, row in enumerate(rows) if row), 0)
+    may_have_titles = "skiprows" not in given
+    head = _given_head(rows, given) or (
+        head_of(rows[0 if may_have_titles else blank :], may_have_titles=may_have_titles)
+        if is_free and rows
+        else Head()
+    )
     if blank and not head.above and head.depth:
         head = replace(head, above=blank)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
@@ -190,11 +194,16 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"{delimiter!r} splits the names and not the rows; {way} reads the rows by {other!r}, without names"
         )
     notes += second_table(rows, head.rows)
+    if is_free and (count := labels_below(rows[head.rows :])):
+        labels = [*range(above - head.above + head.rows, above - head.above + head.rows + count)]
+        way = option(path, skiprows=[*range(above), *labels])
+        rows_below = "the row" if count == 1 else f"the {count} rows"
+        notes.append(f"{rows_below} below the names may label the columns; {way} reads them without")
     if encoding is None and scan.foreign:
-        notes.append(
-            f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; "
-            f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
-        )
+        way = f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
+        if "\u00c3" in scan.foreign:
+            way = f"{option(path, encoding='utf-8', encoding_errors='replace')} reads those that are UTF-8"
+        notes.append(f"it is not UTF-8, and is read as {scan.encoding}, with words such as {scan.foreign!r}; {way}")
     if scan.has_nulls and not {*_MISSING_OPTIONS} & {*given}:
         way = option(path, na_values=["\\N"])
         notes.append(f"cells of \\N, which dumps of databases have for a missing value, are texts; {way} reads them so")
@@ -413,6 +422,10 @@ class _Scan:
         outside = [ord(sign) for sign in "\r\n"] + [self._delimiter]
         begins = (first == 0) | np.isin(letters[first - 1], outside)
         ends = np.isin(np.append(letters, ord("\n"))[last + 1], [*outside, ord('"')])
+        if not begins.all():  # quotes in cells that none begins: the next ones are no pairs
+            mark = re.escape(bytes([self._delimiter]))
+            cells = re.finditer(rb"(?:\A|(?<=[\r\n" + mark + rb']))"(?:[^"]|"")*"', letters.tobytes())
+            return any(letters[cell.end() : cell.end() + 1].tobytes() not in b"\r\n" + mark for cell in cells)
         return bool((begins & ~ends).any())
 
     def _may_be_written(self, text: bytes) -> bool:
@@ -422,6 +435,8 @@ class _Scan:
         """
         is_comma, letters = self._delimiter == ord(","), _Letters(text)
         if any(letters.follow(pattern) for pattern in [*_WRITTEN, *([] if is_comma else _COMMAS)]):
+            return True
+        if self._delimiter == ord(";") and letters.follow(_POINT):
             return True
         return is_comma and _QUOTED_COMMA.search(text) is not None
 
@@ -448,6 +463,8 @@ _WRITTEN = [
 missing one: by class, or as they are."""
 _COMMAS = ("d,d", "d,u", "d,-")
 """Such letters where the comma is no delimiter."""
+_POINT = "d.dddD"
+"""Such letters where a semicolon is, as where points stand between thousands."""
 
 
 class _Letters:
@@ -475,7 +492,7 @@ class _Letters:
         return self._masks[one]
 
 
-_LETTERS = {name: frozenset(_CLASSES.get(name, name.encode())) for name in {*"".join([*_WRITTEN, *_COMMAS])}}
+_LETTERS = {name: frozenset(_CLASSES.get(name, name.encode())) for name in {*"".join([*_WRITTEN, *_COMMAS, _POINT])}}
 _MASKS = {name: np.isin(np.arange(256), [*letters]) for name, letters in _LETTERS.items()}
 
 
@@ -639,13 +656,14 @@ def sniff_delimiter(text: str) -> str:
 def other_delimiter(text: str) -> str:
     """What splits the first lines evenly where no usual delimiter does, as a regular expression; "" for nothing."""
     lines = [line.strip() for line in text.splitlines()[:SNIFFED_ROWS] if line.strip()]
-    marks: tuple[str, ...] = (r"\s+", *":~^!\x01\x1f")
+    marks: tuple[str, ...] = (*_DELIMITERS, r"\s+", *":~^!\x01\x1f")
     for mark in marks:
         split = [
             re.split(mark if mark == r"\s+" else re.escape(mark), line) for line in lines[: max(len(lines) - 1, 2)]
         ]
         has_values = any(is_value(cell) for row in split[1:] for cell in row)
-        if has_values and len(split[0]) > 1 and {*map(len, split)} == {len(split[0])}:
+        is_usual = mark in _DELIMITERS and len(split) > 1
+        if split and (has_values or is_usual) and len(split[0]) > 1 and {*map(len, split)} == {len(split[0])}:
             return mark
     return ""
 
