@@ -26,7 +26,7 @@ from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream
-from tagframe.lm.usage import Budget, Usage, total_usage, usage
+from tagframe.lm.usage import Budget, Cost, Usage, total_usage, usage
 
 __all__ = [
     "LM",
@@ -37,6 +37,7 @@ __all__ = [
     "Budget",
     "Completion",
     "Completions",
+    "Cost",
     "Form",
     "Import",
     "Label",

@@ -464,7 +464,7 @@ STEPS = [
     "operators.packing._Compared.__str__",
     "operators.outcome.outcome_frame",
     "results.remember",
-    "lm.stream.new_bar",
+    "progress.new_bar",
     "lm.stream.record",
     "lm.store.ResponseStore.put",
     "lm.store.ResponseStore.forget",

@@ -217,7 +217,7 @@ def test_of_a_long_schema_unlikely_tables_are_cut_to_their_keys_and_found_when_t
     live.answers = lambda request: prompts.append(request.prompt) or next(replies)
     tf.ask("What is the amount of the sales?", corpus)
     assert "TABLE sales (2 rows): sale" in prompts[0]
-    assert "TABLE t9: …" in prompts[0]
+    assert "TABLE t9: t9_id, …" in prompts[0]
     assert "these tables were added: " in prompts[1]
     assert 'TABLE t9 (2 rows): t9_id, "a9 0"' in prompts[1]
 
