@@ -240,8 +240,8 @@ def _views(connection: sqlite3.Connection, *, runs: bool = True) -> dict[str, st
 
 @lru_cache(maxsize=1024)
 def _texts_with_t(path: Path, table: str, size: int, mtime_ns: int) -> frozenset[str]:
-    """The columns of a table whose cells are all texts of moments with a T before the time."""
-    form = f"{'-'.join(['[0-9]' * 4, '[0-9]' * 2, '[0-9]' * 2])}T[0-9][0-9]:[0-9][0-9]*"
+    """The columns of a table whose cells are all texts of moments, some with a T before the time."""
+    form = f"{'-'.join(['[0-9]' * 4, '[0-9]' * 2, '[0-9]' * 2])}[T ][0-9][0-9]:[0-9][0-9]*"
     with closing(connect_readonly(path)) as connection:
         return frozenset(
             name
@@ -249,7 +249,7 @@ def _texts_with_t(path: Path, table: str, size: int, mtime_ns: int) -> frozenset
             for t in [_qualified(name)]
             for source in [f"FROM {quoted(table)} AS t WHERE {t}"]
             if not _NUMERIC.search(declared)
-            and connection.execute(f"SELECT EXISTS (SELECT 1 {source} GLOB '{form}')").fetchone()[0]
+            and connection.execute(f"SELECT EXISTS (SELECT 1 {source} GLOB '{form.replace('T ', 'T')}')").fetchone()[0]
             and not connection.execute(f"SELECT EXISTS (SELECT 1 {source} NOT GLOB '{form}')").fetchone()[0]
         )
 

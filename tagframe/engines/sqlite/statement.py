@@ -73,16 +73,17 @@ def _are_moments(values: pd.Series) -> bool:
 
 
 def _are_written_with_t(values: pd.Series) -> bool:
-    """Whether all cells are texts of moments with a T before the time, as ISO 8601 has them; SQLite has a blank."""
+    """Whether all cells are texts of moments, some with a T before the time, as ISO 8601 has them; SQLite has a blank."""
     if not pd.api.types.is_string_dtype(values.dtype):
         return False
     filled = values.dropna()
-    is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _WITH_T.fullmatch(filled.iloc[0])
-    return bool(is_first) and all(isinstance(cell, str) and _WITH_T.fullmatch(cell) for cell in filled.unique())
+    is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _MOMENT.fullmatch(filled.iloc[0])
+    cells = filled.unique() if is_first else []
+    return all(isinstance(cell, str) and _MOMENT.fullmatch(cell) for cell in cells) and any("T" in cell for cell in cells)
 
 
-_WITH_T = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 
 
@@ -118,7 +119,7 @@ def _cell(value: Any) -> Any:
     if plain is not None:
         return value if type(value) is plain else plain(value)
     if isinstance(value, dt.datetime):
-        return value.isoformat(" ")
+        return (value if value.tzinfo is None else value.astimezone(dt.UTC)).isoformat(" ")
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
