@@ -136,6 +136,17 @@ DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BLOCK = 2**20
 
 
+def is_pointer(path: Path) -> bool:
+    """Whether a file holds the words that Git LFS puts in place of a large one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
+
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
 @contextmanager
 def reading_as(format: str, path: Path) -> Iterator[None]:
     """A block that reads a file of a format: its errors become :class:`UnreadableTable`.
