@@ -273,7 +273,9 @@ class WorkbookEngine(WholeFileEngine):
         if not shapes:
             raise UnreadableTable(f"{self.path} has no table: no cell is filled in {', '.join(empty)}")
         if empty:
-            warn(f"{self.path}: no cell is filled in {', '.join(empty)}, so no table is made of it", ColumnFormatWarning)
+            warn(
+                f"{self.path}: no cell is filled in {', '.join(empty)}, so no table is made of it", ColumnFormatWarning
+            )
         return shapes
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:

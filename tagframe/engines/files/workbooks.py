@@ -254,7 +254,10 @@ def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
         sheets = {unescape(_attribute(one, "name")): _attribute(one, "r:id") for one in _SHEET.findall(book)}
         files = {_attribute(one, "Id"): _attribute(one, "Target") for one in _LINK.findall(links)}
         content = archive.read(posixpath.normpath(posixpath.join("/xl", files[sheets[sheet]]))[1:])
-        failed = [*_FAILED.findall(content), *((cell, UNCALCULATED.encode()) for cell in _UNCALCULATED.findall(content))]
+        failed = [
+            *_FAILED.findall(content),
+            *((cell, UNCALCULATED.encode()) for cell in _UNCALCULATED.findall(content)),
+        ]
         for cell, error in failed:
             letters, digits = re.findall("^([A-Z]+)([0-9]+)$", _attribute(cell, "r"))[0]
             column = functools.reduce(lambda whole, letter: whole * 26 + ord(letter) - 64, letters, 0) - 1

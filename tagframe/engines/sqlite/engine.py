@@ -29,7 +29,7 @@ from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.pushdown import Cells, Pushdown, SQLEngine, Statement, named_item
 from tagframe.engines.sqlite.statement import SQLITE, run_statement, with_copies
-from tagframe.errors import UnreadableTable
+from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -136,8 +136,16 @@ class SQLiteEngine(SQLEngine):
                 rows = min(max(CHUNK_BYTES // max(widest, 1), 1), CHUNK_ROWS)
             cursor = connection.execute(f"SELECT {', '.join(names)} FROM {quoted(shape.name)} AS t")
             try:
+                damaged: dict[str, None] = {}
                 while cells := cursor.fetchmany(rows):
-                    yield Chunk(len(cells), list(zip(*cells, strict=True)))
+                    columns = list(zip(*cells, strict=True))
+                    damaged |= dict.fromkeys(
+                        name for name, column in zip(shape.columns, columns, strict=True) if _is_damaged(column)
+                    )
+                    yield Chunk(len(cells), columns)
+                if damaged:
+                    what = f"texts of {', '.join(map(repr, damaged))} are not UTF-8, and have � for what cannot be read"
+                    warn(f"table {shape.name!r} of {self.path}: {what}", ColumnFormatWarning)
             finally:
                 connection.set_progress_handler(None, 0)
 
@@ -204,6 +212,11 @@ class SQLiteEngine(SQLEngine):
             nullcontext(opened) if opened is not None else closing(connect_readonly(self.path)) as connection,
         ):
             yield connection
+
+
+def _is_damaged(cells: Sequence[Any]) -> bool:
+    """Whether a text has the sign that stands for bytes without a meaning in UTF-8."""
+    return any(isinstance(cell, str) and "\ufffd" in cell for cell in cells)
 
 
 class _Opened(threading.local):

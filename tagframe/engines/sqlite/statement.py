@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 import re
 import sqlite3
 import threading
@@ -73,13 +74,15 @@ def _are_moments(values: pd.Series) -> bool:
 
 
 def _are_written_with_t(values: pd.Series) -> bool:
-    """Whether all cells are texts of moments, some with a T before the time, as ISO 8601 has them; SQLite has a blank."""
+    """Whether all cells are texts of moments, some with a T before the time as in ISO 8601; SQLite has a blank."""
     if not pd.api.types.is_string_dtype(values.dtype):
         return False
     filled = values.dropna()
     is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _MOMENT.fullmatch(filled.iloc[0])
     cells = filled.unique() if is_first else []
-    return all(isinstance(cell, str) and _MOMENT.fullmatch(cell) for cell in cells) and any("T" in cell for cell in cells)
+    return all(isinstance(cell, str) and _MOMENT.fullmatch(cell) for cell in cells) and any(
+        "T" in cell for cell in cells
+    )
 
 
 _MOMENT = re.compile(
@@ -122,7 +125,14 @@ def _cell(value: Any) -> Any:
         return (value if value.tzinfo is None else value.astimezone(dt.UTC)).isoformat(" ")
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
+    if isinstance(value, list | tuple | dict | np.ndarray):
+        return json.dumps(value, ensure_ascii=False, default=_in_json)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _in_json(value: Any) -> Any:
+    """A part of a list, or of an object, that JSON does not have."""
+    return value.tolist() if isinstance(value, np.ndarray) else _cell(value) if value is not None else None
 
 
 def _exact(value: Decimal | float) -> float:
@@ -348,7 +358,9 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
                     )
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                reason = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
+                reason: object = error
+                if isinstance(error, OverflowError):
+                    reason = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
         return connection.serialize()
 
