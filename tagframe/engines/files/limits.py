@@ -21,7 +21,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -138,10 +138,11 @@ _BLOCK = 2**20
 
 def is_pointer(path: Path) -> bool:
     """Whether a file holds the words that Git LFS puts in place of a large one."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(_POINTER)) == _POINTER
+    with suppress(OSError):
+        if path.is_file():  # not a pipe, whose reading might never end
+            with path.open("rb") as file:
+                return file.read(len(_POINTER)) == _POINTER
+    return False
 
 
 _POINTER = b"version https://git-lfs.github.com/spec/"

@@ -19,7 +19,7 @@ import pandas as pd
 from tagframe.engines.base import Chunk, Stamp, TableShape, frame_chunks
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
-from tagframe.engines.files.column_formats import Column, Formats, formats_of
+from tagframe.engines.files.column_formats import EITHER, Column, Formats, formats_of
 from tagframe.engines.files.csv import either
 from tagframe.engines.files.header import (
     LOOKED_AT,
@@ -212,6 +212,9 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
               for name, some in failed.items()]  # fmt: skip
     notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
     notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
+    for name, order in formats.orders.items():
+        what = "in two orders" if order is None else "in an order that nothing tells" if order == EITHER else order
+        notes.append(f"the dates of column {name!r}, {what}, stay text; pandas.to_datetime reads them")
     kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
     notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
     return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))

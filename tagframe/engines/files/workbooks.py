@@ -268,9 +268,9 @@ def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
 _SHEET, _LINK = re.compile(rb"<sheet\s[^<>]*>"), re.compile(rb"<Relationship\s[^<>]*>")
 _FAILED = re.compile(rb'<c(\s[^<>]*\bt="e"[^<>]*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)?<v>([^<]*)')
 
-_UNCALCULATED = re.compile(rb"<c(\s[^<>]*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
+_UNCALCULATED = re.compile(rb"<c(\s(?:(?!\bt=)[^<>])*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
 UNCALCULATED = "#UNCALCULATED: open it in Excel and save it"
-"""A formula whose value no program has written into the file."""
+"""A formula whose value no program has written into the file; one that gives an empty text has that type."""
 
 
 def _attribute(tag: bytes, name: str) -> str:
