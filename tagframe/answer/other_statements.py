@@ -564,7 +564,7 @@ def totals(subject: Subject) -> Found:
             yield Alternative("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
         return
     if verb == "adds up" and source is not None:
-        yield from _sums_alike(subject, alias, source, tested | grouped)
+        yield from _sums_alike(subject, tree, alias, source, tested | grouped)
 
 
 def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
@@ -583,9 +583,9 @@ def _has_cell(subject: Subject, tree: exp.Select) -> bool:
     return rows is not None and bool(rows.notna().any(axis=None))
 
 
-def _sums_alike(subject: Subject, alias: str, source: SourceColumn, tested: set[str]) -> Found:
+def _sums_alike(subject: Subject, tree: exp.Select, alias: str, source: SourceColumn, tested: set[str]) -> Found:
     """Sums without the cell of a text column whose sum is that of all others."""
-    tree, literals = subject.select, cell_literals(subject.reader.corpus, subject.profile(source.table))
+    literals = cell_literals(subject.reader.corpus, subject.profile(source.table))
     for column, known in literals.items():
         if (
             not known.complete

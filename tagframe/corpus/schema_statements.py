@@ -391,7 +391,7 @@ def _rename(table: StatedTable, old: str, new: str) -> None:
     table.types = {names[name]: declared for name, declared in table.types.items()}
     table.comments[new.casefold()] = table.comments.pop(old.casefold(), "")
     table.primary = tuple(names.get(name, name) for name in table.primary)
-    table.references = [(tuple(names.get(name, name) for name in own), *rest) for own, *rest in table.references]
+    table.references = [(tuple(names.get(one, one) for one in own), other, to) for own, other, to in table.references]
 
 
 def _column(table: StatedTable, item: _Item, escapes: bool) -> None:

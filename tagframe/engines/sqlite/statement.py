@@ -79,7 +79,7 @@ def _are_written_with_t(values: pd.Series) -> bool:
         return False
     filled = values.dropna()
     is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _MOMENT.fullmatch(filled.iloc[0])
-    cells = filled.unique() if is_first else []
+    cells = list(filled.unique()) if is_first else []
     return all(isinstance(cell, str) and _MOMENT.fullmatch(cell) for cell in cells) and any(
         "T" in cell for cell in cells
     )
