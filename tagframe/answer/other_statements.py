@@ -549,22 +549,21 @@ def totals(subject: Subject) -> Found:
     verb, cells = calls[0]
     source, profile = subject.statement.source(cells, tree), subject.profile(table.id)
     tested = {column.column for column, _ in subject.statement.compared_columns()}
-    group = tree.args.get("group")
-    grouped = {column.name for column in group.find_all(exp.Column)} if group is not None else set()
+    parts = [part for part in map(tree.args.get, ("where", "group")) if part is not None]
+    tested |= {column.name for part in parts for column in part.find_all(exp.Column)}
     if verb == "counts":
         own = [one for one in profile.totals if one.checked]
     else:
         is_sum, name = verb == "adds up", "" if source is None else source.column
         own = [one for one in profile.totals if name in one.checked or (is_sum and not one.checked)]
-    marks = {one.column for one in profile.totals}
     if own:
         own = [one for one in own if one.column not in tested]
         other = tree.copy().where(*(_is_no_total(one, profile, alias) for one in own))
-        if own and marks.isdisjoint(grouped) and (marks.isdisjoint(tested) or _has_cell(subject, other)):
+        if own and (tested.isdisjoint(one.column for one in profile.totals) or _is_as_long(subject, other)):
             yield Alternative("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
         return
     if verb == "adds up" and source is not None:
-        yield from _sums_alike(subject, tree, alias, source, tested | grouped)
+        yield from _sums_alike(subject, tree, alias, source, tested)
 
 
 def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
@@ -577,10 +576,10 @@ def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
         yield "ranks", order.expressions[0].this
 
 
-def _has_cell(subject: Subject, tree: exp.Select) -> bool:
-    """Whether a block still has a row with a value: a test may be met by sums alone."""
-    rows = subject.comparison.run(subject.sql(tree), 1)
-    return rows is not None and bool(rows.notna().any(axis=None))
+def _is_as_long(subject: Subject, tree: exp.Select) -> bool:
+    """Whether a block has as many rows as the answer, and a value: sums alone may meet a test, or be a group."""
+    rows = subject.comparison.run(subject.sql(tree), len(subject.rows) + 1)
+    return rows is not None and len(rows) == len(subject.rows) and bool((rows.notna() & rows.ne(0)).any(axis=None))
 
 
 def _sums_alike(subject: Subject, tree: exp.Select, alias: str, source: SourceColumn, tested: set[str]) -> Found:

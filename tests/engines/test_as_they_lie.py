@@ -860,14 +860,6 @@ def test_pointers_and_copies_of_files_are_named(tmp_path, engine):
     assert problems.count("git lfs pull") == len(pointers)
 
 
-def test_texts_of_sqlite_that_are_no_utf_8_are_said(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "x.sqlite")) as connection:
-        connection.execute("CREATE TABLE t AS SELECT CAST(x'636166e9' AS TEXT) AS a, 'café' AS b, x'e9' AS c")
-        connection.commit()
-    corpus, said = opened(tmp_path)
-    assert (corpus["t"]["a"].tolist(), said.count("texts of 'a' are not UTF-8")) == (["caf�"], 1)
-
-
 @pytest.mark.parametrize(
     ("cells", "is_said"), [("9007199254740993,18446744073709551616", True), ("1e300,1,1.5", False)]
 )
