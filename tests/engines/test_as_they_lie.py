@@ -870,7 +870,7 @@ def test_integers_of_json_that_duckdb_rounds_are_said(tmp_path, cells, is_said):
 
 
 def test_lists_are_json_in_sql():
-    cells = [list(range(3000)), np.arange(2), [{"a": dt.date(2024, 1, 1), "b": None}, Decimal("1.5")]]
+    cells = [list(range(3000)), np.array([1.5, np.nan, 1]), [{"a": dt.date(2024, 1, 1), "b": None}, Decimal("1.5")]]
     run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"a": cells, "big": np.array([2**63, 1, 2], "uint64")})}))
     assert run("SELECT json_extract(a, '$[#-1]') AS last FROM t")["last"].tolist() == [2999, 1, 1.5]
     assert json.loads(run("SELECT a FROM t")["a"].tolist()[2]) == [{"a": "2024-01-01", "b": None}, 1.5]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import math
 import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -126,13 +127,17 @@ def _cell(value: Any) -> Any:
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
     if isinstance(value, list | tuple | dict | np.ndarray):
-        return json.dumps(value, ensure_ascii=False, default=_in_json)
+        with suppress(TypeError):  # keys that are no texts
+            return json.dumps(value, ensure_ascii=False, default=_in_json)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _in_json(value: Any) -> Any:
-    """A part of a list, or of an object, that JSON does not have."""
-    return value.tolist() if isinstance(value, np.ndarray) else _cell(value) if value is not None else None
+    """A part of a list, or of an object, that JSON does not have; arrays have NaN where a number is missing."""
+    if isinstance(value, np.ndarray):
+        return [None if isinstance(one, float) and math.isnan(one) else one for one in value.tolist()]
+    plain = _cell(value)
+    return _text(plain) if isinstance(plain, bytes) else plain
 
 
 def _exact(value: Decimal | float) -> float:
