@@ -15,7 +15,7 @@ from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
 from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
 from tagframe.engines.files.layout import delimiter_of, not_delimited, option
-from tagframe.engines.files.limits import PACKED, is_pointer
+from tagframe.engines.files.limits import PACKED, not_itself
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers import other_server_engine
@@ -106,8 +106,8 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     if look_inside and is_sqlite_file(file):
         return SQLiteEngine(file)
     name = file.name.lower()
-    if is_pointer(file):
-        return UnreadEngine(file, "it is a pointer of Git LFS, and `git lfs pull` fetches the file itself")
+    if why := not_itself(file):
+        return UnreadEngine(file, why)
     engine = next((engine(file) for suffixes, engine in ENGINES.items() if name.endswith(suffixes)), None)
     if engine is None and (way := next((way for suffixes, way in UNREAD.items() if name.endswith(suffixes)), "")):
         return UnreadEngine(file, way)

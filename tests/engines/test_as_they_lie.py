@@ -2,6 +2,7 @@
 
 import codecs
 import datetime as dt
+import gzip
 import json
 import sqlite3
 import warnings
@@ -853,11 +854,12 @@ def test_pointers_and_copies_of_files_are_named(tmp_path, engine):
     pointers = ["p.csv", "p.parquet", "p.json"]
     for name in [*names, *pointers]:
         (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\nsize 1\n" if name[0] == "p" else "{}")
+    (tmp_path / "z.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
     corpus, _ = opened(tmp_path, engine=engine)
     problems = " ".join(map(str, corpus.problems))
     assert [profile.name for profile in corpus] == ["t"]
     assert all(name in problems for name in names + pointers)
-    assert problems.count("git lfs pull") == len(pointers)
+    assert (problems.count("git lfs pull"), problems.count("call it z.csv.gz")) == (len(pointers), 1)
 
 
 @pytest.mark.parametrize(

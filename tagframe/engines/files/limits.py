@@ -136,13 +136,17 @@ DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BLOCK = 2**20
 
 
-def is_pointer(path: Path) -> bool:
-    """Whether a file holds the words that Git LFS puts in place of a large one."""
+def not_itself(path: Path) -> str:
+    """Why a file is not what its ending says, and what helps: it is a pointer of Git LFS, or compressed. Else ""."""
+    start = b""
     with suppress(OSError):
         if path.is_file():  # not a pipe, whose reading might never end
             with path.open("rb") as file:
-                return file.read(len(_POINTER)) == _POINTER
-    return False
+                start = file.read(len(_POINTER))
+    if start == _POINTER:
+        return "it is a pointer of Git LFS, and `git lfs pull` fetches the file itself"
+    is_text = path.suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+    return f"it is compressed: call it {path.name}.gz" if is_text and start.startswith(b"\x1f\x8b") else ""
 
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
