@@ -193,7 +193,8 @@ class Lake:
             if table.format == "json":
                 source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
                 columns = self.columns(source)
-                self._say_rounded(table, [column.name for column in columns if column.type == "DOUBLE"])
+                if floats := [column.name for column in columns if column.type == "DOUBLE"]:
+                    self._say_rounded(table, floats)
                 return Opened(table, source, columns)
             source, copies = csv_source(self, table)
             return Opened(table, source, self.columns(source), copies=copies)
@@ -223,8 +224,6 @@ class Lake:
 
     def _say_rounded(self, table: LakeTable, floats: Sequence[str]) -> None:
         """Warn of integers of JSON that DuckDB reads as floats; they are looked for where it looks for types."""
-        if not floats:
-            return
         texts = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in floats)
         rows = f"read_json({quoted_texts(table.patterns)}, {self._options(table)}, columns={{{texts}}})"
         is_rounded = (

@@ -136,15 +136,13 @@ class SQLiteEngine(SQLEngine):
                 rows = min(max(CHUNK_BYTES // max(widest, 1), 1), CHUNK_ROWS)
             cursor = connection.execute(f"SELECT {', '.join(names)} FROM {quoted(shape.name)} AS t")
             try:
-                damaged: dict[str, None] = {}
+                damaged = set[str]()
                 while cells := cursor.fetchmany(rows):
                     columns = list(zip(*cells, strict=True))
-                    damaged |= dict.fromkeys(
-                        name for name, column in zip(shape.columns, columns, strict=True) if _is_damaged(column)
-                    )
+                    damaged.update(name for name, some in zip(shape.columns, columns, strict=True) if _is_damaged(some))
                     yield Chunk(len(cells), columns)
-                if damaged:
-                    what = f"texts of {', '.join(map(repr, damaged))} are not UTF-8, and have � for what cannot be read"
+                if listed := ", ".join(map(repr, sorted(damaged))):
+                    what = f"texts of {listed} are not UTF-8, and have � for what cannot be read"
                     warn(f"table {shape.name!r} of {self.path}: {what}", ColumnFormatWarning)
             finally:
                 connection.set_progress_handler(None, 0)
