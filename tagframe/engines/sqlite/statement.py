@@ -363,9 +363,8 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
                     )
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                reason: object = error
-                if isinstance(error, OverflowError):
-                    reason = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
+                beyond = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
+                reason = beyond if isinstance(error, OverflowError) else error
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
         return connection.serialize()
 
