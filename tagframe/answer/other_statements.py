@@ -540,32 +540,53 @@ def nulls(subject: Subject) -> Found:
 
 
 def totals(subject: Subject) -> Found:
-    """Rows that are the total of the others, among those that are added up."""
+    """Rows that are the total of the others, among those that are added up, counted or ranked."""
     tree = subject.select
     if tree is None or tree.args.get("joins") or subject.statement is None:
         return
-    tables = subject.statement.known_tables(tree)
-    summed = [
-        node
-        for item in tree.expressions
-        for node in item.find_all(exp.Anonymous)
-        if node.name.lower() in ("sum", "total", "avg")
-    ]
-    sources = [subject.statement.source(call.expressions[0], tree) for call in summed if call.expressions]
-    if len(tables) != 1 or not sources or sources[0] is None:
+    tables, calls = subject.statement.known_tables(tree), list(_whole_column(tree))
+    if len(tables) != 1 or not calls:
         return
     ((alias, table),) = tables
-    profile = subject.profile(table.id)
-    literals = cell_literals(subject.reader.corpus, profile)
+    verb, cells = calls[0]
+    source, profile = subject.statement.source(cells, tree), subject.profile(table.id)
     tested = {column.column for column, _ in subject.statement.compared_columns()}
-    group = tree.args.get("group")
-    tested |= {column.name for column in group.find_all(exp.Column)} if group is not None else set()
-    own = [one for one in profile.totals if not one.checked or sources[0].column in one.checked]
+    parts = [part for part in map(tree.args.get, ("where", "group")) if part is not None]
+    tested |= {column.name for part in parts for column in part.find_all(exp.Column)}
+    if verb == "counts":
+        own = [one for one in profile.totals if one.checked]
+    else:
+        is_sum, name = verb == "adds up", "" if source is None else source.column
+        own = [one for one in profile.totals if name in one.checked or (is_sum and not one.checked)]
     if own:
-        if tested.isdisjoint(one.column for one in profile.totals):
-            other = tree.copy().where(_is_no_total(own[0], profile, alias))
-            yield Alternative("total", f"it adds up {own[0]} too; without, ", subject.sql(other))
+        own = [one for one in own if one.column not in tested]
+        other = tree.copy().where(*(_is_no_total(one, profile, alias) for one in own))
+        if own and (tested.isdisjoint(one.column for one in profile.totals) or _is_as_long(subject, other)):
+            yield Alternative("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
         return
+    if verb == "adds up" and source is not None:
+        yield from _sums_alike(subject, tree, alias, source, tested)
+
+
+def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+    """What a block computes of all of its rows: a verb, and the cells; sums first."""
+    calls = [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.expressions]
+    for verb, names in (("adds up", ("sum", "total", "avg")), ("ranks", ("max", "min")), ("counts", ("count",))):
+        yield from ((verb, call.expressions[0]) for call in calls if call.name.lower() in names)
+    order = tree.args.get("order")
+    if order is not None and tree.args.get("limit") is not None:
+        yield "ranks", order.expressions[0].this
+
+
+def _is_as_long(subject: Subject, tree: exp.Select) -> bool:
+    """Whether a block has as many rows as the answer, and a value: sums alone may meet a test, or be a group."""
+    rows = subject.comparison.run(subject.sql(tree), len(subject.rows) + 1)
+    return rows is not None and len(rows) == len(subject.rows) and bool((rows.notna() & rows.ne(0)).any(axis=None))
+
+
+def _sums_alike(subject: Subject, tree: exp.Select, alias: str, source: SourceColumn, tested: set[str]) -> Found:
+    """Sums without the cell of a text column whose sum is that of all others."""
+    literals = cell_literals(subject.reader.corpus, subject.profile(source.table))
     for column, known in literals.items():
         if (
             not known.complete
@@ -575,7 +596,7 @@ def totals(subject: Subject) -> Found:
             or column in tested
         ):
             continue
-        cells = subject.comparison.run(subject.sql(_sums(alias, tree, column, sources[0])), 200)
+        cells = subject.comparison.run(subject.sql(_sums(alias, tree, column, source)), 200)
         total = None if cells is None else _total_of(cells)
         if total is not None:
             other = tree.copy().where(exp.NEQ(this=column_of(column, alias), expression=exp.Literal.string(total)))

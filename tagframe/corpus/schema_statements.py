@@ -110,6 +110,10 @@ class Statements:
     def created(self, table: StatedTable) -> None:
         """Add a table."""
         self.tables.append(table)
+        self.known(table)
+
+    def known(self, table: StatedTable) -> None:
+        """Know a table by its name."""
         self._known[table.database.casefold(), table.name.casefold()] = table
 
 
@@ -136,7 +140,7 @@ def read_statements(text: str, database: str, dialect: str | None) -> Statements
         if match := _TABLE.match(statement):
             _create(_names(match["name"]), statement[match.end() :], escapes, result)
         elif match := _ALTER.match(statement):
-            _add_keys(result.table(_names(match["name"])), statement)
+            _alter(result.table(_names(match["name"])), statement[match.end() :], escapes, result)
         elif match := _COMMENT.match(statement):
             names, comment = _names(match["name"]), _unquoted(statement[match.end() :], escapes)
             if match["kind"].upper() == "TABLE":
@@ -349,6 +353,50 @@ def _create(name: tuple[str, ...], body: str, escapes: bool, result: Statements)
         result.created(table)
     if parent is not None or not table.types:
         unread("it has no columns" if parent is None else f"it has the columns of {parent[1]}, too")
+
+
+def _alter(table: StatedTable, changes: str, escapes: bool, result: Statements) -> None:
+    """Add the keys and columns of ALTER TABLE; drop columns, and give them and the table other names."""
+    _add_keys(table, changes)
+    for item in _items(f"({changes})", escapes)[0]:
+        if match := _ADD.match(item.source):
+            body = item.source[match.end() :]
+            for column in _items(body if body.startswith("(") else f"({body})", escapes)[0]:
+                if column.parts and not _NO_COLUMN.match(column.source):
+                    _column(table, column, escapes)
+        elif match := _RENAME.match(item.source):
+            old, new = (_bare(match[part]) for part in ("old", "new"))
+            if old.upper() in ("TO", "AS"):
+                table.name = new
+                result.known(table)
+            else:
+                _rename(table, old, new)
+        elif match := _DROP.match(item.source):
+            _drop(table, _bare(match["old"]).casefold())
+
+
+_ADD = re.compile(r"ADD\s+(?!PARTITION\b|DEFAULT\b)(?:COLUMN\s+)?(?:IF\s+NOT\s+EXISTS\s+)?", re.IGNORECASE)
+_RENAME = re.compile(
+    rf"(?:RENAME|CHANGE)\s+(?:COLUMN\s+)?(?P<old>{_NAME})\s+(?:(?:TO|AS)\s+)?(?P<new>{_NAME})", re.IGNORECASE
+)
+_DROP = re.compile(
+    rf"DROP\s+(?:COLUMN\s+|(?!(?:CONSTRAINT|PRIMARY|FOREIGN|KEY|INDEX)\b))(?:IF\s+EXISTS\s+)?(?P<old>{_NAME})",
+    re.IGNORECASE,
+)
+
+
+def _drop(table: StatedTable, old: str) -> None:
+    table.types = {name: declared for name, declared in table.types.items() if name.casefold() != old}
+    table.references = [one for one in table.references if old not in map(str.casefold, one[0])]
+    table.primary = () if old in map(str.casefold, table.primary) else table.primary
+
+
+def _rename(table: StatedTable, old: str, new: str) -> None:
+    names = {name: new if name.casefold() == old.casefold() else name for name in table.types}
+    table.types = {names[name]: declared for name, declared in table.types.items()}
+    table.comments[new.casefold()] = table.comments.pop(old.casefold(), "")
+    table.primary = tuple(names.get(name, name) for name in table.primary)
+    table.references = [(tuple(names.get(one, one) for one in own), other, to) for own, other, to in table.references]
 
 
 def _column(table: StatedTable, item: _Item, escapes: bool) -> None:

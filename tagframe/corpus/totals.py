@@ -88,7 +88,7 @@ class Totals:
         Args:
             words: cells of :data:`WORDS`: their columns, as they are written, and in how many rows.
         """
-        sums = list(self._sums()) if self._chunks and self._rows > _LEAST_PARTS else []
+        sums = list(self._sums()) if self._chunks and self._rows >= _LEAST_PARTS else []
         known = {(one.column, one.value) for one in sums}
         named = [TotalRows(*word) for word in words if word[:2] not in known and word[2] < self._rows]
         return tuple(dict.fromkeys([*sums, *named]))
@@ -163,7 +163,7 @@ class _Cells:
         rows = np.flatnonzero(is_total & (codes >= 0) & (parts[codes] > 1))
         groups = codes[rows]
         is_each_once = len(rows) > bool(within) and len({*groups.tolist()}) == len(groups)
-        if not is_each_once or len(rows) < is_total.sum() / 2 or len(of_parts) < _LEAST_PARTS:
+        if not is_each_once or len(rows) < is_total.sum() / 2 or len(of_parts) < _LEAST_PARTS - is_named:
             return ()
         checked, weight = [], 0.0
         for name, numbers in self.numbers.items():

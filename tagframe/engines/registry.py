@@ -15,7 +15,7 @@ from tagframe.engines.duckdb.statement import DUCKDB
 from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
 from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
 from tagframe.engines.files.layout import delimiter_of, not_delimited, option
-from tagframe.engines.files.limits import PACKED
+from tagframe.engines.files.limits import PACKED, not_itself
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers import other_server_engine
@@ -68,12 +68,12 @@ UNREAD: dict[tuple[str, ...], str] = {
 
 _NO_DATA = re.compile(
     r"[._].*|(?:readme|licen[cs]e|copying|notice|authors|contributors|change(?:s|log)|makefile|dockerfile|version)\b.*"
-    r"|.*\.(?:md|rst|adoc|tex|bib|pdf|docx?|odt|pptx?|odp|rtf|epub|py|pyc|pyi|ipynb|r|rmd|qmd|jl|js|mjs|ts|css|scss|java|c|h"
+    r"|.*\.(?:md|rst|adoc|tex|bib|pdf|docx?|odt|pptx?|odp|rtf|epub|py|pyc|pyi|ipynb|r|rmd|qmd|js|mjs|ts|css|scss|java|c|h"
     r"|cpp|hpp|cs|go|rs|rb|php|pl|sh|bat|ps1|do|sas|m|exe|dll|so|png|jpe?g|gif|svg|webp|ico|tiff?|bmp|mp[34]|wav|avi|mov"
-    r"|ttf|woff2?|toml|ini|cfg|conf|env|lock|whl|jar|tmp|bak|swp|part|md5|sha\d*|crc|sig|shx|prj|cpg|sbn|sbx|qix|qgz)",
+    r"|ttf|woff2?|toml|ini|cfg|conf|env|lock|whl|jar|swp|md5|sha\d*|crc|sig|shx|prj|cpg|sbn|sbx|qix|qgz)",
     re.IGNORECASE | re.DOTALL,
 )
-"""The names of documents, programs, pictures, settings, and parts that stand beside other files: they hold no table."""
+"""The names of documents, programs, pictures, settings, and sums of other files: they hold no table."""
 
 IN_PLACE = "duckdb"
 """The value of ``engine=`` for the engine that reads files of folders, and frames, in place."""
@@ -106,6 +106,8 @@ def engine_of(file: Path, *, look_inside: bool = False, csv: str = "") -> Engine
     if look_inside and is_sqlite_file(file):
         return SQLiteEngine(file)
     name = file.name.lower()
+    if why := not_itself(file):
+        return UnreadEngine(file, why)
     engine = next((engine(file) for suffixes, engine in ENGINES.items() if name.endswith(suffixes)), None)
     if engine is None and (way := next((way for suffixes, way in UNREAD.items() if name.endswith(suffixes)), "")):
         return UnreadEngine(file, way)

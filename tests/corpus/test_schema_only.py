@@ -58,6 +58,31 @@ def test_keys_that_are_added_later():
     assert (a.id, b.foreign_keys) == ("s.a", (ForeignKey(("y",), "a", ("x",)),))
 
 
+@pytest.mark.parametrize(
+    ("change", "columns"),
+    [
+        ("ADD COLUMN extra numeric(10, 2) DEFAULT 0 NOT NULL, ADD COLUMN IF NOT EXISTS \"More Words\" text",
+         ["id", "year", "key", "extra", "More Words"]),
+        ("ADD (a int, b varchar(20))", ["id", "year", "key", "a", "b"]),
+        ("ADD more int REFERENCES t (id)", ["id", "year", "key", "more"]),
+        ("RENAME COLUMN Year TO yr", ["id", "yr", "key"]),
+        ("RENAME year TO yr", ["id", "yr", "key"]),
+        ("CHANGE COLUMN year yr int NOT NULL", ["id", "yr", "key"]),
+        ("DROP COLUMN IF EXISTS year, DROP KEY k", ["id", "key"]),
+        ("RENAME TO other", ["id", "year", "key"]),
+        ("ADD UNIQUE (key), ADD INDEX `k` (`year`), ADD CONSTRAINT c CHECK (id > 0), ADD KEY k (year), OWNER TO bob",
+         ["id", "year", "key"]),
+        ("ADD PARTITION (PARTITION p VALUES LESS THAN (3)), MODIFY id int AUTO_INCREMENT, AUTO_INCREMENT=5",
+         ["id", "year", "key"]),
+        ("RENAME CONSTRAINT year TO yr, ALTER COLUMN id SET DEFAULT nextval('s')", ["id", "year", "key"]),
+    ],
+)  # fmt: skip
+def test_what_is_altered_later(change, columns):
+    (table,) = schema_profiles(f"CREATE TABLE t (id int, year int, key text); ALTER TABLE ONLY t {change};")
+    assert [column.name for column in table.columns] == columns
+    assert table.name == ("other" if "RENAME TO" in change else "t")
+
+
 def test_tables_of_one_name_in_two_databases_keep_their_keys_apart():
     profiles = schema_profiles(
         "CREATE TABLE x.a (i INT PRIMARY KEY); CREATE TABLE y.a (j INT PRIMARY KEY);"

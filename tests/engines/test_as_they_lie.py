@@ -2,11 +2,14 @@
 
 import codecs
 import datetime as dt
+import gzip
+import json
 import sqlite3
 import warnings
 from contextlib import closing
 from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -388,6 +391,7 @@ MOMENTS = pd.to_datetime(["2024-01-01 12:30:00", "2024-01-02 00:00:00", "2024-02
         (MOMENTS.normalize(), "d BETWEEN '2024-01-01 00:00:00' AND '2024-02-01 23:59:59'", 3),
         (MOMENTS.normalize(), "d BETWEEN '2024-01-01' AND '2024-02-01'", 3),
         (MOMENTS.normalize(), "d IN ('2024-01-02 00:00:00', '2024-02-01')", 2),
+        (MOMENTS.tz_localize("America/New_York"), "d >= '2024-01-01 17:30:00' AND date(d) <= '2024-01-02'", 2),
         ([dt.date(2024, 1, 2), None, None], "d = '2024-01-02 00:00:00'", 1),
     ],
 )
@@ -407,6 +411,8 @@ def test_times_of_frames_are_compared_as_times(moments, condition, number):
         (["2024-01-01T00:00:00.000Z", "2024-01-02T00:00:00.000Z"], 1),
         (["2024-01-01T10:00+02:00", "2024-02-01T10:00+01:00"], 1),
         (["2024-01-01T10:00:00", "later", "2024-02-01T08:00:00"], 0),
+        (["2024-01-01T00:00:00", "2024-01-01 23:59:59", "2024-02-01 08:00:00"], 2),
+        (["2024-01-01 10:00:00", "2024-01-01T10:00:00Z", "2024-01-01T12:00:00+02:00"], 3),
     ],
 )
 def test_times_of_files_that_are_texts_are_compared_as_times(tmp_path, cells, number):
@@ -562,6 +568,7 @@ def test_rows_of_utf_8_among_others_are_said(tmp_path):
         ([["a", "", "", "d"], ["p", "x", "y", "q"], ["p", "x", "z", "q"]],
          ["a", "Unnamed: 1", "Unnamed: 2", "d"], 2, ""),
         ([["name", "city"], ["Ann", "Rom"], ["Bo", "Ulm"]], ["name", "city"], 2, ""),
+        ([["id", "d"], [1, "13.01.2024"], [2, "01.02.2024"]], ["id", "d"], 2, "dates of column 'd', day first, stay"),
         ([["id", "v"], [1, 5], [2, "n.a."], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
         ([["id", "v"], [1, "5"], [2, 6], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
         ([["id", "v"], [1, True], [2, "yes"]], ["id", "v"], 2, "column 'v' has booleans and texts"),
@@ -626,6 +633,27 @@ def test_a_tsv_that_holds_commas_is_said(tmp_path, rows):
     (tmp_path / "t.tsv").write_text(f"id,name,v\n{rows}\n{rows}\n")
     assert "csv={'t.tsv': {'sep': ','}} reads several" in opened(tmp_path)[1]
     assert opened(tmp_path, csv={"t.tsv": {"sep": ","}})[0]["t"].shape == (2, 3)
+
+
+def test_sheets_without_cells_and_formulas_without_values_are_said(tmp_path):
+    pytest.importorskip("python_calamine")
+    writer = pytest.importorskip("xlsxwriter").Workbook
+    with writer(tmp_path / "none.xlsx") as none, writer(tmp_path / "b.xlsx") as book:
+        none.add_worksheet("blank")
+        sheet, _ = book.add_worksheet("s"), book.add_worksheet("blank")
+        chart = book.add_chart({"type": "line"})
+        chart.add_series({"values": "=s!$A$2:$A$3"})
+        book.add_chartsheet("chart").set_chart(chart)
+        sheet.write_column(0, 0, ["id", 1, 2])
+        sheet.write_row(0, 1, ["v", "w"])
+        for row in (1, 2):
+            sheet.write_formula(row, 1, f"=A{row}*2", None, "")
+            sheet.write_formula(row, 2, f"=A{row}*2", None, 2 * row)
+    corpus, said = opened(tmp_path)
+    assert (corpus["s"]["v"].isna().all(), corpus["s"]["w"].tolist()) == (True, [2, 4])
+    assert "b.xlsx: no cell is filled in 'blank', 'chart'" in said
+    assert "(#UNCALCULATED: open it in Excel and save it) of column 'v'" in said
+    assert ["none.xlsx has no table" in str(one) for one in corpus.problems] == [True]
 
 
 @pytest.mark.parametrize(("merged", "column"), [("Italy", ["Italy", "Italy", "France"]), (7, [7, None, "France"])])
@@ -886,6 +914,41 @@ def test_what_was_said_is_said_at_each_opening(tmp_path):
     (folder / "t.csv").write_text("id,day\n1,2024\n")
     opened(folder)
     assert "t.csv" not in opened(folder)[1]
+
+
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+def test_pointers_and_copies_of_files_are_named(tmp_path, engine):
+    pytest.importorskip("duckdb")
+    for name in ("t.csv", "t.csv.bak", "t.csv.part"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    names = ["u.csv.bak", "v.csv.part", "w.parquet.tmp", "x.jl"]
+    pointers = ["p.csv", "p.parquet", "p.json"]
+    for name in [*names, *pointers]:
+        (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\nsize 1\n" if name[0] == "p" else "{}")
+    (tmp_path / "z.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    corpus, _ = opened(tmp_path, engine=engine)
+    problems = " ".join(map(str, corpus.problems))
+    assert [profile.name for profile in corpus] == ["t"]
+    assert all(name in problems for name in names + pointers)
+    assert (problems.count("git lfs pull"), problems.count("call it z.csv.gz")) == (len(pointers), 1)
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_said"), [("9007199254740993,18446744073709551616", True), ("1e300,1,1.5", False)]
+)
+def test_integers_of_json_that_duckdb_rounds_are_said(tmp_path, cells, is_said):
+    pytest.importorskip("duckdb")
+    (tmp_path / "t.json").write_text("".join(f'{{"id":{cell}}}\n' for cell in cells.split(",")))
+    assert ("DuckDB reads integers of 'id' as floats" in opened(tmp_path, engine="duckdb")[1]) == is_said
+
+
+def test_lists_are_json_in_sql():
+    cells = [list(range(3000)), np.array([1.5, np.nan, 1]), [{"a": dt.date(2024, 1, 1), "b": None}, Decimal("1.5")]]
+    run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"a": cells, "big": np.array([2**63, 1, 2], "uint64")})}))
+    assert run("SELECT json_extract(a, '$[#-1]') AS last FROM t")["last"].tolist() == [2999, 1, 1.5]
+    assert json.loads(run("SELECT a FROM t")["a"].tolist()[2]) == [{"a": "2024-01-01", "b": None}, 1.5]
+    with pytest.raises(SQLFailed, match=r"beyond 64 bits.*engine='duckdb'"):
+        run("SELECT big FROM t")
 
 
 @pytest.mark.parametrize("ending", "sql html kml shp npy yaml log fwf gpkg mat xyz".split())

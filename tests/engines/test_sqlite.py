@@ -14,7 +14,7 @@ import tagframe as tf
 from tagframe.corpus import ForeignKey
 from tagframe.engines.cells import typed_series
 from tagframe.engines.sqlite.engine import SQLiteEngine, connect_readonly
-from tagframe.errors import RowsLostWarning, SQLFailed, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import ColumnFormatWarning, RowsLostWarning, SQLFailed, UnreadableTable, UnreadableTableWarning
 
 
 def test_tables_keys_and_types(bank):
@@ -149,7 +149,8 @@ def test_a_table_with_no_rows(sqlite_file):
 
 def test_text_that_is_not_utf8(sqlite_file):
     path = sqlite_file("CREATE TABLE t (name TEXT); INSERT INTO t VALUES (CAST(x'4dfc6c6c6572' AS TEXT)), ('Müller');")
-    corpus = tf.open_corpus(path)
+    with pytest.warns(ColumnFormatWarning, match="texts of 'name' are not UTF-8"):
+        corpus = tf.open_corpus(path)
     assert corpus.profile("t").column("name").samples == ("M\ufffdller", "Müller")
     assert corpus.read("t")["name"].tolist() == ["M\ufffdller", "Müller"]
 

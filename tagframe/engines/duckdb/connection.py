@@ -33,6 +33,8 @@ MEMORY = "1GB"
 """The memory of DuckDB for our own queries; larger sorts and joins use files in the temporary folder."""
 _DIGITS = 38
 """Of decimals in DuckDB."""
+_SAMPLED = 20_480
+"""The rows of a JSON file by which DuckDB tells its types."""
 _KEPT_LAKES = 16
 IN_FILE = "tagframe file"
 """What a database file is called in a lake."""
@@ -190,7 +192,10 @@ class Lake:
                 return Opened(table, source, columns, "rowid", "rowid < {}")
             if table.format == "json":
                 source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
-                return Opened(table, source, self.columns(source))
+                columns = self.columns(source)
+                if floats := [column.name for column in columns if column.type == "DOUBLE"]:
+                    self._say_rounded(table, floats)
+                return Opened(table, source, columns)
             source, copies = csv_source(self, table)
             return Opened(table, source, self.columns(source), copies=copies)
 
@@ -216,6 +221,19 @@ class Lake:
                 for field in spans:
                     what = f"the durations of column {field.name!r} as integers, in {field.type.unit}"
                     warn(f"{table.called}: DuckDB reads {what}", ColumnFormatWarning)
+
+    def _say_rounded(self, table: LakeTable, floats: Sequence[str]) -> None:
+        """Warn of integers of JSON that DuckDB reads as floats; they are looked for where it looks for types."""
+        texts = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in floats)
+        rows = f"read_json({quoted_texts(table.patterns)}, {self._options(table)}, columns={{{texts}}})"
+        is_rounded = (
+            "regexp_full_match({0}, '-?[1-9][0-9]*') AND TRY_CAST({0}::DOUBLE AS HUGEINT)::VARCHAR IS DISTINCT FROM {0}"
+        )
+        tests = (f"coalesce(bool_or({is_rounded.format(quoted(name))}), false) AS {quoted(name)}" for name in floats)
+        found = self.fetch(f"SELECT {', '.join(tests)} FROM (FROM {rows} LIMIT {_SAMPLED})").to_pylist()[0]
+        if names := [repr(name) for name in floats if found[name]]:
+            what = f"integers of {', '.join(names)} as floats, which do not hold all of their digits"
+            warn(f"{table.called}: DuckDB reads {what}", ColumnFormatWarning)
 
     def _options(self, table: LakeTable) -> str:
         return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"

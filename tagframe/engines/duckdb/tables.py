@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from tagframe.engines.base import Stamp, quoted
 from tagframe.engines.files.csv import CSVEngine
-from tagframe.engines.files.limits import Bounds, files_below, found_by
+from tagframe.engines.files.limits import Bounds, files_below, found_by, not_itself
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import (
     CorpusError,
@@ -167,6 +167,7 @@ def _tables(folder: Path, root: Path, bounds: Bounds) -> Iterator[LakeTable]:
     names = [name for name in visible if bounds.hold(folder / name)]
     folders = [name for name in names if (folder / name).is_dir()]
     files = [folder / name for name in names if Path(name).suffix.lower() in FORMATS and (folder / name).is_file()]
+    files = [file for file in files if not not_itself(file)]
     if (logged := _logged(folder)) is not None and bounds.hold(folder / _LOGS[logged]):
         yield _table(folder, root, logged, ())
         return

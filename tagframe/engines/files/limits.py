@@ -21,7 +21,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -134,6 +134,22 @@ DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 """What is raised by a file that is not there, or not compressed as its ending says."""
 
 _BLOCK = 2**20
+
+
+def not_itself(path: Path) -> str:
+    """Why a file is not what its ending says, and what helps: it is a pointer of Git LFS, or compressed. Else ""."""
+    start = b""
+    with suppress(OSError):
+        if path.is_file():  # not a pipe, whose reading might never end
+            with path.open("rb") as file:
+                start = file.read(len(_POINTER))
+    if start == _POINTER:
+        return "it is a pointer of Git LFS, and `git lfs pull` fetches the file itself"
+    is_text = path.suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+    return f"it is compressed: call it {path.name}.gz" if is_text and start.startswith(b"\x1f\x8b") else ""
+
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import pandas as pd
 from tagframe.engines.base import Chunk, Stamp, TableShape, frame_chunks
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import limits
-from tagframe.engines.files.column_formats import Column, Formats, formats_of
+from tagframe.engines.files.column_formats import EITHER, Column, Formats, formats_of
 from tagframe.engines.files.csv import either
 from tagframe.engines.files.header import (
     LOOKED_AT,
@@ -31,7 +31,7 @@ from tagframe.engines.files.header import (
     title_text,
 )
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
-from tagframe.engines.files.workbooks import workbook_rows
+from tagframe.engines.files.workbooks import UNCALCULATED, workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
 
 
@@ -212,6 +212,9 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
               for name, some in failed.items()]  # fmt: skip
     notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
     notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
+    for name, order in formats.orders.items():
+        what = "in two orders" if order is None else "in an order that nothing tells" if order == EITHER else order
+        notes.append(f"the dates of column {name!r}, {what}, stay text; pandas.to_datetime reads them")
     kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
     notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
     return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
@@ -219,7 +222,7 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
 
 _ERRORS = frozenset(
     "#DIV/0! #N/A #NAME? #NULL! #NUM! #REF! #VALUE! #SPILL! #CALC! #GETTING_DATA #FIELD! #BLOCKED!".split()
-)
+).union([UNCALCULATED])
 """What a workbook shows in place of the value of a formula that failed."""
 
 
@@ -258,13 +261,24 @@ class WorkbookEngine(WholeFileEngine):
     is_database = True
 
     def shapes(self) -> list[TableShape]:
-        """The sheets that have a header."""
-        shapes = []
-        for name, rows in workbook_rows(self.path).items():
+        """The sheets that have a header.
+
+        Raises:
+            UnreadableTable: no sheet has a cell.
+        """
+        shapes, sheets = [], workbook_rows(self.path)
+        for name, rows in sheets.items():
             limits.check_names(f"sheet {name!r} of {self.path}", head_of(_without_merged(rows)).names)
             sheet = self._sheet(name)
             if columns := tuple(map(str, sheet.frame.columns)):
                 shapes.append(TableShape(name, columns, ("",) * len(columns), comment=sheet.title))
+        empty = [repr(name) for name in sheets if name not in {shape.name for shape in shapes}]
+        if not shapes:
+            raise UnreadableTable(f"{self.path} has no table: no cell is filled in {', '.join(empty)}")
+        if empty:
+            warn(
+                f"{self.path}: no cell is filled in {', '.join(empty)}, so no table is made of it", ColumnFormatWarning
+            )
         return shapes
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:

@@ -160,12 +160,15 @@ class Worker:
         from python_calamine import SheetTypeEnum
 
         workbook = self._opened(request)
-        names = [one.name for one in workbook.sheets_metadata if one.typ == SheetTypeEnum.WorkSheet]
+        names = {one.name: one.typ == SheetTypeEnum.WorkSheet for one in workbook.sheets_metadata}
         if len(names) > request["sheets"]:
             raise _TooLarge(f"it has {len(names):,} sheets, and {request['sheets']:,} are the most")
         cells = size = 0
         sent = []
         for name in names if request["sheet"] is None else [request["sheet"]]:
+            if not names[name]:  # a chart
+                sent.append((name, 0))
+                continue
             sheet = workbook.get_sheet_by_name(name)
             height, width = (0, 0) if sheet.end is None else (sheet.end[0] + 1, sheet.end[1] + 1)
             cells += height * width
@@ -240,7 +243,7 @@ def _blocks(request: Request, sheet: Any, rows: int) -> Iterator[bytes]:
 
 
 def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
-    """By row, the columns of formulas that failed, and the errors, which calamine gives as empty cells.
+    """By row, the columns of formulas without a value, and why: calamine gives them as empty cells.
 
     They are looked up in the XML of the workbook; a workbook of another kind tells none.
     """
@@ -251,7 +254,11 @@ def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
         sheets = {unescape(_attribute(one, "name")): _attribute(one, "r:id") for one in _SHEET.findall(book)}
         files = {_attribute(one, "Id"): _attribute(one, "Target") for one in _LINK.findall(links)}
         content = archive.read(posixpath.normpath(posixpath.join("/xl", files[sheets[sheet]]))[1:])
-        for cell, error in _FAILED.findall(content):
+        failed = [
+            *_FAILED.findall(content),
+            *((cell, UNCALCULATED.encode()) for cell in _UNCALCULATED.findall(content)),
+        ]
+        for cell, error in failed:
             letters, digits = re.findall("^([A-Z]+)([0-9]+)$", _attribute(cell, "r"))[0]
             column = functools.reduce(lambda whole, letter: whole * 26 + ord(letter) - 64, letters, 0) - 1
             found.setdefault(int(digits) - 1, []).append((column, unescape(error.decode())))
@@ -260,6 +267,10 @@ def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
 
 _SHEET, _LINK = re.compile(rb"<sheet\s[^<>]*>"), re.compile(rb"<Relationship\s[^<>]*>")
 _FAILED = re.compile(rb'<c(\s[^<>]*\bt="e"[^<>]*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)?<v>([^<]*)')
+
+_UNCALCULATED = re.compile(rb"<c(\s(?:(?!\bt=)[^<>])*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
+UNCALCULATED = "#UNCALCULATED: open it in Excel and save it"
+"""A formula whose value no program has written into the file; one that gives an empty text has that type."""
 
 
 def _attribute(tag: bytes, name: str) -> str:

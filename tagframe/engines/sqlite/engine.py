@@ -29,7 +29,7 @@ from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.pushdown import Cells, Pushdown, SQLEngine, Statement, named_item
 from tagframe.engines.sqlite.statement import SQLITE, run_statement, with_copies
-from tagframe.errors import UnreadableTable
+from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -137,8 +137,14 @@ class SQLiteEngine(SQLEngine):
                 rows = min(max(CHUNK_BYTES // max(widest, 1), 1), CHUNK_ROWS)
             cursor = connection.execute(f"SELECT {', '.join(names)} FROM {quoted(shape.name)} AS t")
             try:
+                damaged = set[str]()
                 while cells := cursor.fetchmany(rows):
-                    yield Chunk(len(cells), list(zip(*cells, strict=True)))
+                    columns = list(zip(*cells, strict=True))
+                    damaged.update(name for name, some in zip(shape.columns, columns, strict=True) if _is_damaged(some))
+                    yield Chunk(len(cells), columns)
+                if listed := ", ".join(map(repr, sorted(damaged))):
+                    what = f"texts of {listed} are not UTF-8, and have � for what cannot be read"
+                    warn(f"table {shape.name!r} of {self.path}: {what}", ColumnFormatWarning)
             finally:
                 connection.set_progress_handler(None, 0)
 
@@ -207,6 +213,11 @@ class SQLiteEngine(SQLEngine):
             yield connection
 
 
+def _is_damaged(cells: Sequence[Any]) -> bool:
+    """Whether a text has the sign that stands for bytes without a meaning in UTF-8."""
+    return any(isinstance(cell, str) and "\ufffd" in cell for cell in cells)
+
+
 class _Opened(threading.local):
     """The connections that this thread holds open, by their files."""
 
@@ -241,8 +252,8 @@ def _views(connection: sqlite3.Connection, *, runs: bool = True) -> dict[str, st
 
 @lru_cache(maxsize=1024)
 def _texts_with_t(path: Path, table: str, size: int, mtime_ns: int) -> frozenset[str]:
-    """The columns of a table whose cells are all texts of moments with a T before the time."""
-    form = f"{'-'.join(['[0-9]' * 4, '[0-9]' * 2, '[0-9]' * 2])}T[0-9][0-9]:[0-9][0-9]*"
+    """The columns of a table whose cells are all texts of moments, some with a T before the time."""
+    form = f"{'-'.join(['[0-9]' * 4, '[0-9]' * 2, '[0-9]' * 2])}[T ][0-9][0-9]:[0-9][0-9]*"
     with closing(connect_readonly(path)) as connection:
         return frozenset(
             name
@@ -250,7 +261,7 @@ def _texts_with_t(path: Path, table: str, size: int, mtime_ns: int) -> frozenset
             for t in [_qualified(name)]
             for source in [f"FROM {quoted(table)} AS t WHERE {t}"]
             if not _NUMERIC.search(declared)
-            and connection.execute(f"SELECT EXISTS (SELECT 1 {source} GLOB '{form}')").fetchone()[0]
+            and connection.execute(f"SELECT EXISTS (SELECT 1 {source} GLOB '{form.replace('T ', 'T')}')").fetchone()[0]
             and not connection.execute(f"SELECT EXISTS (SELECT 1 {source} NOT GLOB '{form}')").fetchone()[0]
         )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
+import math
 import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -73,16 +75,19 @@ def _are_moments(values: pd.Series) -> bool:
 
 
 def _are_written_with_t(values: pd.Series) -> bool:
-    """Whether all cells are texts of moments with a T before the time, as ISO 8601 has them; SQLite has a blank."""
+    """Whether all cells are texts of moments, some with a T before the time as in ISO 8601; SQLite has a blank."""
     if not pd.api.types.is_string_dtype(values.dtype):
         return False
     filled = values.dropna()
-    is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _WITH_T.fullmatch(filled.iloc[0])
-    return bool(is_first) and all(isinstance(cell, str) and _WITH_T.fullmatch(cell) for cell in filled.unique())
+    is_first = len(filled) > 0 and isinstance(filled.iloc[0], str) and _MOMENT.fullmatch(filled.iloc[0])
+    cells = list(filled.unique()) if is_first else []
+    return all(isinstance(cell, str) and _MOMENT.fullmatch(cell) for cell in cells) and any(
+        "T" in cell for cell in cells
+    )
 
 
-_WITH_T = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 
 
@@ -118,10 +123,21 @@ def _cell(value: Any) -> Any:
     if plain is not None:
         return value if type(value) is plain else plain(value)
     if isinstance(value, dt.datetime):
-        return value.isoformat(" ")
+        return (value if value.tzinfo is None else value.astimezone(dt.UTC)).isoformat(" ")
     if isinstance(value, dt.timedelta):
         return value.total_seconds()
+    if isinstance(value, list | tuple | dict | np.ndarray):
+        with suppress(TypeError):  # keys that are no texts
+            return json.dumps(value, ensure_ascii=False, default=_in_json)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _in_json(value: Any) -> Any:
+    """A part of a list, or of an object, that JSON does not have; arrays have NaN where a number is missing."""
+    if isinstance(value, np.ndarray):
+        return [None if isinstance(one, float) and math.isnan(one) else one for one in value.tolist()]
+    plain = _cell(value)
+    return _text(plain) if isinstance(plain, bytes) else plain
 
 
 def _exact(value: Decimal | float) -> float:
@@ -347,7 +363,8 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
                     )
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                reason = "an integer beyond 64 bits, signed" if isinstance(error, OverflowError) else error
+                beyond = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
+                reason = beyond if isinstance(error, OverflowError) else error
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
         return connection.serialize()
 
