@@ -26,6 +26,7 @@ from tagframe.errors import (
 )
 from tagframe.joins import (
     MIN_CHANCE,
+    Aggregate,
     Components,
     JoinPlan,
     MergeHow,
@@ -33,7 +34,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, merge_batches, run_plan
+from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
 from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
@@ -215,8 +216,17 @@ class RetrievedTables(Public):
         on: On | None = None,
         stack: bool | None = None,
         roles: Literal["all"] | None = None,
+        how: MergeHow | None = None,
+        on_fanout: Reaction = "raise",
+        on_loss: Reaction = "warn",
+        on_ambiguous: Reaction = "warn",
         min_chance: float = MIN_CHANCE,
-        **arguments: Unpack[MergeArguments],
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+        aggregate: Aggregate | None = None,
+        distinct: bool = False,
+        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -230,8 +240,8 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            **arguments: how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate, as
-                for :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
+                :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without
                 ``how``, a question that denies a table ("customers without orders") gets the rows without a partner
                 there. A table that the question may not need is left out where no merge with it is possible.
 
@@ -243,13 +253,17 @@ class RetrievedTables(Public):
             SourceNotFound: the corpus has only the schema of a table, or its file is gone.
         """
         proposal = self.proposal if plan is None and on is None else None
-        if proposal is not None and proposal.once and arguments.get("aggregate") is None:
-            arguments["aggregate"] = dict.fromkeys(proposal.once, "first")
+        if proposal is not None and proposal.once and aggregate is None:
+            aggregate = dict.fromkeys(proposal.once, "first")
+        arguments = MergeArguments(
+            how=how, on_fanout=on_fanout, on_loss=on_loss, on_ambiguous=on_ambiguous, columns=columns, where=where,
+            limit=limit, aggregate=aggregate, distinct=distinct, validate=validate,
+        )  # fmt: skip
         refused: tuple[TagframeError, list[Remark]] | None = None
         for chosen in self._plans_of(plan, on, stack, roles, min_chance, arguments):
             with heard() as remarks:
                 if plan is None:
-                    self._say(chosen, on, stack, arguments.get("how"))
+                    self._say(chosen, on, stack, how)
                 try:
                     wanted = _as_proposed(proposal, chosen, arguments)
                     frame, report = run_plan(chosen, self.corpus, implied=filter_of(self.question), **wanted)
