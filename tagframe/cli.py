@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import time
@@ -28,12 +27,10 @@ class _Group(click.Group):
             warnings.showwarning = lambda message, *_: click.echo(f"Warning: {_as_options(str(message))}", err=True)
             try:
                 return super().invoke(ctx)
-            except (TagframeError, FileNotFoundError, PermissionError) as error:
+            except BrokenPipeError:  # whoever reads our output has enough: click ends silently
+                raise
+            except (TagframeError, OSError) as error:
                 raise click.ClickException(_as_options(str(error))) from error
-            except OSError as error:
-                if error.errno == errno.EPIPE:  # whoever reads our output has enough: click ends silently
-                    raise
-                raise click.ClickException(str(error)) from error
 
 
 def _as_options(text: str) -> str:
