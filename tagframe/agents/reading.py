@@ -23,15 +23,14 @@ from tagframe.agents.formatting import (
 from tagframe.agents.tool_results import ABOUT_CELLS, RowsBehind
 from tagframe.answer import SQLLimits, check_sql, exec_sql
 from tagframe.answer.cited_rows import CITED
-from tagframe.answer.doubts import repeats_of
-from tagframe.answer.execution import Execution
+from tagframe.answer.doubts import repeats_of, unmatched_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import FUNCTIONS, has_functions
 from tagframe.answer.query import Query, names_of
 from tagframe.answer.steps import driver
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.embed import get_embedder
-from tagframe.engines.sql_reader import ReadStatement, trees_of
+from tagframe.engines.sql_reader import trees_of
 from tagframe.errors import InvalidArgument, NotConfigured, SourceNotFound, SQLFailed, TagframeError, UnsafeSQL
 from tagframe.lm import Budget
 from tagframe.operators import arun, run
@@ -45,15 +44,12 @@ T = TypeVar("T")
 MAX_TABLES = 20
 """The most tables, keys or columns of a kind that one result or statement has."""
 MAX_COMMON_VALUES = 10
-_MAX_SPELLINGS = 3
 _MAX_SEARCHED_ROWS = 500_000
 """A value is searched in all tables if they have at most this many rows together."""
 _MAX_PLACES = 50
 _MAX_CITED_KEYS = 5
 _SHARE_OF_TIME = 0.1
 """Of the time of a statement: for the rows behind it, all tables together."""
-_MAX_COMPARED_VALUES = 3
-"""The most values that are looked up for a result without rows."""
 _MIN_SECONDS = 0.5
 """For the rows behind it in one table: to start takes a part of that."""
 
@@ -129,10 +125,10 @@ class Reading:
             frame = run(runs.steps(query), driver(), "exec_sql")
         execution = results.recall(frame, "execution")
         is_empty = len(frame) < 2 and all(cell in (None, 0) for row in rows_of(frame) for cell in row)
-        why = self._why_empty(execution) if is_empty and execution is not None else ""
-        repeats = [": ".join(filter(None, [one.facts, one.statement])) for one in repeats_of(frame)]
-        if not with_behind or why or execution is None or execution.reader is None:
-            return frame, [], "; ".join([*repeats, why] if why else repeats)
+        remarks = [": ".join(filter(None, [one.facts, one.statement])) for one in repeats_of(frame)]
+        remarks += unmatched_of(frame) if is_empty else []
+        if not with_behind or is_empty or execution is None or execution.reader is None:
+            return frame, [], "; ".join(remarks)
         # Nothing is cited of the row beyond the limit, which only shows that there are more.
         bare = execution.sql.removesuffix(f"\nLIMIT {limit + 1}")
         seconds = max(self.limits.seconds * _SHARE_OF_TIME / max(len(execution.tables), 1), _MIN_SECONDS)
@@ -143,22 +139,7 @@ class Reading:
         )
         sources = cited.sources()
         behind, remark = rows_behind(sources[sources["row"].isna() | (sources["row"] < limit)])
-        return frame, behind, "; ".join(filter(None, [*repeats, remark]))
-
-    def _why_empty(self, execution: Execution) -> str:
-        """Which values that a statement without rows, or with only 0 and NULL, compares with are not stored so."""
-        seconds = max(self.limits.seconds * _SHARE_OF_TIME / _MAX_COMPARED_VALUES, _MIN_SECONDS)
-        quick = Reading(self.corpus, replace(self.limits, seconds=min(seconds, self.limits.seconds)), self.budget)
-        reasons = []
-        for name, value in compared_texts(execution.sql, self.dialect)[:_MAX_COMPARED_VALUES]:
-            profiles = [self.corpus.profile(id) for id in execution.tables]
-            of_name = [one for one in profiles if name.casefold() in {c.name.casefold() for c in one.columns}]
-            places = [place for one in of_name for place in quick._places(value, one, name)]
-            if len(of_name) == 1 and value not in (spellings := list(dict.fromkeys(place[2] for place in places))):
-                stored = ", ".join(map(repr, spellings[:_MAX_SPELLINGS]))
-                stored = f"but {stored}" if stored else "nor a text with it"
-                reasons.append(f"{self.name(of_name[0].id)}.{name} has no {value!r}, {stored}")
-        return "; ".join(reasons)
+        return frame, behind, "; ".join(filter(None, [*remarks, remark]))
 
     def _query(self, sql: str) -> Query:
         """The statement over the tables that it names, if these are all in one engine, or in engines of one kind.
@@ -241,13 +222,12 @@ class Reading:
             "search them"
         )
 
-    def _places(self, text: str, profile: TableProfile, only: str | None = None) -> Iterator[list[Any]]:
-        """The table, the column, the value and the number of rows; of all columns, or only of one."""
+    def _places(self, text: str, profile: TableProfile) -> Iterator[list[Any]]:
+        """The table, the column, the value and the number of rows."""
         searched = re.sub("[!%_]", r"!\g<0>", text.lower()).replace("'", "''")
         table = sql_name(self.name(profile.id), self.dialect)
         kind = "TEXT" if self.dialect == "sqlite" else "VARCHAR"
         columns = [one.name for one in profile.columns if one.family not in ("blob", "empty", "boolean")]
-        columns = [name for name in columns if only is None or name.casefold() == only.casefold()]
         cells = (f"CAST({sql_name(name, self.dialect)} AS {kind})" for name in columns)
         parts = [
             f"SELECT {position} AS c, {cell} AS v, COUNT(*) AS n FROM {table} "
@@ -310,19 +290,6 @@ def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
         elif len(group) >= CITED:
             gaps.append(f"rows_behind has the first {CITED:,} rows of {table} only")
     return behind, "; ".join(gaps)
-
-
-def compared_texts(sql: str, dialect: str) -> list[tuple[str, str]]:
-    """The columns that a statement holds equal to texts, by = or IN, each with the text.
-
-    >>> compared_texts("SELECT 1 FROM t WHERE t.a = 'x' AND b IN ('y', 'z')", "sqlite")
-    [('a', 'x'), ('b', 'y'), ('b', 'z')]
-    """
-    from sqlglot import exp
-
-    tests = [one for tree in trees_of(sql, dialect) for one in ReadStatement(tree).text_tests]
-    equal = [one for one in tests if isinstance(one.test, exp.EQ | exp.In)]
-    return list(dict.fromkeys((one.column.name, text) for one in equal for text in one.texts))
 
 
 def limited(sql: str, rows: int, dialect: str) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from tagframe import results
 from tagframe.answer.alternatives import Comparison, Doubt
 from tagframe.answer.lacking import words_unmet
-from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, with_order
+from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, values, with_order
 from tagframe.answer.sql_tree import written
-from tagframe.errors import CorpusError
+from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 from tagframe.retrieval.words import words_in
 
 
@@ -45,6 +47,14 @@ def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
     """The doubts about rows that a join repeats and the statement adds up."""
     subject = _subject_of(rows, "")
     return () if subject is None else tuple(subject.comparison.doubts(repeated_rows(subject)))
+
+
+def unmatched_of(rows: pd.DataFrame) -> list[str]:
+    """The texts that the statement compares with and no cell has, each with the nearest cell."""
+    subject = _subject_of(rows, "")
+    with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
+        return [] if subject is None else [re.split("[;:] with", one.words)[0] for one in values(subject)]
+    return []
 
 
 def with_measure(rows: pd.DataFrame) -> pd.DataFrame:
