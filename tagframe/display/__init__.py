@@ -4,12 +4,11 @@ No script, no network, no fixed colours: lines and text have the colour of the p
 light and dark themes. The functions are called with results and import none of their classes.
 """
 
-from tagframe.display.answer_view import answer_html, answer_text
 from tagframe.display.join_graph import join_graph
-from tagframe.display.notebook import outcomes_html, plan_html, report_html, retrieved_html
+from tagframe.display.markup import Displayable, Public, fitted, rows_html
+from tagframe.display.notebook import answer_html, outcomes_html, plan_html, report_html, retrieved_html
 from tagframe.display.plot import plot_rows
-from tagframe.display.terminal import alternative_lines, fitted, join_tree, plan_text, retrieved_text
-from tagframe.display.view import Displayable, Public, rows_html
+from tagframe.display.terminal import alternative_lines, answer_text, join_tree, plan_text, retrieved_text
 
 __all__ = [
     "Displayable",

@@ -1,11 +1,17 @@
-"""Pieces of HTML and SVG that every view is made of."""
+"""Pieces of text, HTML and SVG that every view is made of, and the display of small results."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from typing import Any
 
+WIDTH = 80
+"""Text is wrapped to this many columns."""
+_MAX_LISTED = 20
 # Sizes in pixels, for the fixed-width font at 12 pixels' size.
 LETTER = 7.3
 LINE = 18
@@ -110,3 +116,112 @@ def size_text(size: int) -> str:
     if size < 1_000:
         return f"{size} bytes"
     return f"{size / 1e3:,.1f} kB" if size < 1_000_000 else f"{size / 1e6:,.1f} MB"
+
+
+def fitted(text: str, width: int = WIDTH) -> str:
+    """The text with longer lines broken at spaces; continuation lines are indented.
+
+    The lines of a tree are continued. A word that is longer than a line is broken, too.
+
+    >>> print(fitted("├─ orders.buyer = customers.id  (many-to-one, 0.95)", 36))
+    ├─ orders.buyer = customers.id
+    │    (many-to-one, 0.95)
+    """
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+_WORD = re.compile(r"( *)(\([^()]{,40}\)[^ ]*|[^ ]+)")
+"""White space and a word, or a short remark in brackets."""
+_TREE = str.maketrans("├└─", "│  ")
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    if width_of(line) <= width:
+        yield line
+        return
+    begins = re.match(r"[ │├└─]*(?:\d+\. )?", line)[0]  # type: ignore[index]  # it matches nothing, too
+    goes_on = re.sub(r"[^│]", " ", begins.translate(_TREE)) + "  "
+    if len(goes_on) > width / 2:
+        begins, line, goes_on = "", line.strip(), "  "
+    part, empty = begins, True
+    for space, word in _WORD.findall(line[len(begins) :]):
+        if not empty and width_of(part + space + word) > width:
+            yield part
+            part, empty, space = goes_on, True, ""
+        empty = False
+        if width_of(part + space + word) <= width:
+            part += space + word
+            continue
+        for letter in space + word:
+            if width_of(part + letter) > width:
+                yield part
+                part = goes_on
+            part += letter
+    yield part
+
+
+# --- small results: a sentence, and in a notebook also a table of their fields ---------------------------------------
+
+
+class Public:
+    """``dir`` of such an object lists its public names only, and so does completion."""
+
+    __slots__ = ()
+
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
+
+
+class Displayable(Public):
+    """A result that is displayed by its ``str``: wrapped in a terminal, and with its fields in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return fitted(str(self), WIDTH - 2)  # in a list, a bracket and a comma stand beside it
+
+    def _repr_html_(self) -> str:
+        rows = [(name.replace("_", " "), _text(value)) for name, value in _facts(self)]
+        return rows_html(str(self), ["what", "value"], rows, words={"value"})
+
+
+def rows_html(
+    heading: str, names: Sequence[str], rows: Sequence[Sequence[str]], words: set[str], left_out: int = 0
+) -> str:
+    """Sentences, and a table.
+
+    Args:
+        heading: one sentence per line.
+        names: of columns.
+        rows: texts.
+        words: names of the columns that hold text, not numbers.
+        left_out: rows that are not shown.
+    """
+    sentences = "".join(f"<p>{escaped(line)}</p>" for line in heading.split("\n"))
+    body = table(names, [[escaped(cell) for cell in row] for row in rows], words) if rows else ""
+    return page(sentences + body + (small(f"and {left_out:,} more") if left_out else ""))
+
+
+def _facts(result: Any) -> Iterator[tuple[str, Any]]:
+    """The non-empty fields of a dataclass, and of dataclasses inside it."""
+    for field in dataclasses.fields(result):
+        value = getattr(result, field.name)
+        if dataclasses.is_dataclass(value) and type(value).__str__ is object.__str__:
+            yield from _facts(value)
+        elif value is not None and value != "" and value not in ((), {}, ("", "")):
+            yield field.name, value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())
+    if isinstance(value, tuple):
+        more = [f"and {len(value) - _MAX_LISTED:,} more"] if len(value) > _MAX_LISTED else []
+        return "; ".join([*(_text(one) for one in value[:_MAX_LISTED]), *more])
+    return str(value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tagframe.display.join_graph import DOUBTFUL_BELOW, MARKS, join_graph, shares_of
 from tagframe.display.markup import LETTER, escaped, page, percent, small, svg, svg_text, table
-from tagframe.display.results import Plan, Report, Retrieved
-from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_differ
+from tagframe.display.results import Answered, Plan, Report, Retrieved
+from tagframe.display.terminal import alternative_lines, headline, left_out_lines, other_ways, scores_differ, stages_of
 from tagframe.errors import counted
 
 if TYPE_CHECKING:
@@ -182,3 +182,55 @@ def _bar(counts: dict[str, int]) -> str:
     return svg(
         _BAR_WIDTH + 2, _BAR_HEIGHT + 20, f"Outcomes of {counted(total, 'row')}", hatch + "".join(drawn), least=0.5
     )
+
+
+# --- an answer -------------------------------------------------------------------------------------------------------
+
+
+_MAX_ROWS = 10
+_MAX_OTHER_ROWS = 5
+
+
+def answer_html(answer: Answered, plan: Plan | None) -> str:
+    """An answer in a notebook: the text, the query, the rows, and how its tables join.
+
+    Args:
+        answer: what is shown.
+        plan: how the tables of its query join, or None if there are fewer than two tables.
+    """
+    parts = [f'<p style="white-space:pre-wrap"><b>{escaped_lines(answer.text)}</b></p>']
+    parts += [f"<p>values: <code>{escaped(repr(answer.values))}</code></p>"] if answer.values else []
+    if answer.verified:
+        parts.append(f"<p>answered by a verified statement of {escaped(answer.verified)}</p>")
+    parts += [f"<p>assumed: {escaped(one)}</p>" for one in answer.assumptions]
+    parts += [part for one in answer.doubts for part in _doubt(one)]
+    parts.append(_statement(str(answer.query)))
+    parts += [small(line) for line in stages_of(answer)]
+    parts.append(_rows(answer.rows, _MAX_ROWS))
+    cut = "" if len(answer.rows) <= _MAX_ROWS else f", the first {_MAX_ROWS} are shown"
+    parts.append(small(answer.made_of + cut))
+    if plan is not None and plan.steps:
+        parts.append(f'<div style="padding:12px 0 6px">{join_graph(plan)}</div>')
+    parts.append(small("; ".join(map(str, answer.steps))))
+    return page("".join(parts))
+
+
+def _doubt(doubt: Any) -> list[str]:
+    """A doubt; with the other statement and its rows, if it has one."""
+    facts = f"<p>doubt: {escaped(str(doubt))}</p>"
+    return [facts] if doubt.rows is None else [facts, _statement(doubt.statement), _rows(doubt.rows, _MAX_OTHER_ROWS)]
+
+
+def _statement(sql: str) -> str:
+    return f'<pre style="white-space:pre-wrap">{escaped_lines(sql)}</pre>'
+
+
+def _rows(rows: pd.DataFrame, most: int) -> str:
+    names = [escaped(str(name)) for name in rows.columns]
+    cells = [[escaped(str(cell)) for cell in row] for row in rows.head(most).itertuples(index=False)]
+    return table(names, cells, words=set(names)) if names else ""
+
+
+def escaped_lines(text: str) -> str:
+    """An escaped text that keeps its line breaks."""
+    return "\n".join(escaped(line) for line in text.splitlines())

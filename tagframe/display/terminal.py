@@ -2,60 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from tagframe.display.markup import percent, width_of
-from tagframe.display.results import Plan, Retrieved, Step
+from tagframe.display.markup import WIDTH, fitted, percent
+from tagframe.display.results import Answered, Plan, Retrieved, Step
 from tagframe.errors import counted
 
-WIDTH = 80
-"""Text is wrapped to this many columns."""
 _MAX_QUESTION_LETTERS = 300
-
-
-def fitted(text: str, width: int = WIDTH) -> str:
-    """The text with longer lines broken at spaces; continuation lines are indented.
-
-    The lines of a tree are continued. A word that is longer than a line is broken, too.
-
-    >>> print(fitted("├─ orders.buyer = customers.id  (many-to-one, 0.95)", 36))
-    ├─ orders.buyer = customers.id
-    │    (many-to-one, 0.95)
-    """
-    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
-
-
-_WORD = re.compile(r"( *)(\([^()]{,40}\)[^ ]*|[^ ]+)")
-"""White space and a word, or a short remark in brackets."""
-_TREE = str.maketrans("├└─", "│  ")
-
-
-def _broken(line: str, width: int) -> Iterator[str]:
-    if width_of(line) <= width:
-        yield line
-        return
-    begins = re.match(r"[ │├└─]*(?:\d+\. )?", line)[0]  # type: ignore[index]  # it matches nothing, too
-    goes_on = re.sub(r"[^│]", " ", begins.translate(_TREE)) + "  "
-    if len(goes_on) > width / 2:
-        begins, line, goes_on = "", line.strip(), "  "
-    part, empty = begins, True
-    for space, word in _WORD.findall(line[len(begins) :]):
-        if not empty and width_of(part + space + word) > width:
-            yield part
-            part, empty, space = goes_on, True, ""
-        empty = False
-        if width_of(part + space + word) <= width:
-            part += space + word
-            continue
-        for letter in space + word:
-            if width_of(part + letter) > width:
-                yield part
-                part = goes_on
-            part += letter
-    yield part
 
 
 def join_tree(plan: Plan) -> str:
@@ -129,6 +84,33 @@ def retrieved_text(retrieved: Retrieved, plan: Plan | None) -> str:
     if retrieved.note:
         lines.append(retrieved.note)
     return fitted("\n".join(lines))
+
+
+def answer_text(answer: Answered) -> str:
+    """An answer step by step, for a terminal."""
+    lines = [f"question: {answer.question}", f"answer:   {answer.text}"]
+    lines += [f"values:   {answer.values!r}"] if answer.values else []
+    lines += [f"verified: by {answer.verified}"] if answer.verified else []
+    lines += [f"assumed:  {one}" for one in answer.assumptions]
+    for doubt in answer.doubts:
+        lines += [f"doubt:    {doubt}", *([f"    {doubt.statement}"] if doubt.statement else [])]
+    last_syn, last_exec = _last(answer, "syn"), _last(answer, "exec")
+    for position, step in enumerate(answer.steps):
+        lines.append(str(step))
+        if position == last_syn:
+            lines.append(f"    {answer.query}")
+        if position == last_exec:
+            lines += [f"    {line}" for line in [*stages_of(answer), answer.made_of]]
+    return fitted("\n".join(lines))
+
+
+def _last(answer: Answered, name: str) -> int | None:
+    return max((position for position, step in enumerate(answer.steps) if step.name.startswith(name)), default=None)
+
+
+def stages_of(answer: Answered) -> list[str]:
+    """A line for each call of a model in an answer's statement."""
+    return [] if answer.execution is None else [str(stage) for stage in answer.execution.stages]
 
 
 def left_out_lines(plan: Plan) -> list[str]:

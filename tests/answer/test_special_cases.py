@@ -75,8 +75,7 @@ def test_an_answer_in_a_notebook(live, festival):
         sql if "<tables>" in str(request.messages) else '{"text": "Two <script>\\nlines", "values": ["<i>"]}'
     )
     html = tf.ask(QUESTION, festival)._repr_html_()
-    assert "<b>SELECT</b> f.title" in html
-    assert "<i>&#x27;&lt;b&gt;&#x27;</i>" in html
+    assert "WHERE f.title &lt;&gt; &#x27;&lt;b&gt;&#x27;</pre>" in html
     assert "Two &lt;script&gt;\nlines" in html
     assert "<script" not in html
     assert html.count("<svg") == 1
