@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tagframe import results
-from tagframe.answer.alternatives import Comparison, Doubt
+from tagframe.answer.alternatives import Alternative, Comparison, Doubt
 from tagframe.answer.lacking import words_unmet
 from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, values, with_order
 from tagframe.answer.sql_tree import written
@@ -53,7 +53,8 @@ def unmatched_of(rows: pd.DataFrame) -> list[str]:
     """The texts that the statement compares with and no cell has, each with the nearest cell."""
     subject = _subject_of(rows, "")
     with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
-        return [] if subject is None else [re.split("[;:] with", one.words)[0] for one in values(subject)]
+        others = () if subject is None else values(subject)
+        return [re.split("[;:] with", one.words)[0] for one in others if isinstance(one, Alternative)]
     return []
 
 

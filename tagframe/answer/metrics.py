@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.semantic_model import Metric
+from tagframe.corpus.facts import Metric
 from tagframe.engines.registry import DIALECTS
 from tagframe.operators.cells import one_line
 from tagframe.retrieval.words import stem, words_in

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tagframe.corpus import Corpus, TableProfile
-from tagframe.corpus.semantic_model import Metric
+from tagframe.corpus.facts import Metric
 from tagframe.retrieval import RetrievedTables
 
 

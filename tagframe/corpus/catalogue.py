@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import ARRAYS
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.stored_profiles import (
+    ARRAYS,
     Hashes,
     columns_text,
     digest_of,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -19,7 +24,6 @@ from tagframe.corpus.facts import Facts, FactStore, View, VisibleFacts
 from tagframe.corpus.facts_toml import facts_of_data, write_facts
 from tagframe.corpus.profile import TableProfile, narrowed_to, shape_of
 from tagframe.corpus.references import Column, NamedTable, find_column
-from tagframe.corpus.refreshing import Refreshing
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.tables_frame import TablesFrame, tables_frame
@@ -29,6 +33,7 @@ from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
 from tagframe.engines.hiding import Hiding, Visible, hiding, mentions, names_gone, narrowed, warn_of_computed
 from tagframe.errors import (
+    CatalogueWarning,
     ColumnNotFound,
     InvalidArgument,
     OtherVersion,
@@ -38,7 +43,9 @@ from tagframe.errors import (
     counted,
     did_you_mean,
     suggesting_names,
+    warn,
 )
+from tagframe.logs import note
 from tagframe.version import __version__
 
 _LISTED = 20
@@ -632,3 +639,63 @@ def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None
     """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
     first = corpus._with(again=again)
     return first if seconds is None else first._with(followed=Refreshing(first, seconds))
+
+
+# --- a corpus that follows its source --------------------------------------------------------------------------------
+
+
+Interval = str | float | timedelta
+"""Seconds, a time delta, or a text such as "30s", "5m" or "1h"."""
+
+
+class Refreshing:
+    """The newest corpus of a source. Safe to use from several threads.
+
+    Args:
+        corpus: the first one.
+        seconds: how old it may become.
+    """
+
+    def __init__(self, corpus: Corpus, seconds: float) -> None:
+        self._corpus, self._seconds = corpus, seconds
+        self._due = time.monotonic() + seconds
+        self._opening = threading.Lock()
+
+    def corpus(self) -> Corpus:
+        """The newest one. If it is due, this call opens the source again; other threads get the last one meanwhile."""
+        if time.monotonic() >= self._due and self._opening.acquire(blocking=False):
+            try:
+                self._corpus = self._renewed(self._corpus)
+            finally:
+                self._due = time.monotonic() + self._seconds
+                self._opening.release()
+        return self._corpus
+
+    def _renewed(self, corpus: Corpus) -> Corpus:
+        try:
+            now = corpus.refresh()
+        except Exception as error:  # whatever it is, the tables that are known still serve
+            warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
+            return corpus
+        if now.is_like(corpus):
+            return corpus  # with the indexes made of it
+        note("corpus", logging.INFO, "the source has changed", tables=len(now))
+        return now
+
+
+def seconds_of(interval: Interval) -> float:
+    """The seconds of an interval.
+
+    Raises:
+        InvalidArgument: it is none, or not positive.
+
+    >>> seconds_of("5m"), seconds_of(2.5), seconds_of("90")
+    (300.0, 2.5, 90.0)
+    """
+    seconds = 0.0
+    for read in (float, lambda given: pd.Timedelta(given).total_seconds()):
+        with suppress(TypeError, ValueError):
+            seconds = seconds or read(cast(Any, interval))
+    if isinstance(interval, bool) or not 0 < seconds < float("inf"):
+        raise InvalidArgument(f'refresh must be a time such as "30s", "5m" or "1h", or seconds; got {interval!r}')
+    return seconds

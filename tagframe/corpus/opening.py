@@ -16,14 +16,13 @@ import pandas as pd
 
 from tagframe import errors, results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Origin, SourceCatalogue, cached, is_catalogue
-from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
+from tagframe.corpus.corpus import Corpus, Interval, applied, laid_over, opened_by, private_columns, seconds_of
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore, View, VisibleFacts
 from tagframe.corpus.facts_toml import facts_beside
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
-from tagframe.corpus.refreshing import Interval, seconds_of
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.vectors import VectorStore

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
-from tagframe.corpus.profiler import profile_table
+from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
-from tagframe.corpus.sketching import with_whole_sketches
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
 from tagframe.joins.plan import JoinPlan

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.sketching import session_of
+from tagframe.corpus.profiler import session_of
 from tagframe.engines.pushdown import SampledValues
 from tagframe.errors import ColumnNotFound, UnreadableTable
 from tagframe.keys.candidates import SHARE

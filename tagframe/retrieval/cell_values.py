@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.documents import singular
 from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.stored_profiles import Arrays
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import SHORTEST, accented, forms, terms, unelided, words_in

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, vectors_of
-from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.stored_profiles import COLUMNS
+from tagframe.corpus.stored_profiles import COLUMNS, Arrays
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, encoded, vocabulary
 from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of

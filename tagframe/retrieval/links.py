@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus import Corpus, computed_of
-from tagframe.corpus.arrays import Arrays
 from tagframe.corpus.profile import TableProfile
-from tagframe.corpus.stored_profiles import ComputedStore
+from tagframe.corpus.stored_profiles import Arrays, ComputedStore
 from tagframe.keys import KeyPair, evidence_share
 from tagframe.keys.database_keys import DatabaseKeys, database_keys, schemas_of
 from tagframe.keys.inference import with_told

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.arrays import Arrays, text_array, texts_of
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.stored_profiles import Arrays, text_array, texts_of
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.words import known_form, stem, terms
 

@@ -130,7 +130,7 @@ class Taken:
     """A model, matched with tables.
 
     Attributes:
-        value: as :attr:`tagframe.corpus.semantic_model.SemanticModel.value`.
+        value: as :attr:`tagframe.corpus.facts.SemanticModel.value`.
         tables: the ids of the tables in it.
         unknown: names that the corpus does not have, or has several times.
         unread: parts of the model that could not be used, and why.

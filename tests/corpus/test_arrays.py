@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tagframe.corpus.arrays import packed, text_array, texts_of, unpacked
+from tagframe.corpus.stored_profiles import packed, text_array, texts_of, unpacked
 
 ARRAYS = {
     "numbers": np.arange(12, dtype=np.int64).reshape(3, 4),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus.refreshing import seconds_of
+from tagframe.corpus.corpus import seconds_of
 from tagframe.errors import CatalogueWarning, InvalidArgument
 
 

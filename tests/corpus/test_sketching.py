@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import sketching
-from tagframe.corpus.profiler import profile_table
-from tagframe.corpus.sketching import sketch_of, with_whole_sketches
+from tagframe.corpus import profiler
+from tagframe.corpus.profiler import profile_table, sketch_of, with_whole_sketches
 from tagframe.engines.base import TableShape
 from tagframe.keys.inference import infer_key_pairs
 from tagframe.merging import plan_tables
@@ -88,7 +87,7 @@ def test_a_key_of_which_samples_do_not_tell_has_its_values_by_whole_sketches(sam
 
 
 def test_tables_that_are_too_large_keep_the_sketch_of_a_sample(sampled, monkeypatch):
-    monkeypatch.setattr(sketching, "MOST_CELLS", 70_000)
+    monkeypatch.setattr(profiler, "MOST_CELLS", 70_000)
     visit, person = with_whole_sketches(
         sampled, [sampled.profile("public.visit"), sampled.profile("public.person")], lambda column: True
     )

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import sketching
+from tagframe.corpus import profiler
 from tagframe.engines.postgres.connection import Reading
 from tagframe.errors import ServerGone
 from tagframe.joins import infer
@@ -83,7 +83,7 @@ def test_a_pair_that_names_speak_for_is_kept_or_dropped_by_what_the_server_holds
 
 
 def test_a_server_that_is_slow_tells_nothing_and_one_that_is_gone_is_named(corpus, monkeypatch):
-    monkeypatch.setattr(sketching, "SECONDS", 0.001)
+    monkeypatch.setattr(profiler, "SECONDS", 0.001)
     assert contains_in(corpus)("public.sale", "box_id", "public.box", "box_id") is None
     monkeypatch.undo()
 
