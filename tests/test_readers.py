@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.agents.readers import Readers
+from tagframe.agents.command import Readers
 from tagframe.answer import SQLLimits
 from tagframe.errors import InvalidArgument, SourceNotFound, SQLFailed, UnsafeSQL
 from tests import opened_in

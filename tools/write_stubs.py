@@ -27,8 +27,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "tagframe"
 sys.path.insert(0, str(PACKAGE.parent))
 
 from tagframe.accessor.operator_methods import FUNCTIONS  # noqa: E402
-from tagframe.agents.definitions import WRITTEN as DEFINITIONS  # noqa: E402
-from tagframe.agents.definitions import names_of_tools  # noqa: E402
+from tagframe.agents import WRITTEN as DEFINITIONS  # noqa: E402
+from tagframe.agents import names_of_tools  # noqa: E402
 from tagframe.agents.schemas import schema_of  # noqa: E402
 from tagframe.agents.tools import Tools  # noqa: E402
 from tagframe.operators import OPERATORS  # noqa: E402

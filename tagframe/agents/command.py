@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
+import os
 import sys
 import threading
+import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tagframe.errors import InvalidArgument, SourceNotFound, TagframeError, needing, shown_path
+from tagframe.errors import BROKEN, InvalidArgument, SourceNotFound, TagframeError, did_you_mean, needing, shown_path
 
 if TYPE_CHECKING:
     from tagframe.agents.server import ToolsNow
@@ -51,7 +51,7 @@ def serve(
         password_from: the environment variable with the password of a server.
         follow_links, refresh: as for :func:`tagframe.open_corpus`.
         hide: tables and columns that are served to nobody, as for :func:`tagframe.open_corpus`.
-        readers: the file of readers (:mod:`tagframe.agents.readers`), which is read again when it changes.
+        readers: the file of readers (:class:`Readers`), which is read again when it changes.
         reader: the one who is served, or whose token is made; None for all tables.
         http: whether to serve over HTTP.
         host, port, url, token_from: where, under which further addresses, and to whom; see
@@ -63,7 +63,7 @@ def serve(
         InvalidArgument: ``ask`` without a budget; ``to`` is not a folder, or is inside a source; a token is missing or
             too short; a reader is not in the file; the address is taken.
     """
-    with needing('tagframe mcp needs the MCP SDK: pip install "tagframe[mcp]"'), _importing():
+    with needing('tagframe mcp needs the MCP SDK: pip install "tagframe[mcp]"'):
         import anyio
 
         from tagframe.agents.server import CorpusServer
@@ -86,39 +86,27 @@ def serve(
 
     if not http and (token_from or url):
         raise InvalidArgument("--token-from and --url are for a server over HTTP: add --http")
-    from tagframe.agents.readers import Readers
-
-    settings = None if readers is None else Readers(readers)
+    settings = Readers(readers)
     served: dict[str | None, str | None] = {None: reader}
-
-    def check_readers() -> None:
-        for name in filter(None, served.values()):
-            if settings is None:
-                raise InvalidArgument(f"what the reader {name!r} does not see is in a file: name it with --readers")
-            settings.check(name)
-
-    check_readers()
+    settings.check(reader)
 
     def opened() -> ToolsNow:
-        with _importing():
-            from tagframe.agents.tools import Tools
-            from tagframe.corpus import Corpus, open_corpus
-            from tagframe.lm import Budget
+        from tagframe.agents.tools import Tools
+        from tagframe.corpus import Corpus, open_corpus
+        from tagframe.lm import Budget
 
         account = None if budget is None else Budget(dollars=budget)
-        corpora = []
-        for source in sources:
-            secret = password_from if _is_url(source) else None
-            corpora.append(
-                open_corpus(
-                    source,
-                    follow_links=follow_links,
-                    password_from=secret,
-                    progress=False,
-                    refresh=refresh or None,
-                    hide=hide if len(sources) == 1 else (),
-                )
+        corpora = [
+            open_corpus(
+                source,
+                follow_links=follow_links,
+                password_from=password_from if _is_url(source) else None,
+                progress=False,
+                refresh=refresh or None,
+                hide=hide if len(sources) == 1 else (),
             )
+            for source in sources
+        ]
         made: list[Corpus] = []
         whole: Corpus
         tools: dict[str | None, Tools | TagframeError] = {}
@@ -134,7 +122,7 @@ def serve(
                     if hide and len(sources) > 1:  # each name is in one of them
                         whole = whole.hide(*hide)
                 for key, name in served.items():
-                    known = None if name is None or settings is None else settings.known(name)
+                    known = settings.known(name)
                     if is_new or lists[key] != known:
                         # The open pages of a longer list may have what is hidden by now.
                         tools[key] = _tools(name, tools.get(key) if lists.get(key) == known else None)
@@ -143,7 +131,7 @@ def serve(
 
         def _tools(reader: str | None, before: Tools | TagframeError | None) -> Tools | TagframeError:
             try:
-                seen = whole if reader is None or settings is None else settings.corpus_of(whole, reader)
+                seen = settings.corpus_of(whole, reader)
                 return before.of(seen) if isinstance(before, Tools) else Tools(seen, ask, learn, account, to)
             except TagframeError as error:
                 return error
@@ -163,7 +151,7 @@ def serve(
 
     tokens, made = tokens_of(token_from, reader)
     served = {key: key or None for key in tokens.readers.values()}
-    check_readers()
+    settings.check(*served.values())
     server = CorpusServer(lambda: context.copy().run(opened), ask, learn, to is not None, names=served)
     with bound(host, port) as listening:
         port = listening.getsockname()[1]
@@ -174,16 +162,92 @@ def serve(
         anyio.run(run_http, server, tokens, listening, security)
 
 
-@contextmanager
-def _importing() -> Iterator[None]:
-    """Without collections of garbage: what imports make stays, and looking through it takes a tenth of their time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def _is_url(source: str) -> bool:
     """As :func:`tagframe.engines.registry.is_url`, which takes half a second to import."""
     return "://" in source and not source.startswith("file:")
+
+
+# --- readers: for each, a list of what is hidden, in a file that is read again when it changes -----------------------
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class Readers:
+    """The file with the lists of all readers.
+
+    It is TOML: a table ``[readers]`` with a list of tables and columns for each reader, as
+    :meth:`tagframe.Corpus.hide` takes them::
+
+        [readers]
+        support = ["users.email", "salaries"]
+        owner = []
+
+    Args:
+        path: of the file; None for none, and no readers.
+
+    Raises:
+        InvalidArgument: it cannot be read, or has another form.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = None if path is None else path.expanduser()
+        self._mark: tuple[int, int, int] | None = None
+        self._lists: Mapping[str, tuple[str, ...]] = {}
+        self.lists()
+
+    def lists(self) -> Mapping[str, tuple[str, ...]]:
+        """What is hidden from each reader, as the file says now; raises as the class."""
+        if self._path is None:
+            return {}
+        try:
+            stat = os.stat(self._path)
+            mark = stat.st_mtime_ns, stat.st_size, stat.st_ino
+            if mark != self._mark:
+                plain = tomllib.loads(self._path.read_text("utf-8"))
+                self._lists = {name: tuple(_checked(name, hide)) for name, hide in plain["readers"].items()}
+                self._mark = mark
+        except (OSError, *BROKEN) as error:
+            self._mark = None
+            raise InvalidArgument(
+                f"the readers in {shown_path(self._path)} cannot be read ({error}): write a table [readers] with a "
+                'list for each, such as support = ["users.email", "salaries"]'
+            ) from error
+        return self._lists
+
+    def check(self, *names: str | None) -> None:
+        """Refuse a reader that the file does not have; raises InvalidArgument."""
+        for name in filter(None, names):
+            if self._path is None:
+                raise InvalidArgument(f"what the reader {name!r} does not see is in a file: name it with --readers")
+            if name not in (known := self.lists()):
+                raise InvalidArgument(f"no reader {name!r} in {shown_path(self._path)}: {did_you_mean(name, known)}")
+
+    def known(self, name: str | None) -> tuple[str, ...] | None:
+        """What is hidden from a reader now; None if the reader is not in the file, or that cannot be read."""
+        try:
+            return None if name is None else self.lists().get(name)
+        except InvalidArgument:
+            return None
+
+    def corpus_of(self, corpus: Corpus, name: str | None) -> Corpus:
+        """The corpus without what is hidden from a reader, whole for None; an error does not quote what is hidden.
+
+        Raises:
+            SourceNotFound: the reader is not in the file any more, the file cannot be read, or it hides what is not
+                there; the log says which.
+        """
+        try:
+            self.check(name)
+            return corpus if name is None else corpus.hide(*self._lists[name])
+        except TagframeError as error:
+            _LOG.error("the tables of the reader %r are not served: %s", name, error)
+            raise SourceNotFound(
+                f"the tables of the reader {name!r} are not served now; the server's log says why"
+            ) from None
+
+
+def _checked(name: str, hide: object) -> list[str]:
+    if not isinstance(hide, list) or not all(isinstance(one, str) and one.strip() for one in hide):
+        raise ValueError(f"the reader {name!r} needs a list of tables and columns; got {hide!r}")
+    return hide

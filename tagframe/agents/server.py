@@ -27,7 +27,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 import tagframe
-from tagframe.agents.definitions import definitions
+from tagframe.agents import definitions
 from tagframe.errors import TagframeError
 from tagframe.logs import note
 from tagframe.progress import Stopped, Stopping, reporting_to

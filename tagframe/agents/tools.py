@@ -14,8 +14,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import pandas as pd
 
 from tagframe import config
+from tagframe.agents import names_of_tools
 from tagframe.agents import tool_results as gives
-from tagframe.agents.definitions import names_of_tools
 from tagframe.agents.formatting import (
     MAX_RESULT_TOKENS,
     MAX_STORED_RESULTS,

@@ -15,7 +15,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import tagframe as tf
-from tagframe.agents.definitions import definitions
+from tagframe.agents import definitions
 from tagframe.agents.formatting import tokens_of
 from tagframe.agents.schemas import schema_of
 from tagframe.agents.tools import Tools
