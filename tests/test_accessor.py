@@ -181,28 +181,28 @@ def test_what_looks_through_an_accessor_finds_attribute_errors_only(words):
 
 def test_a_quote_sends_nothing_and_counts_what_the_call_then_sends(live):
     frame = pd.DataFrame({"word": ["sea", "sea", "sky", "tide", None]})
-    quote = frame.tag.quote.sem_filter("{word} is short", return_explanations=True)
+    quote = frame.tag.sem_filter("{word} is short", return_explanations=True, quote=True)
     assert (quote.rows, quote.calls, quote.deduplicated) == (4, 3, 1)
     assert quote.tokens_in > 100
     assert live.requests == []
     live.answers = lambda request: "It is.\nAnswer: True"
     frame.tag.sem_filter("{word} is short", return_explanations=True)
     assert len(live.requests) == quote.calls
-    assert frame.tag.quote.sem_filter("{word} is short", return_explanations=True).calls == 0
+    assert frame.tag.sem_filter("{word} is short", return_explanations=True, quote=True).calls == 0
 
 
 def test_quotes_of_operators_in_rounds(live):
     frame = pd.DataFrame({"word": [f"word {i}" for i in range(64)]})
-    assert frame.tag.quote.sem_topk("Which {word} is longest?", K=3).calls == 4
-    assert frame.tag.quote.sem_agg("Count every {word}").calls == 1
+    assert frame.tag.sem_topk("Which {word} is longest?", K=3, quote=True).calls == 4
+    assert frame.tag.sem_agg("Count every {word}", quote=True).calls == 1
     assert live.requests == []
     with pytest.raises(NotConfigured), tf.context(lm=None):
-        frame.tag.quote.sem_agg("Count every {word}")
+        frame.tag.sem_agg("Count every {word}", quote=True)
 
 
 def test_a_quote_of_a_ranking_names_the_worst_case(live):
     frame = pd.DataFrame({"n": [f"{(i * 37) % 101} metres" for i in range(101)]})
-    quote = frame.tag.quote.sem_topk("Which {n} is longest?", K=10)
+    quote = frame.tag.sem_topk("Which {n} is longest?", K=10, quote=True)
     assert quote.calls < quote.calls_at_most < 101 * 100 // 2
     assert f"about {quote.calls} calls, in the worst case {quote.calls_at_most}, for" in str(quote)
 
@@ -221,7 +221,7 @@ def test_a_quote_counts_the_tokens_of_a_filters_own_answers(live):
     live.answers = "a long text " * 200
     pd.DataFrame({"n": range(3)}).tag.sem_agg("Summarise {n}")
     frame = pd.DataFrame({"n": range(100)})
-    quote = frame.tag.quote.sem_filter("{n} is even")
+    quote = frame.tag.sem_filter("{n} is even", quote=True)
     live.answers = "True"
     before = tf.usage()["tokens_out"].sum()
     frame.tag.sem_filter("{n} is even")

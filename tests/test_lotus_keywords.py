@@ -9,7 +9,7 @@ import pkgutil
 import pandas as pd
 import pytest
 
-from tagframe.accessor import QuoteAccessor, TagAccessor
+from tagframe.accessor import TagAccessor
 from tagframe.accessor.operator_methods import INSTEAD, RENAMED
 from tagframe.errors import InvalidArgument
 from tagframe.operators import OPERATORS
@@ -49,8 +49,6 @@ def test_what_is_refused_says_what_does_its_work(keyword):
     frame = pd.DataFrame({"text": ["a"]})
     with pytest.raises(InvalidArgument, match=rf"LOTUS's {keyword}= of sem_filter is not supported: .{{10}}"):
         frame.tag.sem_filter("{text}", **{keyword: "something"})
-    with pytest.raises(InvalidArgument, match=f"LOTUS's {keyword}="):
-        frame.tag.quote.sem_filter("{text}", **{keyword: "something"})
 
 
 def test_a_filter_of_lotus_runs_with_its_keywords(live):
@@ -69,6 +67,5 @@ def test_other_names_are_refused_as_before(live):
 
 def test_signatures_stay_those_of_the_operators():
     for name in OPERATORS:
-        for accessor in (TagAccessor, QuoteAccessor):
-            assert "self" in inspect.signature(getattr(accessor, name)).parameters
-            assert getattr(accessor, name).__name__ == name
+        assert "self" in inspect.signature(getattr(TagAccessor, name)).parameters
+        assert getattr(TagAccessor, name).__name__ == name

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.__main__ import main as tag_bench
-from tagframe.accessor import QuoteAccessor, TagAccessor
+from tagframe.accessor import TagAccessor
 from tagframe.cli import main
 from tagframe.embed import forget, get_embedder
 from tagframe.errors import InvalidArgument, NameUnknown, PluginFailed
@@ -126,12 +126,12 @@ def test_a_method_of_a_package_has_its_name_in_python_and_in_the_shell(stranger:
 def test_an_operator_of_a_package_has_every_form(stranger: Path, live):
     live.answers = lambda request: request.prompt.upper()
     frame = pd.DataFrame({"text": ["sea", "sky"]})
-    assert {"sem_shout", "sem_broken"} <= {*dir(frame.tag)} & {*dir(QuoteAccessor)}
+    assert {"sem_shout", "sem_broken"} <= {*dir(frame.tag)}
     assert "stranger" not in sys.modules  # a list of names imports no package
     assert frame.tag.sem_shout("{text}")["shout"].tolist() == ["SEA", "SKY"]
     assert tf.sem_shout(frame, "{text}")["shout"].tolist() == ["SEA", "SKY"]
     assert asyncio.run(tf.asem_shout(frame, "{text}"))["shout"].tolist() == ["SEA", "SKY"]
-    assert frame.tag.quote.sem_shout("{text}").calls == 0
+    assert frame.tag.sem_shout("{text}", quote=True).calls == 0
     assert "stranger_that_fails" not in sys.modules
 
 
@@ -151,7 +151,7 @@ def test_what_is_broken_is_named_and_breaks_nothing_else(stranger: Path, festiva
         festival.retrieve_tables("Which films?", method="no_method")
     with pytest.raises(PluginFailed, match="the method is called 'first'; its entry point must be, too"):
         festival.retrieve_tables("Which films?", method="second")
-    for owner in (tf, frame.tag, frame.tag.quote):
+    for owner in (tf, frame.tag):
         with pytest.raises(PluginFailed, match=r"operator 'sem_broken' of the package 'stranger'.*no licence"):
             _ = owner.sem_broken
     with pytest.raises(PluginFailed, match="embedder 'no_embedder' of the package 'stranger'"):

@@ -68,7 +68,7 @@ async def several() -> None:
 tag = tf.tag(frame)
 merged: pd.DataFrame = tag.merge(coast, on="city", on_loss="warn")
 found = tag.sem_extract("city", {"country": None}, extract_quotes=True)
-priced: Quote = tag.quote.sem_agg("Describe each {city}")
+priced: Quote = tag.sem_agg("Describe each {city}", quote=True)
 tag.merge(coast, on_los="warn")  # wrong
 tag.sem_scor("How large is {city}?")  # wrong
 kept: pd.DataFrame = tf.tag(frame).sem_filter("{city} is on a coast", return_all=True)

@@ -230,18 +230,6 @@ def methods() -> str:
             doc=derived.__doc__,
             indent="    ",
         )
-    stub.lines += ["", "class QuoteAccessor:", "    def __init__(self, frame: pd.DataFrame) -> None: ..."]
-    for operator in OPERATORS.values():
-        derived = method(operator, quotes=True)
-        own = inspect.signature(derived)
-        stub.define(
-            operator.name,
-            own.parameters.values(),
-            "Quote",
-            names_of(operator.steps.__module__),
-            doc=derived.__doc__,
-            indent="    ",
-        )
     return stub.text()
 
 

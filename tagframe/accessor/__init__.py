@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pandas as pd
 
 from tagframe import interop, results
-from tagframe.accessor.operator_methods import OperatorMethods, QuoteAccessor
+from tagframe.accessor.operator_methods import OperatorMethods
 from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -147,11 +147,6 @@ class TagAccessor(OperatorMethods):
         report: ClaimReport = results.require(self._frame, "claim_report", "sem_join()")
         return report
 
-    @property
-    def quote(self) -> QuoteAccessor:
-        """The cost of an operator; nothing is sent: ``frame.tag.quote.sem_filter("{city} is on a coast")``."""
-        return QuoteAccessor(self._frame)
-
 
 def _table_of(frame: pd.DataFrame, corpus: Corpus) -> str | None:
     """The table of the corpus from which the frame was taken, if it still has any of that table's columns."""
@@ -182,4 +177,4 @@ def tag(frame: pd.DataFrame | ForeignFrame) -> TagAccessor:
     return TagAccessor(frame)
 
 
-__all__ = ["QuoteAccessor", "TagAccessor", "tag"]
+__all__ = ["TagAccessor", "tag"]

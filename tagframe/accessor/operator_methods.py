@@ -1,4 +1,4 @@
-"""The derived methods of ``df.tag`` and ``df.tag.quote``: operators, and functions of other packages.
+"""The derived methods of ``df.tag``: operators, and functions of other packages.
 
 They are made at first use, since making them imports their packages. Their types are in ``operator_methods.pyi``.
 """
@@ -27,21 +27,17 @@ FUNCTIONS = {
 class Derived(type):
     """The metaclass of classes whose methods are made at first use."""
 
-    _quotes: bool
-
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return _method(name, quotes=cls._quotes)
+        return _method(name)
 
     def __dir__(cls) -> list[str]:
-        return [*super().__dir__(), *_names(quotes=cls._quotes)]
+        return [*super().__dir__(), *_names()]
 
 
 class OperatorMethods(metaclass=Derived):
     """``df.tag.sem_…`` and ``df.tag.merge``: each calls the function of the same name on the frame."""
-
-    _quotes = False
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
@@ -53,24 +49,13 @@ class OperatorMethods(metaclass=Derived):
         return [*dir(type(self)), *vars(self)]
 
 
-class QuoteAccessor(OperatorMethods):
-    """``df.tag.quote``: each operator with its own keywords, returning a :class:`~tagframe.lm.Quote`.
-
-    Nothing is sent. Stored answers are used, others are guessed. If calls depend on answers (``sem_topk``, ``sem_agg``
-    over many rows), their number is an estimate, and the quote also has the worst case. ``df.tag.sem_filter(…,
-    quote=True)`` is the same.
-    """
-
-    _quotes = True
-
-
-def _names(*, quotes: bool) -> list[str]:
+def _names() -> list[str]:
     from tagframe.operators.operator import operator_names
 
-    return [*operator_names(), *(() if quotes else FUNCTIONS)]
+    return [*operator_names(), *FUNCTIONS]
 
 
-def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
+def _method(name: str) -> Callable[..., Any]:
     """A method by its name.
 
     Raises:
@@ -79,9 +64,9 @@ def _method(name: str, *, quotes: bool) -> Callable[..., Any]:
     from tagframe.operators.operator import method, operator_named, unknown_operator
 
     if (operator := operator_named(name)) is not None:
-        return taking_lotus_keywords(method(operator, quotes=quotes))
-    if quotes or name not in FUNCTIONS:
-        raise unknown_operator(name, _names(quotes=quotes))
+        return taking_lotus_keywords(method(operator))
+    if name not in FUNCTIONS:
+        raise unknown_operator(name, _names())
     made = _calling(getattr(importlib.import_module(FUNCTIONS[name]), name))
     return taking_lotus_keywords(made) if name.startswith("sem_") else made
 
@@ -124,7 +109,7 @@ INSTEAD = {
     "return_raw_outputs": "give return_explanations=True; the response store keeps every answer",
     "return_explanations": "a ranking is made of many answers; see .tag.outcomes and its remarks",
     "return_stats": "read .tag.outcomes of the result, and tagframe.usage()",
-    "safe_mode": "df.tag.quote returns the calls and the cost in advance, and budget= is a limit",
+    "safe_mode": "quote=True returns the calls and the cost in advance, and budget= is a limit",
     "split_fields_into_cols": "the fields of a response_format are columns",
     "strategy": "give return_explanations=True, which has the model explain first",
     "system_prompt": "say it in the instruction",

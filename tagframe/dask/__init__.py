@@ -77,7 +77,7 @@ def partitioned(operator: Operator[...]) -> Callable[..., Any]:
         options, settings = operator.split_keywords(kwargs)
         if kwargs.get("quote"):
             raise InvalidArgument(
-                "quote= needs a pandas frame; quote one partition: ddf.get_partition(0).compute().tag.quote"
+                "quote= needs a pandas frame; quote one partition: ddf.get_partition(0).compute().tag"
             )
         lm = get_lm(operator.name, **settings)
         return _ASKINGS[operator.over](self._frame, operator, lm, args, options)

@@ -129,22 +129,22 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
 
 
 @functools.cache
-def method(operator: Operator[...], *, quotes: bool = False) -> Callable[..., Any]:
-    """``df.tag.NAME`` or ``df.tag.quote.NAME``, a method of an object with the frame as ``_frame``."""
+def method(operator: Operator[...]) -> Callable[..., Any]:
+    """``df.tag.NAME``, a method of an object with the frame as ``_frame``."""
     call = function(operator)
 
     def on_frame(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return call(self._frame, *args, **({**kwargs, "quote": True} if quotes else kwargs))
+        return call(self._frame, *args, **kwargs)
 
-    return _dressed(on_frame, operator, operator.name, "tagframe.accessor", method_signature(operator, quotes=quotes))
+    return _dressed(on_frame, operator, operator.name, "tagframe.accessor", method_signature(operator))
 
 
-def method_signature(operator: Operator[...], *, quotes: bool = False) -> inspect.Signature:
+def method_signature(operator: Operator[...]) -> inspect.Signature:
     """The signature of the method, without the frame."""
-    public = _function_signature(operator, extra=() if quotes else (_QUOTE,))
+    public = _function_signature(operator, extra=(_QUOTE,))
     (_, *rest) = public.parameters.values()
     me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-    return public.replace(parameters=[me, *rest], return_annotation="Quote" if quotes else "pd.DataFrame | Quote")
+    return public.replace(parameters=[me, *rest])
 
 
 def _function_signature(
@@ -376,7 +376,7 @@ def declare(
     operator's parameters and the docstring that users read, with a section ``Args:``. If it has a keyword ``window``,
     it receives the number of tokens that the model reads and writes in one request, or None; users do not see it.
 
-    ``tf.sem_NAME``, ``tf.asem_NAME``, ``frame.tag.sem_NAME`` and ``frame.tag.quote.sem_NAME`` exist from then on. They
+    ``tf.sem_NAME``, ``tf.asem_NAME`` and ``frame.tag.sem_NAME`` exist from then on. They
     also take settings, ``quote=`` and, as functions, batches with ``to=``. What is declared can be called, too: a type
     checker knows its own parameters. A second declaration of the same name in the same module, as when a notebook's
     cell is run twice, replaces the first one.

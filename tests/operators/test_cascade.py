@@ -201,7 +201,7 @@ def test_over_http_quoted_and_awaited(live, frame: pd.DataFrame):
     live.answers = lambda request: str(shown_rows(request.prompt)[-1]["n"] >= 2400)
     few = frame.head(800)
     cascade = tf.Cascade("score")
-    quote = few.tag.quote.sem_filter("{n} is big", cascade=cascade)
+    quote = few.tag.sem_filter("{n} is big", cascade=cascade, quote=True)
     assert live.requests == []
     assert quote.calls_at_most == 2 * 800
     result = few.tag.sem_filter("{n} is big", cascade=cascade)

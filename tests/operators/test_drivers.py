@@ -175,7 +175,7 @@ def test_cancelling_an_operator_stops_what_is_not_sent_and_keeps_what_was_answer
 
     asyncio.run(cancelled())
     assert len(live.requests) == 8
-    assert frame.tag.quote.sem_filter("{n} is even").stored == 7
+    assert frame.tag.sem_filter("{n} is even", quote=True).stored == 7
 
 
 def test_a_group_does_not_wait_for_another(live: Server):

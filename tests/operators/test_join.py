@@ -353,13 +353,13 @@ def test_a_plan_is_shown_and_quoted_before_it_is_paid(live):
     left, right = frame("review", 100, 100), frame("note", 100, 100, start=100)
     scripted = model(alike, PLAN, mood)
     live.answers = lambda request: scripted.answer(request.prompt)
-    guessed = left.tag.quote.sem_join(right, CLAIM)
+    guessed = left.tag.sem_join(right, CLAIM, quote=True)
     assert live.requests == []
     assert guessed.whole
     assert guessed.calls < guessed.calls_at_most
     plan = left.tag.plan_sem_join(right, CLAIM)
     assert "What is the mood? One of lovely, awful, plain" in str(plan)
-    quote = left.tag.quote.sem_join(right, CLAIM)
+    quote = left.tag.sem_join(right, CLAIM, quote=True)
     assert (quote.stored, len(live.requests)) == (1, 1)
     result = left.tag.sem_join(right, CLAIM)
     assert len(live.requests) <= 1 + 200 + 40

@@ -110,6 +110,6 @@ def test_a_limit_over_http(live):
     frame = pd.DataFrame({"n": range(2000)})
     assert len(frame.tag.sem_filter("{n} is even", limit=5)) == 5
     assert len(live.requests) <= 16
-    quote = frame.tag.quote.sem_filter("{n} is odd", limit=5)
+    quote = frame.tag.sem_filter("{n} is odd", limit=5, quote=True)
     assert 5 < quote.calls <= 16, "as if every second row passed"
     assert quote.calls_at_most == 2 * quote.calls_of_all == 4000

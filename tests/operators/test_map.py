@@ -210,13 +210,13 @@ def test_an_empty_frame_has_the_columns_and_their_types():
 def test_over_http_what_is_alike_is_paid_once_and_a_quote_knows(live):
     frame = pd.DataFrame({"word": ["sea", "sky", "sea", None, np.nan]})
     options = {"dtype": int, "return_explanations": True}
-    quote = frame.tag.quote.sem_map("Letters of {word}", **options)
+    quote = frame.tag.sem_map("Letters of {word}", **options, quote=True)
     live.answers = "Counted.\nAnswer: 3"
     result = tf.sem_map(frame, "Letters of {word}", **options)
     assert result["_map"].tolist() == [3, 3, 3, pd.NA, pd.NA]
     assert len(live.requests) == quote.calls == 2
-    assert frame.tag.quote.sem_score("How long is {word}?").calls == 2
-    whole = frame.tag.quote.sem_map("{word}", response_format=Review)
+    assert frame.tag.sem_score("How long is {word}?", quote=True).calls == 2
+    whole = frame.tag.sem_map("{word}", response_format=Review, quote=True)
     assert (whole.whole, whole.calls) == (True, 2)
 
 

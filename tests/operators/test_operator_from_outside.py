@@ -38,7 +38,7 @@ def test_a_guess_that_is_rejected_still_counts_all_that_is_asked_with_it(own_nam
     names = {"__name__": "of_the_page"}
     exec(DECLARATION.replace('"3"', '"three"'), names)
     frame = pd.DataFrame({"review": ["Good!!!!", "Well!!!", "Bad!", "So so!!"]})
-    quote = frame.tag.quote.sem_stars(ASKED)
+    quote = frame.tag.sem_stars(ASKED, quote=True)
     assert (quote.calls, quote.calls_at_most, quote.whole) == (4, 8, False)
     assert "at least" in str(quote)
 
@@ -60,7 +60,7 @@ def test_it_has_every_form(sem_stars, reviews, live):
     assert list(reviews.columns) == ["review"]
     assert len(live.requests) == 2  # each distinct row once, in whatever form
     assert reviews.tag.sem_stars(f"{ASKED} Be strict.", quote=True).calls == 2
-    assert sem_stars(reviews, f"{ASKED} Be strict.", quote=True) == reviews.tag.quote.sem_stars(f"{ASKED} Be strict.")
+    assert sem_stars(reviews, f"{ASKED} Be strict.", quote=True).calls == 2
     assert len(live.requests) == 2
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import tagframe as tf
 from tagframe import config
-from tagframe.accessor import QuoteAccessor, TagAccessor
+from tagframe.accessor import TagAccessor
 from tagframe.accessor.operator_methods import FUNCTIONS
 from tagframe.errors import InvalidArgument, NameUnknown, NotConfigured
 from tagframe.lm import LM, Quote
@@ -42,10 +42,10 @@ def test_every_form_of_an_operator_takes_the_same(record: Operator):
     assert takes, record.name
     functions = (getattr(tf, record.name), getattr(tf, f"a{record.name}"))
     method = getattr(TagAccessor, record.name)
-    for form in (*functions, method, getattr(QuoteAccessor, record.name)):
+    for form in (*functions, method):
         assert keywords(form, {"frame", "self", "settings", *ADDED}) == takes, form
         assert inspect.signature(form).parameters["settings"].kind is inspect.Parameter.VAR_KEYWORD
-        assert ("quote" in inspect.signature(form).parameters) == (form in (*functions, method))
+        assert "quote" in inspect.signature(form).parameters
         assert ({"to", "if_exists"} <= {*inspect.signature(form).parameters}) == (form in functions)
         text = pydoc.render_doc(form, renderer=pydoc.plaintext)
         for name in inspect.signature(form).parameters:
@@ -61,7 +61,6 @@ def test_nothing_is_an_operator_that_is_not_declared():
             *OPERATORS,
             *(name for name in FUNCTIONS if name.startswith("sem_")),
         }
-    assert {name for name in dir(QuoteAccessor) if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("sem_")} == set(OPERATORS)
     assert {name for name in tf.__all__ if name.startswith("asem_")} == {f"a{name}" for name in OPERATORS}
 
@@ -79,8 +78,6 @@ def test_an_unknown_name_suggests_the_nearest():
     assert not hasattr(tf, "sem_filtr")
     with pytest.raises(NameUnknown, match="did you mean 'sem_filter'"):
         _ = frame.tag.sem_filtr
-    with pytest.raises(NameUnknown, match="did you mean 'sem_filter'"):
-        _ = frame.tag.quote.sem_filtr
     with pytest.raises(InvalidArgument, match="'sem_filter', which takes a list"):
         config.checked({"lm_for": {"sem_filters": "openai/own"}})
 
@@ -197,7 +194,6 @@ def test_an_operator_in_one_file_has_all_forms(shout: None, live):
     assert [one["_shout"].tolist() for one in tf.sem_shout([frame, frame.head(1)], "Shout {text}")] == [loud, loud[:1]]
     sent = len(live.requests)
     assert frame.tag.sem_shout("Whisper {text}", quote=True).calls == 3
-    assert frame.tag.quote.sem_shout("Whisper {text}").calls == 3
     assert len(live.requests) == sent
     assert "sem_shout" in dir(TagAccessor)
     assert "Each row, louder." in pydoc.render_doc(frame.tag.sem_shout, renderer=pydoc.plaintext)
@@ -212,7 +208,7 @@ def test_declared_again_it_takes_the_place_of_the_first(shout: None):
     assert list(inspect.signature(frame.tag.sem_shout).parameters)[1] == "suffix"
     again = TOY.replace("suffix: str", "times: int = 2,\n    suffix: str").replace("Each row, louder", "Each row twice")
     exec(again, {"__name__": "shout_for_a_test"})
-    for form in (tf.sem_shout, tf.asem_shout, frame.tag.sem_shout, TagAccessor.sem_shout, frame.tag.quote.sem_shout):
+    for form in (tf.sem_shout, tf.asem_shout, frame.tag.sem_shout, TagAccessor.sem_shout):
         assert "times" in inspect.signature(form).parameters
         assert "Each row twice" in form.__doc__
     assert "sem_shout" in pydoc.render_doc(TagAccessor, renderer=pydoc.plaintext)
@@ -255,8 +251,7 @@ ARGUMENTS = {
 def test_its_guess_carries_a_quote_to_the_end(record: Operator, live):
     frame = pd.DataFrame({"text": [f"row {i}" for i in range(30)]})
     arguments = ARGUMENTS.get(record.name, ("judge {text}",))
-    quote = getattr(frame.tag.quote, record.name)(*arguments)
-    assert getattr(frame.tag, record.name)(*arguments, quote=True) == quote
+    quote = getattr(frame.tag, record.name)(*arguments, quote=True)
     assert getattr(tf, record.name)(frame, *arguments, quote=True) == quote
     assert asyncio.run(getattr(tf, f"a{record.name}")(frame, *arguments, quote=True)) == quote
     assert quote.whole

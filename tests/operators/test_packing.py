@@ -239,7 +239,7 @@ def test_rows_per_call_is_checked_before_anything_is_spent(rows_per_call):
 
 
 def test_a_quote_knows_of_packs(live, numbers):
-    quote = numbers.tag.quote.sem_filter("{n} of {text} is even", rows_per_call="auto")
+    quote = numbers.tag.sem_filter("{n} of {text} is even", rows_per_call="auto", quote=True)
     assert (quote.whole, quote.calls) == (True, 66)
     assert quote.calls_at_most > quote.calls
     assert live.requests == []
@@ -366,7 +366,7 @@ def test_rows_of_packs_serve_later_packs_and_single_calls(live):
     alone = first.tag.sem_score("How glad is {mood} {n}?")
     assert live.requests == []
     assert (alone.tag.outcomes["note"] == "answered earlier in a prompt of several rows").all()
-    quote = later.tag.quote.sem_score("How glad is {mood} {n}?", rows_per_call="auto")
+    quote = later.tag.sem_score("How glad is {mood} {n}?", rows_per_call="auto", quote=True)
     assert (quote.calls, quote.calls_at_most) == (0, 0)
 
 
@@ -524,7 +524,7 @@ def test_an_audit_is_kept_for_the_next_call_of_the_same_question(live):
 def test_few_packs_are_not_audited(live, rows, prompts):
     live.answers = by_row(SCORES)
     frame = MOODS.head(rows)
-    quote = frame.tag.quote.sem_score("How glad is {mood} {n}?", rows_per_call="auto")
+    quote = frame.tag.sem_score("How glad is {mood} {n}?", rows_per_call="auto", quote=True)
     result = frame.tag.sem_score("How glad is {mood} {n}?", rows_per_call="auto")
     assert (quote.calls, len(live.requests)) == (prompts, prompts)
     audited = any("one by one" in remark for remark in result.tag.outcomes.remarks)

@@ -43,7 +43,7 @@ def test_the_model_chooses_among_what_is_found(live, titles):
     assert len(found) == 1
     assert len(live.requests) == 1
     assert "of {braces}" in str(live.requests[0].messages)
-    assert titles.tag.quote.sem_search("title", "food", K=2).calls == 0
+    assert titles.tag.sem_search("title", "food", K=2, quote=True).calls == 0
     with pytest.raises(InvalidArgument, match="n_rerank must be a number of rows"):
         titles.tag.sem_search("title", "food", n_rerank=0)
     assert len(live.requests) == 1

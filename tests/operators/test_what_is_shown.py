@@ -153,6 +153,6 @@ def test_named_columns_ids_alone_and_all_cols_are_not_warned_of():
 
 @pytest.mark.parametrize("name", ["sem_index", "load_sem_index"])
 def test_no_index_is_needed(name: str):
-    for owner in (tf, NOTES.tag, NOTES.tag.quote):
+    for owner in (tf, NOTES.tag):
         with pytest.raises(NameUnknown, match=f"no {name} is needed: sem_search"):
             getattr(owner, name)
