@@ -18,9 +18,8 @@ import json
 import logging
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
@@ -137,11 +136,6 @@ _PROVIDERS = {
 """The conventions' names of providers that litellm calls otherwise."""
 
 
-_MEASURED: deque[tuple[Any, float, Mapping[str, Any], Any]] = deque()
-"""Metrics that wait, as instruments, values, attributes and contexts: many at once are recorded in less time."""
-_MAX_WAITING_METRICS = 256
-
-
 def _provider(kind: str) -> Any | None:
     """What the program has set up for spans (``trace``) or ``metrics``; None if nothing."""
     module = sys.modules.get(f"opentelemetry.{kind}")
@@ -249,11 +243,9 @@ def trace_request(
     name, shared, of_tokens = _fields_of(model, operation)
     if (provider := _provider("metrics")) is not None:
         lasted, used = _instruments(provider)
-        within = sys.modules["opentelemetry.context"].get_current()  # exemplars name the span
-        _MEASURED.append((lasted, seconds, {**shared, "error.type": error} if error else shared, within))
-        _MEASURED.extend((used, count, kind, within) for kind, count in zip(of_tokens, tokens or (), strict=False))
-        if len(_MEASURED) >= _MAX_WAITING_METRICS:
-            record_metrics()
+        lasted.record(seconds, {**shared, "error.type": error} if error else shared)
+        for count, kind in zip(tokens or (), of_tokens, strict=False):
+            used.record(count, kind)
     if (provider := _provider("trace")) is None:
         return
     attributes = {**shared}
@@ -277,14 +269,6 @@ def trace_request(
     if error is not None:
         _fail(made, error)
     made.end(ended)
-
-
-def record_metrics() -> None:
-    """Give the metrics of requests to the SDK; called when a run has sent all."""
-    while _MEASURED:
-        with suppress(IndexError):  # another thread has taken the last one
-            instrument, measured, attributes, within = _MEASURED.popleft()
-            instrument.record(measured, attributes, within)
 
 
 def _messages(contents: Sequence[tuple[str, Any]]) -> str:

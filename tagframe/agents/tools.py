@@ -39,7 +39,6 @@ from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.answer import SQLLimits, aask
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.corpus import Corpus, TableProfile
-from tagframe.corpus.references import NamedTable
 from tagframe.corpus.stored_profiles import AtHand
 from tagframe.errors import (
     FileNotAllowed,
@@ -168,7 +167,7 @@ class Tools:
                 about=ABOUT_CELLS,
                 dialect=self.reading.dialect,
                 tables=[self._listed(hit.id, retrieved, near(hit.id, most)) for hit in likely],
-                joins=[join_of(step, self._in_sql(plan)) for plan in plans for step in plan.steps],
+                joins=[join_of(step, self._in_sql(plan).named) for plan in plans for step in plan.steps],
                 bridges=list(bridges),
                 confidence=rounded(retrieved.confidence),
                 note="; ".join(filter(None, notes)),
@@ -186,14 +185,14 @@ class Tools:
         known = {source.database for source in plan.sources}
         return f"this needs {len(known)} databases: {', '.join(sorted(known))}" if len(known) > 1 else ""
 
-    def _in_sql(self, plan: JoinPlan) -> list[NamedTable]:
-        """The tables of a plan by their names in SQL."""
-        return [
-            replace(one, table=replace(one.table, name=self.reading.name(one.table.id)))
-            if one.table
-            else replace(one, name=self.reading.name(one.id))
-            for one in plan.named
-        ]
+    def _in_sql(self, plan: JoinPlan) -> JoinPlan:
+        """The plan with its tables by their names in statements here, which say the database where that is needed."""
+
+        def named(one: PlanTable) -> PlanTable:
+            parts = tuple(map(named, one.parts))
+            return replace(one, name=self.reading.name(one.table), parts=parts, database="", schema="")
+
+        return replace(plan, sources=tuple(map(named, plan.sources)))
 
     def _listed(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
         hit, profile = retrieved[id], self.corpus.profile(id)
@@ -326,7 +325,7 @@ class Tools:
             left_out=list(plan.left_out),
             alternatives=[
                 gives.OtherJoin(
-                    on=[text_of(step.key, self._in_sql(other)) for step in other.steps],
+                    on=[text_of(step.key, self._in_sql(other).named) for step in other.steps],
                     chance=round(min(step.score for step in other.steps), 3),
                 )
                 for other in plan.alternatives[:MAX_COMMON_VALUES]
@@ -407,22 +406,13 @@ class Tools:
                 on_loss="allow",
                 on_ambiguous="allow",
             )
-            return frame, account_of(report, plan, self._in_sql(plan), [remark.text for remark in warnings])
+            return frame, account_of(report, plan, self._in_sql(plan).named, [remark.text for remark in warnings])
 
     def _sql(self, plan: JoinPlan, how: How) -> str:
         """The plan as a statement for :meth:`run_sql`, with the names of tables there."""
-        named = replace(plan, sources=tuple(map(self._as_read, plan.sources)))
+        named = self._in_sql(plan)
         columns = merged_columns(named, None, None)
         return one_line_of(plan, named.sql(columns=columns, how=how, dialect=self.reading.dialect))
-
-    def _as_read(self, source: PlanTable) -> PlanTable:
-        """A table by its name in statements here, which says the database where that is needed."""
-
-        def named(one: Any) -> Any:
-            return replace(one, name=self.reading.name(one.table), database="", schema="")
-
-        known: PlanTable = named(replace(source, parts=tuple(map(named, source.parts))))
-        return known
 
     def _target(self, name: str) -> Path:
         if self.folder is None:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -149,16 +149,7 @@ class StoredColumns:
     def _sketch(self, position: int, kind: int, distinct: int | None) -> Sketch:
         if distinct == 0:
             return Sketch(_NONE, kind == _COMPLETE)
-        return Sketch.stored(_OfColumn(self, position), complete=kind == _COMPLETE, sampled=kind == _SAMPLED)
-
-
-@dataclass(frozen=True)
-class _OfColumn:
-    table: StoredColumns
-    position: int
-
-    def __call__(self) -> Hashes:
-        return self.table.hashes(self.position)
+        return Sketch.stored(partial(self.hashes, position), complete=kind == _COMPLETE, sampled=kind == _SAMPLED)
 
 
 _FIELDS = "name family declared_type rows nulls distinct minimum maximum samples description".split()

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from tagframe import logs
 from tagframe.config import too_many
 from tagframe.errors import AnswerCut, AnswerRejected, LMError, LMRequestFailed, RunStopped, counted
 from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, is_endless
@@ -190,14 +189,11 @@ class Run:
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
         self._wake()
-        try:
-            with self.attempts.state.gate.serving(self._concurrency):
-                async with asyncio.TaskGroup() as workers:
-                    for _ in range(min(self._concurrency - self._working, len(jobs))):
-                        self._working += 1
-                        workers.create_task(self._work())
-        finally:
-            logs.record_metrics()
+        with self.attempts.state.gate.serving(self._concurrency):
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(min(self._concurrency - self._working, len(jobs))):
+                    self._working += 1
+                    workers.create_task(self._work())
 
     async def _work(self) -> None:
         try:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tagframe.semantic.ossie import ansi, owned_by, shaped, tree_of
+from tagframe.semantic.ossie import ansi, shaped, tree_of
 
 _REF = re.compile(r"""\b(ref|source)\(\s*['"]([^'"]+)['"]\s*(?:,\s*['"]([^'"]+)['"])?""")
 _DIMENSION = re.compile(
@@ -302,7 +302,7 @@ class _Project:
         words: dict[str, Any] = {"description": text} if (text := self._put(one["description"])) else {}
         if one["label"]:
             words["ai_context"] = {"synonyms": [one["label"]]}
-        self._metrics.append({"name": one["name"], "expression": ansi(expression), **words, **owned_by(dataset)})
+        self._metrics.append({"name": one["name"], "expression": ansi(expression), **words, "dataset": dataset})
 
     def _metric(self, one: Mapping[str, Any], dataset: str) -> None:
         options = {name: one["type_params"][name] or one[name] for name in _TYPED}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,6 @@ from tagframe.errors import UnsafeSQL
 if TYPE_CHECKING:
     from sqlglot import exp
 
-VENDOR = "TAGFRAME"
-"""The vendor of our own ``custom_extensions``."""
 SQL = {"ANSI_SQL": None, "SNOWFLAKE": "snowflake", "DATABRICKS": "databricks", "BIGQUERY": "bigquery"}
 """sqlglot's names of the dialects that are SQL, the preferred one first."""
 LONGEST_EXPRESSION = 4_000
@@ -37,7 +34,6 @@ _DEEPEST = 8
 _WORDS = {
     "description": str,
     "ai_context": {"instructions": str, "synonyms": [str]},
-    "custom_extensions": [{"vendor_name": str, "data": str}],
 }
 _EXPRESSION = {"dialects": [{"expression": str, "dialect": str}]}
 _MODEL = {
@@ -65,7 +61,8 @@ _MODEL = {
             **_WORDS,
         },
     ],
-    "metrics": [{"name": str, "expression": _EXPRESSION, **_WORDS}],
+    # "dataset": whose columns are written without one; no part of Ossie's form, but dbt's reader knows it
+    "metrics": [{"name": str, "expression": _EXPRESSION, "dataset": str, **_WORDS}],
 }
 
 Tables = Callable[[str], TableProfile | None]
@@ -84,11 +81,6 @@ def models_in(plain: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def ansi(expression: str) -> dict[str, Any]:
     """An expression in Ossie's form."""
     return {"dialects": [{"dialect": "ANSI_SQL", "expression": expression}]}
-
-
-def owned_by(dataset: str) -> dict[str, Any]:
-    """That the columns of a metric are a dataset's, in Ossie's form."""
-    return {"custom_extensions": [{"vendor_name": VENDOR, "data": json.dumps({"dataset": dataset})}]} if dataset else {}
 
 
 def tree_of(text: str, dialect: str = "ANSI_SQL") -> exp.Expr:
@@ -288,7 +280,7 @@ class _Reader:
             metric = {"name": name, "dialect": dialect, "description": text, "synonyms": synonyms}
             if dialect not in SQL:
                 return [{**metric, "expression": as_description(expression), "sources": {}, "reads": []}]
-            owner, self._filled = _owner_of(one), 0
+            owner, self._filled = one["dataset"], 0
             try:
                 tree = self._over_columns(tree_of(expression, dialect), owner, (name.casefold(),))
                 sources, reads = self._sources(tree, owner)
@@ -336,7 +328,7 @@ class _Reader:
             if (other := self._metrics.get(called)) is None:
                 raise LookupError(f"there is no column {node.sql()!r} here")
             dialect, text = next(iter(expressions_of(other)), ("ANSI_SQL", ""))
-            return filled(tree_of(text, dialect), _owner_of(other), called)
+            return filled(tree_of(text, dialect), other["dataset"], called)
 
         def filled(definition: exp.Expr, owner: str, called: str) -> exp.Expr:
             self._filled += 1
@@ -394,15 +386,6 @@ def _words_of(one: Mapping[str, Any]) -> tuple[str, list[str]]:
     context = one["ai_context"]
     parts, synonyms = [one["description"], context["instructions"]], context["synonyms"][:_MOST_SYNONYMS]
     return as_description(" ".join(filter(None, map(str.strip, parts)))), [*filter(None, map(_short, synonyms))]
-
-
-def _owner_of(one: Mapping[str, Any]) -> str:
-    """The dataset of a metric's columns that are written without one, as dbt's reader says."""
-    for extension in one["custom_extensions"]:
-        if extension["vendor_name"] == VENDOR:
-            with suppress(ValueError, RecursionError):
-                return str(shaped(json.loads(extension["data"]), {"dataset": str}, [])["dataset"])
-    return ""
 
 
 def _other_name(name: str, known: str) -> list[str]:
