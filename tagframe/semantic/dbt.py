@@ -7,7 +7,7 @@ semantic models are keys, too; measures and metrics (MetricFlow) are metrics. Ex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tagframe.semantic.ossie import ansi, shaped, tree_of
@@ -16,6 +16,8 @@ _REF = re.compile(r"""\b(ref|source)\(\s*['"]([^'"]+)['"]\s*(?:,\s*['"]([^'"]+)[
 _DIMENSION = re.compile(
     r"""\{\{\s*(?:Time)?(?:Dimension|Entity)\(\s*['"](?:(\w+)__)?(\w+)['"][^)]*\)(?:\.\w+\([^)]*\))?\s*\}\}"""
 )
+_DOC = re.compile(r"\{\{\s*doc\([^)]*\)\s*\}\}")
+_IN_MANIFEST = "descriptions by {{ doc(…) }}: they are in target/manifest.json, which dbt parse writes; describe that"
 _AGGREGATES = {
     "sum": "SUM({})",
     "count": "COUNT({})",
@@ -95,16 +97,13 @@ def is_manifest(plain: Mapping[str, Any]) -> bool:
     return isinstance(plain.get("nodes"), Mapping) and isinstance(plain.get("metadata"), Mapping)
 
 
-def model_of_dbt(
-    documents: Sequence[Mapping[str, Any]], project: str, put: Callable[[str], str], unread: list[str]
-) -> dict[str, Any]:
+def model_of_dbt(documents: Sequence[Mapping[str, Any]], project: str, unread: list[str]) -> dict[str, Any]:
     """The model that properties files are, together.
 
     Args:
         documents: the files' contents; a manifest stands for all files.
         project: the name of the project.
-        put: fills documentation blocks into a description.
-        unread: parts of another kind are added here.
+        unread: parts of another kind are added here, and that a manifest has the descriptions which refer to others.
     """
     manifests = [shaped(one, _MANIFEST, unread) for one in documents if is_manifest(one)]
     if manifests:
@@ -112,7 +111,7 @@ def model_of_dbt(
         files = [_of_manifest(one) for one in manifests]
     else:
         files = [shaped(one, _PROPERTIES, unread) for one in documents]
-    return _Project(put).model(files, project)
+    return _Project(unread).model(files, project)
 
 
 def _of_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -157,8 +156,8 @@ def _referred(text: str) -> str:
 
 
 class _Project:
-    def __init__(self, put: Callable[[str], str]) -> None:
-        self._put = put
+    def __init__(self, unread: list[str]) -> None:
+        self._unread = unread
         self._datasets: dict[str, dict[str, Any]] = {}
         self._relationships: dict[str, dict[str, Any]] = {}
         self._metrics: list[dict[str, Any]] = []
@@ -193,6 +192,13 @@ class _Project:
             "relationships": list(self._relationships.values()),
             "metrics": [*of_measures.values(), *self._metrics],
         }
+
+    def _put(self, description: str) -> str:
+        """A description without references to documentation blocks."""
+        text = _DOC.sub("", description)
+        if text != description and _IN_MANIFEST not in self._unread:
+            self._unread.append(_IN_MANIFEST)
+        return text
 
     # --- tables and their tests
 

@@ -18,7 +18,7 @@ import pandas as pd
 from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.documents import identifier_words
-from tagframe.corpus.facts import LONGEST, FactKey, as_description
+from tagframe.corpus.facts import FactKey, as_description
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import NamedTable, find_column
 from tagframe.display import Displayable
@@ -42,8 +42,6 @@ LARGEST_JSON = 16 * LARGEST
 ALIASED = 100_000
 """What aliases and merges may add to a file of YAML: texts, lists and mappings. A few lines may stand for billions."""
 _DEEPEST = 100
-_BEGUN = 20 * LONGEST
-"""Characters that a description is made of; the others are not looked at."""
 
 
 class Description(NamedTuple):
@@ -165,11 +163,10 @@ def _models(
         root = _root(path)
         file = root / "dbt_project.yml"
         project = next(_of_yaml(file), {}).get("name") if file.is_file() else ""
-        called, is_manifested = str(project or root.resolve().name), any(map(is_manifest, of_dbt))
-        if path.is_file() and not is_manifested:  # one file of several
+        called = str(project or root.resolve().name)
+        if path.is_file() and not any(map(is_manifest, of_dbt)):  # one file of several
             called = f"{called}/{path.resolve().relative_to(root.resolve()).with_suffix('')}"
-        put = str if is_manifested or not _has_block(of_dbt) else _blocks_put(root, unread)
-        model = model_of_dbt(of_dbt, called, put, unread)
+        model = model_of_dbt(of_dbt, called, unread)
         models += [("dbt", model)] if model["datasets"] or model["metrics"] else []
     return models
 
@@ -190,14 +187,6 @@ def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if isinstance(known, list) and isinstance(given, list):
                 whole[name] = [*known, *(one for one in given if one not in known)]
     return whole
-
-
-def _has_block(value: Any) -> bool:
-    """Whether a text in it refers to a documentation block."""
-    if isinstance(value, str):
-        return _DOC.search(value) is not None
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return any(map(_has_block, inside))
 
 
 def _of_csv(path: Path) -> Iterator[Description]:
@@ -234,10 +223,6 @@ def _of_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str], of: str) -
 
 def _plain(value: Any) -> str:
     return "" if pd.api.types.is_scalar(value) and pd.isna(value) else str(value).strip()
-
-
-_BLOCK = re.compile(r"\{%-?\s*(?:docs\s+(?P<name>\w+)|enddocs)\s*-?%\}")
-_DOC = re.compile(r"""\{\{\s*doc\((?:\s*['"]\w+['"]\s*,)?\s*['"](\w+)['"]\s*\)\s*\}\}""")
 
 
 def _of_yaml(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -305,31 +290,6 @@ def _root(path: Path) -> Path:
     """The folder of the dbt project that a path is in; without one, its own folder."""
     here = path if path.is_dir() else path.parent
     return next((one for one in (here, *here.resolve().parents) if (one / "dbt_project.yml").is_file()), here)
-
-
-def _blocks_put(root: Path, unread: list[str]) -> Callable[[str], str]:
-    """A function that fills documentation blocks into a description; these may be anywhere in a project.
-
-    Errors of files that cannot be read are appended to ``unread``.
-    """
-    blocks: dict[str, str] = {}
-    for file in sorted(root.rglob("*.md")):
-        try:
-            blocks.update(_blocks(text_of(file, LARGEST)))
-        except (InvalidArgument, OSError) as error:
-            unread.append(str(error))
-    return lambda text: _DOC.sub(lambda match: blocks.get(match[1], ""), text[:_BEGUN])
-
-
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Each block and its name; one that is not closed is none."""
-    name, start = None, 0
-    for mark in _BLOCK.finditer(text):
-        if mark["name"] is None and name is not None:
-            yield name, text[start : mark.start()].strip()[:_BEGUN]
-            name = None
-        elif mark["name"] is not None and name is None:
-            name, start = mark["name"], mark.end()
 
 
 _TABULAR: Mapping[str, Callable[[Path], Iterator[Description]]] = {".csv": _of_csv, ".tsv": _of_csv}

@@ -127,8 +127,6 @@ def test_names_in_a_frame_that_are_no_text(tmp_path: Path):
 
 def test_a_project_of_dbt(corpus: tf.Corpus, tmp_path: Path):
     (tmp_path / "dbt_project.yml").write_text("name: shop\nmodels:\n  shop: {materialized: table}\n")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "all.md").write_text("{% docs st %}\nstate,\n3 = shipped\n{% enddocs %}")
     models = tmp_path / "models"
     models.mkdir()
     (models / "schema.yml").write_text(
@@ -136,12 +134,14 @@ def test_a_project_of_dbt(corpus: tf.Corpus, tmp_path: Path):
         "  - name: T\n"
         "    description: orders {{ doc('none') }}\n"
         "    columns:\n"
-        "      - &st {name: ST, description: \"{{ doc('shop', 'st') }}\"}\n"
+        "      - &st {name: ST, description: \"state, 3 = shipped{{ doc('shop', 'st') }}\"}\n"
         "    versions: [{v: 1, config: {alias: T1}}, {v: 2}]\n"
         "seeds:\n  - {name: lists, description: [&a [x, x], [*a, *a]]}\n"
         "sources:\n  - {name: raw, schema: farm, tables: [{name: T2, description: stables}]}\n"
     )
-    assert corpus.describe(tmp_path).unknown == ("T_v2",)
+    described = corpus.describe(tmp_path)
+    assert described.unknown == ("T_v2",)
+    assert sum("describe that" in one for one in described.unread) == 1
     assert said(corpus) == {"shop.T1": "orders", "shop.T1.ST": "state, 3 = shipped", "farm.T2": "stables"}
 
 

@@ -287,7 +287,6 @@ def dbt_project(folder: Path) -> Path:
     (folder / "models").mkdir(parents=True)
     (folder / "dbt_project.yml").write_text("name: jaffle\nmodels:\n  jaffle: {materialized: table}\n")
     (folder / "models" / "schema.yml").write_text(SCHEMA)
-    (folder / "models" / "docs.md").write_text("{% docs ids %}Ids are stable.{% enddocs %}")
     return folder
 
 
@@ -354,8 +353,11 @@ def test_a_project_of_dbt_has_its_tests_as_keys_and_its_metrics(shop: tf.Corpus,
     )
     told = shop.describe(given)
     assert told.unknown == ()
-    assert told.unread == ("metric growth: it has no expression",)
-    assert shop.profile("orders").description.startswith("One row per order. Ids are stable.")
+    *blocks, growth = told.unread
+    assert growth == "metric growth: it has no expression"
+    assert [("target/manifest.json" in one) for one in blocks] == [True] * (form == "project")
+    whole = "One row per order. Ids are stable." if form == "manifest" else "One row per order."
+    assert shop.profile("orders").description.startswith(whole)
     assert shop.profile("orders").column("customer").description == "who ordered"
     assert shop.profile("stores").description == "shops"
     assert [shop.profile(name).primary_key for name in ("orders", "customers")] == [("order_id",), ("id",)]
