@@ -65,20 +65,26 @@ class _Count(click.IntRange):
         return value if value == "auto" else super().convert(value, param, ctx)
 
 
+_LINKS: dict[str, Any] = {"is_flag": True, "help": "Follow links that lead out of the folder."}
+_HIDE: dict[str, Any] = {
+    "multiple": True, "metavar": "NAME",
+    "help": "A table, or a column as table.column, that does not exist for this command (repeatable).",
+}  # fmt: skip
+
+
 def _corpus(command: Callable[..., None]) -> Callable[..., None]:
     """A command over a corpus, which :func:`_opened` opens."""
 
-    def option(name: str, help: str, **given: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    def option(name: str, **given: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
         def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
             ctx.meta[str(param.name)] = value
 
-        return click.option(name, expose_value=False, callback=keep, help=help, **given)
+        return click.option(name, expose_value=False, callback=keep, **given)
 
-    links = option("--follow-links", "Follow links that lead out of the folder.", is_flag=True)
+    links = option("--follow-links", **_LINKS)
     of_csv = 'An option of pandas.read_csv for CSV files: "decimal=," or "dayfirst=true" (repeatable).'
-    csv = option("--csv", of_csv, multiple=True, metavar="NAME=VALUE")
-    of_hide = "A table, or a column as table.column, that does not exist for this command (repeatable)."
-    hide = option("--hide", of_hide, multiple=True, metavar="NAME")
+    csv = option("--csv", help=of_csv, multiple=True, metavar="NAME=VALUE")
+    hide = option("--hide", **_HIDE)
     argument: Callable[[Callable[..., None]], Callable[..., None]] = click.argument("corpus")
     return argument(hide(csv(links(command))))
 
@@ -519,14 +525,9 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
     "--budget", type=click.FloatRange(min=0), help="The most that the model may cost in this run, in dollars."
 )
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
-@click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folder.")
+@click.option("--follow-links", **_LINKS)
 @click.option("--refresh", help="Open the sources again before a call if that was so long ago, such as 5m.")
-@click.option(
-    "--hide",
-    multiple=True,
-    metavar="NAME",
-    help="A table, or a column as table.column, that does not exist for this command (repeatable).",
-)
+@click.option("--hide", **_HIDE)
 @click.option(
     "--readers", type=click.Path(path_type=Path), help="The file with what is hidden from each reader; read again."
 )

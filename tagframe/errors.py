@@ -63,22 +63,6 @@ class PluginFailed(TagframeError, AttributeError):
     """An installed package lists a method, an operator or an embedder that cannot be loaded."""
 
 
-def suggesting_names(owner: str) -> Callable[[Any, str], Any]:
-    """A ``__getattr__`` that suggests the nearest public name; not for type checkers, which would accept any name.
-
-    Args:
-        owner: what objects of the class are called.
-    """
-
-    def __getattr__(self: Any, name: str) -> Any:
-        if name.startswith("_"):  # pandas, notebooks and others look for their protocols, again and again
-            raise NameUnknown(f"{owner} has no attribute {name!r}")
-        public = [known for known in dir(self) if not known.startswith("_")]
-        raise NameUnknown(f"{owner} has no attribute {name!r}: {did_you_mean(name, public)}")
-
-    return __getattr__
-
-
 class FactUnknown(TagframeError, AttributeError):
     """A frame does not have a requested fact, for example the merge report if it is not the result of a merge.
 

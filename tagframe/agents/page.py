@@ -56,14 +56,12 @@ def look(corpus: Corpus, port: int = 0, say: Callable[[str], object] = lambda ad
     with needing('the page needs a web server: pip install "tagframe[look]"'):
         import uvicorn
     token = secrets.token_urlsafe(24)
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((_LOOPBACK, port))
-        except OSError as error:
-            raise InvalidArgument(f"port {port} is not available ({error.strerror}); use 0 for a free one") from error
+    try:
+        listening = socket.create_server((_LOOPBACK, port))
+    except OSError as error:
+        raise InvalidArgument(f"port {port} is not available ({error.strerror}); use 0 for a free one") from error
+    with listening:
         port = listening.getsockname()[1]
-        listening.listen()
         say(f"http://{_LOOPBACK}:{port}/#{token}")
         settings = uvicorn.Config(
             page(corpus, token, port), log_level="warning", access_log=False, server_header=False, lifespan="off"

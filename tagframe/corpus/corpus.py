@@ -36,13 +36,13 @@ from tagframe.errors import (
     CatalogueWarning,
     ColumnNotFound,
     InvalidArgument,
+    NameUnknown,
     OtherVersion,
     SourceNotFound,
     TableNotFound,
     UnreadableTable,
     counted,
     did_you_mean,
-    suggesting_names,
     warn,
 )
 from tagframe.logs import note
@@ -351,7 +351,12 @@ class Corpus(CorpusMethods, Displayable):
         return self if self._followed is None else self._followed.corpus()
 
     if not TYPE_CHECKING:
-        __getattr__ = suggesting_names("Corpus")
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):  # pandas, notebooks and others look for their protocols, again and again
+                raise NameUnknown(f"Corpus has no attribute {name!r}")
+            public = [known for known in dir(self) if not known.startswith("_")]
+            raise NameUnknown(f"Corpus has no attribute {name!r}: {did_you_mean(name, public)}")
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process opens nothing again, and makes what follows itself.

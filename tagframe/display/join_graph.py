@@ -50,22 +50,18 @@ class _Box:
         return self.y + self.header + LINE * (self.columns.index(column) + 0.5)
 
 
-def join_graph(plan: Plan, report: Report | None = None, *, beside: Plan | None = None) -> str:
+def join_graph(plan: Plan, report: Report | None = None) -> str:
     """The plan as SVG: tables as boxes with their key columns, steps as lines with cardinality and match share.
 
     Args:
         plan: the start table is on the left, the tables joined to it are on its right.
         report: of a merge along the plan. With it, each line shows the share of rows that matched; without it, the
             confidence in the key. Dashed lines are low-confidence keys; dashed boxes are bridge tables.
-        beside: another plan over the same tables; lines that it lacks are drawn heavy.
     """
     boxes = _boxes(plan)
     width, height = _position(boxes, plan.steps)
     shares = shares_of(plan, report)
-    known = {step.key for step in plan.steps} if beside is None else {step.key for step in beside.steps}
-    lines = [
-        _lines(boxes, step, share, heavy=step.key not in known) for step, share in zip(plan.steps, shares, strict=True)
-    ]
+    lines = [_lines(boxes, step, share) for step, share in zip(plan.steps, shares, strict=True)]
     title = f"Join plan: {', '.join(box.title for box in boxes.values())}"
     inner = "".join([*lines, *map(_box, boxes.values())])
     return svg(width, height, title, inner)
@@ -132,13 +128,11 @@ def _position(boxes: dict[str, _Box], steps: Sequence[Step]) -> tuple[float, flo
     return x - _BEND_WIDTH - _LABEL_WIDTH + 1, band[start] + 2
 
 
-def _lines(boxes: dict[str, _Box], step: Step, share: str, *, heavy: bool = False) -> str:
+def _lines(boxes: dict[str, _Box], step: Step, share: str) -> str:
     """A step: one line for each pair of columns, labelled once."""
     left, right = boxes[step.base], boxes[step.table]
     doubtful = step.score < DOUBTFUL_BELOW
     dashes = ' stroke-dasharray="5 4"' if doubtful else ""
-    stroke = 'stroke-opacity="1" stroke-width="2.5"' if heavy else 'stroke-opacity="0.6"'
-    weight = "bold" if heavy else "normal"
     mark = f"{'doubtful ' if doubtful else ''}{MARKS[step.cardinality]}"
     x1, x2 = left.x + left.width, right.x
     bend = x1 + _BEND_WIDTH
@@ -146,7 +140,7 @@ def _lines(boxes: dict[str, _Box], step: Step, share: str, *, heavy: bool = Fals
     heights = [(left.line(a), right.line(b)) for a, b in zip(step.base_columns, step.columns, strict=True)]
     paths = "".join(
         f'<path d="M{x1:.1f} {y1:.1f} C{middle:.1f} {y1:.1f} {middle:.1f} {y2:.1f} {bend:.1f} {y2:.1f} H{x2:.1f}" '
-        f'fill="none" stroke="currentColor" {stroke}{dashes}/>'
+        f'fill="none" stroke="currentColor" stroke-opacity="0.6"{dashes}/>'
         for y1, y2 in heights
     )
     y = min(y2 for _, y2 in heights)
@@ -154,8 +148,8 @@ def _lines(boxes: dict[str, _Box], step: Step, share: str, *, heavy: bool = Fals
     tooltip = f"{step} ({step.cardinality}, {percent(step.score)} sure{f'; {reason}' if reason else ''})"
     return (
         f"<g><title>{escaped(tooltip)}</title>{paths}"
-        + svg_text(x2 - 5, y - 4, mark, anchor="end", size=11, weight=weight)
-        + svg_text(x2 - 5, y + 12, share, anchor="end", size=11, weight=weight)
+        + svg_text(x2 - 5, y - 4, mark, anchor="end", size=11)
+        + svg_text(x2 - 5, y + 12, share, anchor="end", size=11)
         + "</g>"
     )
 

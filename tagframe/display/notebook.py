@@ -89,13 +89,9 @@ def _legend(plan: Plan, report: Report | None) -> str:
 def _alternatives(plan: Plan) -> str:
     if not plan.alternatives:
         return ""
-    figures = "".join(
-        f'<figure style="margin:14px 0 0"><figcaption style="padding-bottom:6px">{escaped(text)}</figcaption>'
-        f"{join_graph(other, beside=plan)}</figure>"
-        for other, text in zip(plan.alternatives, alternative_lines(plan), strict=True)
-    )
-    legend = small("heavy line: differs from the plan above; plan.use(…) selects a join by the text shown here")
-    return f"<details><summary>{other_ways(plan)}</summary>{legend}{figures}</details>"
+    items = "".join(f"<li>{escaped(text)}</li>" for text in alternative_lines(plan))
+    legend = small("plan.use(…) selects a join by the text shown here")
+    return f"<details><summary>{other_ways(plan)}</summary>{legend}<ul>{items}</ul></details>"
 
 
 def _report(report: Report) -> str:
