@@ -307,12 +307,12 @@ class ComputedStore:
         parts = [*more, *(f"{table.id} {digest_of(table)}" for table in tables)]
         return _md5("\n".join(parts).encode("utf-8", "replace"))
 
-    def get(self, kind: str, name: str, state: str, read: Callable[[str], T]) -> T | None:
+    def get(self, kind: str, name: str, state: str, read: Callable[[Any], T]) -> T | None:
         """A fact; None if none is known for this state, or it cannot be read.
 
         Args:
             kind, name, state: as for :meth:`put`.
-            read: makes the fact from its text.
+            read: makes the fact from its text or bytes.
         """
         with self._lock:
             last, text = self._known.get((kind, name), ("", None))
@@ -330,18 +330,18 @@ class ComputedStore:
         self._remember(kind, name, state, text)
         return fact
 
-    def get_all(self, kind: str, states: Sequence[str]) -> dict[str, str]:
+    def get_all(self, kind: str, states: Sequence[str]) -> dict[str, Any]:
         """The known facts of these states."""
         return self._tried(lambda catalogue: catalogue.facts(kind, states), {}, f"{kind} are computed again")
 
-    def put(self, kind: str, name: str, state: str, value: str) -> None:
+    def put(self, kind: str, name: str, state: str, value: str | bytes) -> None:
         """Keep a fact.
 
         Args:
             kind: such as "keys".
             name: the subject of the fact; the last few states of each are kept.
             state: of the tables: :meth:`state`.
-            value: as text.
+            value: as text; or as bytes, which are large: only the catalogue keeps them, not this process.
         """
         self._remember(kind, name, state, value)
         self._tried(
@@ -373,39 +373,15 @@ class ComputedStore:
         """Whether arrays of these tables are kept: only for all tables of the catalogue, not for a selection."""
         return self._catalogue is not None and len(tables) == self._whole
 
-    def arrays(self, name: str, state: str) -> dict[str, npt.NDArray[Any]] | None:
-        """Arrays of this state; None if there are none, or they are damaged.
-
-        Args:
-            name: their name in messages.
-            state: of the tables: :meth:`state`.
-        """
-        stored = self._tried(lambda one: one.facts(ARRAYS, [state]).get(state), None, f"{name} is computed again")
-        try:
-            return None if stored is None else unpacked(stored)
-        except BROKEN as error:
-            warn(f"{name} is computed again: {error}", CatalogueWarning)
-            return None
-
-    def put_arrays(self, name: str, state: str, arrays: Arrays) -> None:
-        """Keep arrays in the catalogue, if there is one.
-
-        Args:
-            name, state: as for :meth:`arrays`.
-            arrays: by name.
-        """
-        self._tried(
-            lambda one: one.add_fact(ARRAYS, name, state, packed(arrays)), None, f"{name} is kept in memory only"
-        )
-
     def known(self) -> list[tuple[str, str, str, str]]:
         """Kind, name, state and value of the facts that this process has used, for a catalogue."""
         with self._lock:
             return [(kind, name, state, value) for (kind, name), (state, value) in self._known.items()]
 
-    def _remember(self, kind: str, name: str, state: str, value: str) -> None:
-        with self._lock:
-            self._known[kind, name] = state, value
+    def _remember(self, kind: str, name: str, state: str, value: str | bytes) -> None:
+        if isinstance(value, str):
+            with self._lock:
+                self._known[kind, name] = state, value
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None}

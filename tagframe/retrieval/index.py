@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tagframe.corpus import Corpus, CorpusVectors, computed_of, corpus_vectors, vectors_of
 from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
-from tagframe.corpus.stored_profiles import COLUMNS, Arrays
+from tagframe.corpus.stored_profiles import ARRAYS, COLUMNS, Arrays, packed, unpacked
 from tagframe.embed import ANONYMOUS, TextVectors, encode_words, encoded, vocabulary
 from tagframe.keys.column_names import STRONG_KEY_WORDS
 from tagframe.keys.column_names import words as words_of
@@ -122,7 +122,7 @@ class RetrievalIndex:
             kind = self._facts.state((), code_of_keys(), code_of_index(), name, str(declared_keys))
             places = {table.place for table in corpus.profiles}
             state = self._facts.state(corpus.profiles, kind, "apart" if places == {""} else "together")
-            self._stored = self._facts.arrays(_NAME, state)
+            self._stored = self._facts.get(ARRAYS, _NAME, state, unpacked)
         with COLUMNS.unbounded():
             self._know_tables(corpus, corpus if described is None else described, apart)
             self._prepare(corpus if described is None else described)
@@ -130,7 +130,7 @@ class RetrievalIndex:
                 arrays = self._arrays()
                 self._readable = None  # everything that needs them has been made
                 if state:
-                    self._facts.put_arrays(_NAME, state, arrays)
+                    self._facts.put(ARRAYS, _NAME, state, packed(arrays))
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All parts, to be saved; missing ones are made."""

@@ -194,7 +194,7 @@ def test_a_damaged_index_is_said_and_made_again(lake, words):
     for damaged in (b"", whole[:-64], whole[:200] + b"!" + whole[201:], bytes(len(whole))):
         with closing(sqlite3.connect(lake.catalogue)) as file, file:
             file.execute("UPDATE facts SET value = ? WHERE kind = 'arrays'", [damaged])
-        with pytest.warns(CatalogueWarning, match="the index is computed again"):
+        with pytest.warns(CatalogueWarning, match="arrays of the index are computed again"):
             assert lake(words) == first
         assert [*lake.kept().values()] == [whole]
 
