@@ -321,9 +321,6 @@ class LMRequestFailed(LMError):
         self.billed: Any = None
         self.away = False
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class AuthenticationFailed(LMRequestFailed):
     """The key is missing, wrong or revoked (401)."""

@@ -183,15 +183,8 @@ def _encoded(
     embedder: Embedder, documents: Sequence[str], catalogue: Catalogue | None
 ) -> tuple[list[str], npt.NDArray[np.float32]]:
     """The documents, in another order, and their vectors."""
-    # Asking an embedder for the length of its vectors may cost a call, so the length is taken from the first vectors.
-    vectors = np.empty((0, 0 if documents else embedder.dimension), dtype=np.float32)
-    ordered: list[str] = []
-    for chunk, rows in _encoded_in_chunks(embedder, documents, catalogue):
-        if not ordered:
-            vectors = np.empty((len(documents), rows.shape[1]), dtype=np.float32)
-        vectors[len(ordered) : len(ordered) + len(chunk)] = rows
-        ordered += chunk
-    return ordered, vectors
+    chunks = [*_encoded_in_chunks(embedder, documents, catalogue)]
+    return [document for listed, _ in chunks for document in listed], np.concatenate([rows for _, rows in chunks])
 
 
 def _encoded_in_chunks(
