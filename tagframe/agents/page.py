@@ -14,7 +14,6 @@ import re
 import secrets
 import socket
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from tagframe.corpus.references import JoinColumns
 from tagframe.errors import InvalidArgument, TagframeError, needing
 from tagframe.joins.roles import without_roles
 from tagframe.keys import KeyPair
-from tagframe.keys.database_keys import database_keys
+from tagframe.keys.database_keys import database_keys, schemas_of
 from tagframe.keys.inference import with_composites, with_told
 
 if TYPE_CHECKING:
@@ -259,15 +258,12 @@ class _Keys:
         """The keys inferred from data and names; they do not depend on the user's decisions."""
         with self._lock:
             if self._inferred_keys is None:
-                databases: dict[str, list[TableProfile]] = defaultdict(list)
-                for profile in self._corpus.profiles:
-                    databases[profile.database].append(profile)
-                inferred = [
+                tables, facts = self._corpus.profiles, computed_of(self._corpus)
+                self._inferred_keys = [
                     key
-                    for tables in databases.values()
-                    for key in with_composites(*database_keys(tuple(tables), True, computed_of(self._corpus)).inferred)
+                    for group in schemas_of(tables, facts).groups(tables).values()
+                    for key in with_composites(*database_keys(group, True, facts).inferred)
                 ]
-                self._inferred_keys = inferred
             return self._inferred_keys
 
 
