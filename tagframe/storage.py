@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -98,6 +99,27 @@ def replaced(path: Path, *, mode: int = 0o600) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def locked(path: Path, seconds: float = 0.0) -> sqlite3.Connection:
+    """A lock that the system itself takes from a process that ends, on every system; it is given back when closed.
+
+    Args:
+        path: of an empty file, which is made.
+        seconds: to wait for another process.
+
+    Raises:
+        BlockingIOError: another process has it.
+        OSError: the file cannot be written.
+    """
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # SQLite does not say why it cannot
+    lock = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        lock.close()
+        raise BlockingIOError(f"{path} cannot be locked: {error}") from error
+    return lock
 
 
 @contextmanager

@@ -28,10 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.corpus.facts import Facts, FactStore
-from tagframe.corpus.profile import TableProfile
+from tagframe.corpus.profile import Hashes, TableProfile
 from tagframe.corpus.stored_profiles import (
     ARRAYS,
-    Hashes,
     columns_text,
     digest_of,
     keys_texts,

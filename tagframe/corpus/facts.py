@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
 import threading
 import unicodedata
 from collections import defaultdict
@@ -32,7 +31,7 @@ from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
 from tagframe.engines.hiding import mentions
 from tagframe.errors import BROKEN, CatalogueWarning, InvalidArgument, UnreadableFacts, warn
-from tagframe.storage import replaced
+from tagframe.storage import locked, replaced
 
 
 @dataclass(frozen=True)
@@ -492,13 +491,8 @@ class FactsFile:
         """
         path = self.path.with_name(f"{self.path.name}.lock")
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # An empty SQLite database: SQLite can lock files on every system.
-        try:
-            with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as lock:
-                lock.execute("BEGIN EXCLUSIVE")
-                yield
-        except sqlite3.Error as error:
-            raise OSError(f"{path} cannot be locked: {error}") from error
+        with closing(locked(path, _BUSY_SECONDS)):
+            yield
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

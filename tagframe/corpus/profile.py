@@ -21,6 +21,7 @@ from tagframe.errors import ColumnNotFound, did_you_mean
 if TYPE_CHECKING:
     from tagframe.corpus.stored_profiles import StoredColumns
 
+Hashes = npt.NDArray[np.uint64]
 TypeFamily = Literal["integer", "real", "text", "date", "boolean", "blob", "empty"]
 """The kind of a column's *values*, whatever the source declares: "empty" has no non-null value."""
 
@@ -36,28 +37,16 @@ class Sketch:
         sampled: whether they are only those of a sample: the column may have other values, too.
     """
 
-    __slots__ = ("_hashes", "_read", "complete", "sampled")
+    __slots__ = ("_hashes", "complete", "sampled")
 
-    def __init__(self, hashes: npt.NDArray[np.uint64], complete: bool, sampled: bool = False) -> None:
-        self._hashes: npt.NDArray[np.uint64] | None = hashes
-        self._read: Callable[[], npt.NDArray[np.uint64]] | None = None
-        self.complete = complete
-        self.sampled = sampled
-
-    @classmethod
-    def stored(cls, read: Callable[[], npt.NDArray[np.uint64]], *, complete: bool, sampled: bool = False) -> Sketch:
-        """A sketch whose hashes are read at each use."""
-        sketch = cls(np.zeros(0, dtype=np.uint64), complete, sampled)
-        sketch._hashes, sketch._read = None, read
-        return sketch
+    def __init__(self, hashes: Hashes | Callable[[], Hashes], complete: bool, sampled: bool = False) -> None:
+        """A sketch of these hashes, or of those that a function reads at each use."""
+        self._hashes, self.complete, self.sampled = hashes, complete, sampled
 
     @property
-    def hashes(self) -> npt.NDArray[np.uint64]:
+    def hashes(self) -> Hashes:
         """Shape (n,), uint64, ascending, no duplicates."""
-        if self._hashes is None:
-            assert self._read is not None
-            return self._read()
-        return self._hashes
+        return self._hashes() if callable(self._hashes) else self._hashes
 
     def in_memory(self) -> Sketch:
         """The same with its hashes in memory."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
+from tagframe.corpus.profile import ColumnProfile, Hashes, Sketch, TableProfile
 from tagframe.corpus.totals import totals_of
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
@@ -29,7 +29,6 @@ from tagframe.errors import BROKEN, CatalogueWarning, UnreadableCatalogue, warn
 if TYPE_CHECKING:
     from tagframe.corpus.catalogue import Catalogue
 
-Hashes = npt.NDArray[np.uint64]
 ReadSketch = Callable[[str], Mapping[int, Hashes]]
 """From a table's digest to the hashes of its sketches, by the positions of its columns."""
 
@@ -149,7 +148,7 @@ class StoredColumns:
     def _sketch(self, position: int, kind: int, distinct: int | None) -> Sketch:
         if distinct == 0:
             return Sketch(_NONE, kind == _COMPLETE)
-        return Sketch.stored(partial(self.hashes, position), complete=kind == _COMPLETE, sampled=kind == _SAMPLED)
+        return Sketch(partial(self.hashes, position), complete=kind == _COMPLETE, sampled=kind == _SAMPLED)
 
 
 _FIELDS = "name family declared_type rows nulls distinct minimum maximum samples description".split()

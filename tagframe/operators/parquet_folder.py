@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +17,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import FailedRowsWarning, FolderInUse, InvalidArgument, warn
-from tagframe.storage import writing
+from tagframe.storage import locked, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +99,10 @@ class ParquetFolder:
     def __enter__(self) -> Self:
         with self._writing():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = self._locked()
+            try:
+                self._lock = locked(Path(f"{self._work}-lock"))
+            except BlockingIOError as error:
+                raise FolderInUse(f"another run writes to {self.path}: wait, or give another to=") from error
         try:
             self._refuse()  # another run may have ended meanwhile
             if self._if_exists != "resume":
@@ -111,18 +113,6 @@ class ParquetFolder:
             self._lock.close()
             raise
         return self
-
-    def _locked(self) -> sqlite3.Connection:
-        """A lock that the system itself takes from a process that ends, everywhere: no lease and no process id."""
-        file = f"{self._work}-lock"
-        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))  # SQLite does not say why it cannot
-        lock = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            lock.close()
-            raise FolderInUse(f"another run writes to {self.path}: wait, or give another to=") from error
-        return lock
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -296,9 +296,6 @@ DESCRIPTIONS: dict[str, Writer] = {
     "code.yml": dbt("[{name: !!python/object/apply:os.getcwd []}]"),
     "keys.yml": dbt("{[1, 2]: 3, {a: b}: c}"),
     "pipe.yml": pipe,
-    "open_blocks.md": csv("{% docs x %}" * 30_000),
-    "long_block.md": csv(lambda: "{% docs words %}" + "word " * 1_000_000 + "{% enddocs %}"),
-    "pipe.md": pipe,
     "fields.csv": csv("table,column,description\n" + '"' + "x" * 1_000_000 + '"\n'),
 }
 
@@ -325,7 +322,7 @@ HARMLESS = frozenset(
     "tables/digits.csv tables/odd_numbers.csv tables/half_a_letter.csv tables/deep.parquet "
     "tables/categories.parquet "
     "tables/odd_cells.xlsx tables/laughs.xlsx tables/nested.xlsx "
-    "descriptions/open_blocks.md descriptions/long_block.md descriptions/keys.yml statements/digits.sql "
+    "descriptions/keys.yml statements/digits.sql "
     "statements/digits.json statements/rows.jsonl".split()
 )
 """Those that may be read, and are not left out."""

@@ -169,19 +169,6 @@ def test_aliases_are_counted_with_all_that_they_stand_for(tmp_path: Path):
             descriptions_in(tmp_path / "some.yml")
 
 
-def test_blocks_are_found_as_before(tmp_path: Path):
-    (tmp_path / "docs.md").write_text(
-        "{% docs open %} {% docs one %}first{% enddocs %} {% enddocs %} {%- docs two -%}\n second\n{%- enddocs -%}"
-        " {% docs z"
-    )
-    (tmp_path / "models.yml").write_text(
-        "models:\n"
-        + "".join(f"  - {{name: {one}, description: \"{{{{ doc('{one}') }}}}\"}}\n" for one in ("open", "two", "one"))
-    )
-    ((_, model),) = descriptions_in(tmp_path).models
-    assert [one.get("description", "") for one in model["datasets"]] == ["{% docs one %}first", "second", ""]
-
-
 # --- JSON, names, SQL
 
 
