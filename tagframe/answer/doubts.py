@@ -50,10 +50,10 @@ def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
 
 
 def unmatched_of(rows: pd.DataFrame) -> list[str]:
-    """The texts that the statement compares with and no cell has, each with the nearest cell."""
+    """The texts that a statement without rows compares with and no cell has, each with the nearest cell."""
     subject = _subject_of(rows, "")
     with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
-        others = () if subject is None else values(subject)
+        others = () if subject is None else values(subject, optional=True)
         return [re.split("[;:] with", one.words)[0] for one in others if isinstance(one, Alternative)]
     return []
 

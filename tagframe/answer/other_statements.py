@@ -444,9 +444,9 @@ def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: 
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def values(subject: Subject) -> Found:
-    """Texts that a column is compared with and that no cell has: the nearest cell instead."""
-    compared = [] if subject.statement is None else subject.statement.compared_columns()
+def values(subject: Subject, *, optional: bool = False) -> Found:
+    """Texts that a column is compared with, with ``optional`` also in an OR, and that no cell has: the nearest cell."""
+    compared = [] if subject.statement is None else subject.statement.compared_columns(optional=optional)
     names = {id: name for name, id in subject.reader.tables.items()}
     for column, test in compared[:_MOST_TESTS]:
         name = names.get(column.table)

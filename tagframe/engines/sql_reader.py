@@ -301,9 +301,15 @@ class ReadStatement:
         known += [pair for join, block in self.joins for pair in self.shared(join, block)]
         return list({(left[:2], right[:2]): (left, right) for left, right in known}.values())
 
-    def compared_columns(self) -> list[tuple[SourceColumn, TextTest]]:
-        """The table columns that it compares with texts, without parts of an OR or a CASE: no row has to pass these."""
-        tests = [(self.source(one.column, one.block), one) for one in self.text_tests if not one.is_optional]
+    def compared_columns(self, *, optional: bool = False) -> list[tuple[SourceColumn, TextTest]]:
+        """The table columns that it compares with texts.
+
+        Args:
+            optional: also in parts of an OR or a CASE, which no row has to pass.
+        """
+        tests = [
+            (self.source(one.column, one.block), one) for one in self.text_tests if optional or not one.is_optional
+        ]
         return [(column, one) for column, one in tests if column is not None]
 
     def shared(self, join: exp.Join, block: exp.Expr, *, follows: bool = False) -> Iterator[ColumnPair]:
