@@ -158,19 +158,17 @@ class Catalogue:
         facts = Facts({(kind, tuple(of)): value for kind, of, value in meta.get("facts", ())})
         return Contents(root, None if ids is None else tuple(ids), sources, facts, meta.get("part") or "")
 
-    def write(self, make: Callable[[], Contents], changed: Iterable[str] | None = None) -> None:
+    def write(self, contents: Contents, changed: Iterable[str] | None = None) -> None:
         """Replace the contents of the file; only tables that differ from the file's are written.
 
         Args:
-            make: gives the contents; it is called when no other process can write. Sources that are not in the contents
-                are removed.
+            contents: sources that are not in them are removed.
             changed: the keys of the sources that differ from the file; None for all.
 
         Raises:
             UnreadableCatalogue: the file cannot be written, or is not a catalogue of this version.
         """
         with self._open(write=True) as db:
-            contents = make()
             for key, value in self._meta(contents).items():
                 _put_meta(db, key, value)
             for (key,) in db.execute("SELECT key FROM sources").fetchall():
@@ -183,17 +181,14 @@ class Catalogue:
                 _put_source(db, source, source.stamp)
             _put_meta(db, "counts", _counts(db))
 
-    def add(self, make: Callable[[], Sequence[IndexedSource]]) -> None:
+    def add(self, sources: Iterable[IndexedSource]) -> None:
         """Write some tables of sources before the others; a source counts as changed until :meth:`write`.
-
-        Args:
-            make: gives the sources with these tables; as for :meth:`write`.
 
         Raises:
             UnreadableCatalogue: as :meth:`write`.
         """
         with self._open(write=True) as db:
-            for source in make():
+            for source in sources:
                 _put_source(db, source, None)
                 _put_tables(db, source.key, source.tables, source.seen, whole=False)
             _put_meta(db, "counts", _counts(db))
@@ -442,8 +437,8 @@ class SourceCatalogue:
                 self.catalogue = None
             return Contents()
 
-    def write(self, contents: Callable[[], Contents], changed: Sequence[str]) -> None:
-        """Write the contents to the catalogue; ``contents`` is called at the time of writing."""
+    def write(self, contents: Contents, changed: Sequence[str]) -> None:
+        """Write the contents to the catalogue."""
         self._tried(lambda catalogue: catalogue.write(contents, changed))
 
     def put_down(self, source: IndexedSource, name: str, profile: TableProfile) -> None:
@@ -455,9 +450,8 @@ class SourceCatalogue:
 
     def flush(self) -> None:
         """Save the waiting tables."""
-        waiting = list(self._waiting.values())
-        if waiting:
-            self._tried(lambda catalogue: catalogue.add(lambda: waiting))
+        if self._waiting:
+            self._tried(lambda catalogue: catalogue.add(self._waiting.values()))
         self._waiting, self._since = {}, time.monotonic()
 
     def stored(self, sources: Mapping[str, IndexedSource]) -> dict[str, IndexedSource]:
@@ -553,7 +547,7 @@ def save(
     # Written under another name and moved, so that nobody ever opens half a catalogue.
     draft = Catalogue(target.with_name(f".{target.name}.{os.getpid()}"))
     try:
-        draft.write(lambda: contents)
+        draft.write(contents)
         for embedder, (documents, rows) in vectors.items():
             draft.add_vectors(embedder, documents, rows)
         for fact in facts:

@@ -424,7 +424,7 @@ def _open_files(
         # Only a catalogue that a user saved has facts.
         cache.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
         facts = cache.facts.facts if known.facts.values else known.facts
-        cache.write(lambda: replace(contents, facts=facts), changed)
+        cache.write(replace(contents, facts=facts), changed)
         contents = replace(contents, sources=cache.stored(contents.sources))
     _report(str(root) if root is not None else files[0].engine.identity, indexed)
     whole = _assembled(files, contents, indexed.problems, cache, lists, apart)

@@ -283,7 +283,7 @@ def test_a_failed_write_leaves_the_old_contents(tmp_path):
     before = catalogue.load()
     broken = Contents(None, None, {"x": None})  # type: ignore[dict-item]
     with pytest.raises(AttributeError):
-        catalogue.write(lambda: broken)
+        catalogue.write(broken)
     assert catalogue.load().sources.keys() == before.sources.keys()
 
 
