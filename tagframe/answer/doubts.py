@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 from sqlglot import exp
 
-from tagframe import results
-from tagframe.answer.alternatives import Comparison, Doubt
+from tagframe.answer.alternatives import Doubt
 from tagframe.answer.lacking import words_unmet
 from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, with_order
 from tagframe.answer.sql_tree import written
@@ -27,7 +26,7 @@ def doubts_of(rows: pd.DataFrame, question: str = "") -> tuple[Doubt, ...]:
         rows: the result of :func:`tagframe.exec_sql`; for other frames there are no doubts.
         question: that the statement answers.
     """
-    if (subject := _subject_of(rows, question)) is None:
+    if (subject := Subject.of(rows, question)) is None:
         return ()
     facts: list[Doubt] = []
     with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
@@ -43,25 +42,17 @@ def doubts_of(rows: pd.DataFrame, question: str = "") -> tuple[Doubt, ...]:
 
 def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
     """The doubts about rows that a join repeats and the statement adds up."""
-    subject = _subject_of(rows, "")
+    subject = Subject.of(rows)
     return () if subject is None else tuple(subject.comparison.doubts(repeated_rows(subject)))
 
 
 def with_measure(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with what their statement is ordered by, where that is a number and they have none."""
-    if (subject := _subject_of(rows, "")) is None or not rows.select_dtypes("number").empty:
+    if (subject := Subject.of(rows)) is None or not rows.select_dtypes("number").empty:
         return rows
     ordered = None if subject.select is None else with_order(subject.select)
     more = None if ordered is None else subject.comparison.run(subject.sql(ordered))
     return rows if more is None else more
-
-
-def _subject_of(rows: pd.DataFrame, question: str) -> Subject | None:
-    execution = results.recall(rows, "execution")
-    if execution is None or execution.reader is None:
-        return None
-    comparison = Comparison(rows, execution.reader, execution.seconds)
-    return Subject(execution, rows, question, comparison, execution.reader)
 
 
 def lacks_of(query: Any) -> Iterator[Doubt]:

@@ -17,8 +17,7 @@ from tagframe.answer.doubts import doubts_of, lacks_of, repeats_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
-from tagframe.answer.query_quote import quote_of
-from tagframe.answer.steps import driver
+from tagframe.answer.steps import driver, quote_of
 from tagframe.config import CallSettings
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.engines.base import SQLLimits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,16 +13,16 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks
+from tagframe import results
+from tagframe.answer.alternatives import Comparison, Doubt, blocks, difference
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
 from tagframe.answer.row_counts import Block, adding_blocks, unique_keys, with_views
 from tagframe.answer.sql_tree import (
+    clause_keys,
     column_of,
     is_aggregate,
-    item_at,
-    named_items,
     one_row,
     own_nodes,
     without,
@@ -43,7 +43,7 @@ from tagframe.retrieval.words import stem, words_in
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
 
-Found: TypeAlias = "Iterator[Alternative | Doubt]"
+Found: TypeAlias = Iterator[Doubt]
 
 _CLOSE = 0.05
 """Chances of keys that differ by at most this are as good as equal."""
@@ -80,6 +80,15 @@ class Subject:
     question: str
     comparison: Comparison
     reader: Reader
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, question: str = "") -> Subject | None:
+        """What is known of the result of :func:`tagframe.exec_sql`; None for other frames."""
+        execution = results.recall(rows, "execution")
+        if execution is None or execution.reader is None:
+            return None
+        comparison = Comparison(rows, execution.reader, execution.seconds)
+        return cls(execution, rows, question, comparison, execution.reader)
 
     def read(self) -> ReadStatement | None:
         """The statement, read anew, so that its tree can be changed."""
@@ -144,7 +153,7 @@ def repeated_rows(subject: Subject) -> Found:
             whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
             if whole:
                 words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Alternative("key", words, subject.sql(new.tree))
+                yield Doubt("key", words, subject.sql(new.tree))
                 return
         for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
             if (new := subject.reader.read(sql)) is None:
@@ -152,7 +161,7 @@ def repeated_rows(subject: Subject) -> Found:
             tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
-                yield Alternative("repeated", words, subject.sql(new.tree))
+                yield Doubt("repeated", words, subject.sql(new.tree))
             elif not branch and (new := subject.reader.read(sql)):
                 yield from _copies(subject, Block(new, blocks(new)[position], subject.reader))
 
@@ -183,7 +192,7 @@ def repeated_values(subject: Subject) -> Found:
             for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
                 node.set("expressions", [exp.Distinct(expressions=node.expressions)])
             words = f"several rows have the same {source.column}; with each counted once, "
-            yield Alternative("repeated", words, subject.sql(other))
+            yield Doubt("repeated", words, subject.sql(other))
 
 
 # --- what the model wrote ---------------------------------------------------------------------------------------------
@@ -197,7 +206,7 @@ def written_readings(subject: Subject) -> Found:
                 "reading", f"it can be read otherwise, {words}; that statement asks a model, and was not run", sql
             )
         else:
-            yield Alternative("reading", f"it can be read otherwise, {words}: ", sql)
+            yield Doubt("reading", f"it can be read otherwise, {words}: ", sql)
 
 
 # --- rows without a match ---------------------------------------------------------------------------------------------
@@ -219,7 +228,7 @@ def matches(subject: Subject) -> Found:
         for join in other.args["joins"]:
             join.set("side", None if join.side == "LEFT" else join.side)
         words = f"rows of {tree.args['from_'].this.name} without a match are there; without them, "
-        yield Alternative("match", words, subject.sql(other))
+        yield Doubt("match", words, subject.sql(other))
 
 
 def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) -> Found:
@@ -247,7 +256,7 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
         )
         for node in _star_counts(other) if matched else []:
             node.set("expressions", [matched[0].copy()])
-        yield Alternative("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
+        yield Doubt("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
 
 
 def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
@@ -288,7 +297,7 @@ def columns(subject: Subject) -> Found:
                 and _takes_from(new, table, column, names[other.id], *key)
             ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Alternative("column", words, subject.sql(new.tree))
+                yield Doubt("column", words, subject.sql(new.tree))
 
 
 def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
@@ -352,7 +361,7 @@ def twins(subject: Subject) -> Found:
                 source = new.source(node, block)
                 if source is not None and source[:2] == (table, column):
                     node.set("this", exp.to_identifier(twin.name, quoted=True))
-            yield Alternative("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
+            yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
 
 
 def _stems(name: str) -> list[str]:
@@ -384,7 +393,7 @@ def databases(subject: Subject) -> Found:
                 if not use.node.alias:
                     use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
                 use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
-        yield Alternative("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
+        yield Doubt("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
 
 
 def joins(subject: Subject) -> Found:
@@ -405,7 +414,7 @@ def joins(subject: Subject) -> Found:
             if new is not None and _rejoined(new, left, right, best):
                 words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
                 words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
-                yield Alternative("join", words, subject.sql(new.tree))
+                yield Doubt("join", words, subject.sql(new.tree))
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -473,7 +482,7 @@ def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: 
             whole = whole.parent
         whole.replace(exp.true() if other is None else other.copy())
     if new is not None:
-        yield Alternative("value", words, subject.sql(new.tree))
+        yield Doubt("value", words, subject.sql(new.tree))
 
 
 def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
@@ -536,7 +545,7 @@ def nulls(subject: Subject) -> Found:
             zero = [column.copy(), exp.Literal.number(0)]
             node.set("expressions", [exp.Anonymous(this="coalesce", expressions=zero)])
         words = f"{rows - known:,} of {rows:,} rows have no value in {column.name}; as 0, "
-        yield Alternative("null", words, subject.sql(other))
+        yield Doubt("null", words, subject.sql(other))
 
 
 def totals(subject: Subject) -> Found:
@@ -562,10 +571,7 @@ def totals(subject: Subject) -> Found:
         own = [one for one in own if one.column not in tested]
         other = tree.copy().where(*(_is_no_total(one, profile, alias) for one in own))
         if own and (tested.isdisjoint(one.column for one in profile.totals) or _is_as_long(subject, other)):
-            yield Alternative("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
-        return
-    if verb == "adds up" and source is not None:
-        yield from _sums_alike(subject, tree, alias, source, tested)
+            yield Doubt("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
 
 
 def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
@@ -584,27 +590,6 @@ def _is_as_long(subject: Subject, tree: exp.Select) -> bool:
     return rows is not None and len(rows) == len(subject.rows) and bool((rows.notna() & rows.ne(0)).any(axis=None))
 
 
-def _sums_alike(subject: Subject, tree: exp.Select, alias: str, source: SourceColumn, tested: set[str]) -> Found:
-    """Sums without the cell of a text column whose sum is that of all others."""
-    literals = cell_literals(subject.reader.corpus, subject.profile(source.table))
-    for column, known in literals.items():
-        if (
-            not known.complete
-            or not 4 <= len(known.values) <= 150
-            or known.digits
-            or known.types != ("TEXT",)
-            or column in tested
-        ):
-            continue
-        cells = subject.comparison.run(subject.sql(_sums(alias, tree, column, source)), 200)
-        total = None if cells is None else _total_of(cells)
-        if total is not None:
-            other = tree.copy().where(exp.NEQ(this=column_of(column, alias), expression=exp.Literal.string(total)))
-            words = f"{column} {total!r} is the total of the others, and is added to them; without it, "
-            yield Alternative("total", words, subject.sql(other))
-            return
-
-
 def _is_no_total(total: TotalRows, profile: TableProfile, alias: str) -> exp.Expr:
     cell: exp.Expr = column_of(total.column, alias)
     is_null = cell.is_(exp.null())
@@ -613,24 +598,6 @@ def _is_no_total(total: TotalRows, profile: TableProfile, alias: str) -> exp.Exp
     is_text = profile.column(total.column).family == "text"
     trimmed = exp.Anonymous(this="trim", expressions=[cell.copy()]) if is_text else cell.copy()
     return exp.or_(is_null, exp.NEQ(this=trimmed, expression=exp.Literal.string(total.value)))
-
-
-def _sums(alias: str, tree: exp.Select, column: str, source: SourceColumn) -> exp.Select:
-    block = without(tree, "group", "having", "order", "limit", "offset", "distinct")
-    total = exp.Anonymous(this="sum", expressions=[column_of(source.column, alias)])
-    block.set("expressions", [exp.alias_(column_of(column, alias), "cell"), exp.alias_(total, "total")])
-    return block.group_by(column_of(column, alias))
-
-
-def _total_of(cells: pd.DataFrame) -> str | None:
-    """The cell whose sum is that of all others."""
-    sums = pd.to_numeric(cells.iloc[:, 1], errors="coerce").fillna(0.0)
-    whole = float(sums.sum())
-    is_total = (sums - whole / 2).abs() <= abs(whole) * 1e-6
-    if len(cells) < 4 or whole == 0 or is_total.sum() != 1 or (sums == 0).sum() * 2 > len(sums):
-        return None
-    cell = cells.iloc[:, 0][is_total].iloc[0]
-    return cell if isinstance(cell, str) else None
 
 
 # --- the end of a list ------------------------------------------------------------------------------------------------
@@ -649,19 +616,19 @@ def limits(subject: Subject) -> Found:
         rest = subject.sql(without(whole, "order"))
         count = subject.comparison.run(f"SELECT count(*) AS n FROM ({rest}) AS counted", 1)
         if count is not None and (n := int(count["n"].iloc[0])) > size:
-            words = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, "
-            yield Alternative("limit", words, subject.sql(whole), n)
+            words, sql = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, ", subject.sql(whole)
+            if (every := subject.comparison.run(sql, n)) is not None:
+                yield Doubt("limit", f"{words}{difference(subject.rows, every)}", sql, every)
         return
     yield from _ties(subject, tree)
 
 
 def with_order(tree: exp.Select) -> exp.Select | None:
     """A block with what it is ordered by as further columns; None if that is not known, or no order."""
-    order, other, by_alias = tree.args.get("order"), tree.copy(), named_items(tree)
-    keys = [_ordered_by(key.this, tree.expressions, by_alias) for key in (order.expressions if order else ())]
-    if not keys or None in keys or tree.args.get("distinct") is not None:
+    keys, other = clause_keys(tree, "order", lambda name: False), tree.copy()
+    if not keys or tree.args.get("distinct") is not None:
         return None
-    for key in filter(None, keys):
+    for key in keys:
         other.append("expressions", exp.alias_(key.copy(), key.sql(normalize_functions=False), quoted=True))
     return other
 
@@ -685,13 +652,3 @@ def _ties(subject: Subject, tree: exp.Select) -> Found:
         ties = counted(behind, "further row ties", "further rows tie")
         with_ties = more.iloc[: size + behind, : rows.shape[1]]
         yield Doubt("tie", f"{more_than}{ties} with row {size:,} in ORDER BY", subject.sql(whole), with_ties)
-
-
-def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str, exp.Expr]) -> exp.Expr | None:
-    """The expression of an entry of ORDER BY: itself, or the item of SELECT with its position or name."""
-    if isinstance(key, exp.Literal) and key.is_int:
-        return item_at(key, items)
-    if isinstance(key, exp.Column) and not key.table:
-        return by_alias.get(key.name.casefold(), key)
-    has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
-    return None if has_alias else key

@@ -185,9 +185,7 @@ def _described(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rest))
 
 
-def parse_statement(
-    text: str, check: Callable[[str], str], fill: Callable[[list[Any]], Query] | None = None
-) -> Query:
+def parse_statement(text: str, check: Callable[[str], str], fill: Callable[[list[Any]], Query] | None = None) -> Query:
     """Parse an answer of ``syn``: a statement that can run, a verified one, or none, with what is lacking.
 
     Args:

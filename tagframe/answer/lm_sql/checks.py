@@ -8,10 +8,9 @@ from functools import partial
 from sqlglot import exp
 
 from tagframe.answer.guard import Reader, check_sql
-from tagframe.answer.lm_sql.blocks import blocks_with_calls, needed, standing_alone
+from tagframe.answer.lm_sql.blocks import blocks_with_calls, needed, standing_alone, write_out
 from tagframe.answer.lm_sql.calls import FUNCTIONS, Call, call_of, calls_in, check_positions, has_functions
 from tagframe.answer.lm_sql.dialects import Spoken, spoken_of
-from tagframe.answer.lm_sql.select_names import write_out
 from tagframe.answer.sql_tree import column_of, without, written
 from tagframe.errors import SQLFailed, UnsafeSQL
 

@@ -29,16 +29,17 @@ from tagframe.answer.lm_sql.blocks import (
     bare_filter,
     blocks_with_calls,
     count_of,
+    name_calls,
     names_of_call,
     needed,
     standing_alone,
     undecided,
+    write_out,
 )
 from tagframe.answer.lm_sql.calls import call_of, calls_in
 from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
-from tagframe.answer.lm_sql.select_names import name_calls, write_out
-from tagframe.answer.sql_tree import aggregates, ancestors, conjuncts, group_keys, is_aggregate, is_grouped
+from tagframe.answer.sql_tree import aggregates, ancestors, clause_keys, conjuncts, is_aggregate, is_grouped
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
 from tagframe.operators.limiting import next_round
@@ -165,7 +166,7 @@ class Staged:
         if identity not in self._values:
             columns: Sequence[exp.Expr] = [column for _, column in call.columns]
             if call.function.aggregates:
-                keys = group_keys(select, is_column)
+                keys = clause_keys(select, "group", is_column)
                 if keys is None:
                     raise UnsafeSQL(f"name the columns that the groups of {call.function.name} are made by in GROUP BY")
                 columns = keys
@@ -324,7 +325,7 @@ class Staged:
 
     def _are_keys(self, select: exp.Select, nodes: Sequence[exp.Expr], cells: Sequence[Values]) -> bool:
         """Whether the arguments of calls are group keys, so that groups are asked about instead of rows."""
-        keys = group_keys(select, self._columns_of(select))
+        keys = clause_keys(select, "group", self._columns_of(select))
         if not keys or any(_in_aggregate(node) for node in nodes):
             return False
         grouped = {self.spoken.written(key) for key in keys}
@@ -408,7 +409,7 @@ def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
 
 def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
     """The keys by which DISTINCT or GROUP BY merges rows, if ORDER BY needs only these; else None."""
-    keys = group_keys(select, is_column) if select.args.get("group") is not None else None
+    keys = clause_keys(select, "group", is_column) if select.args.get("group") is not None else None
     distinct = select.args.get("distinct")
     items = list(select.expressions)
     if keys is None and (
