@@ -1,50 +1,38 @@
 """Words of a question that no name, no cell and no part of a statement stands for: what the tables may lack.
 
-"How many employees work remotely?" is not answered by the count of all employees. A statement has *room* for a word
-that is written nowhere if a part of it is named by no word of the question, and is not far from its meaning:
-``salary`` may be what "earns" means. If it has none, nothing stands for a word in the place of a condition or measure.
+"How many employees work remotely?" is not answered by the count of all employees. A word asks for something if the
+question means something else without it: its vector moves. A statement has *room* for such a word if it has a column or
+value that no word of the question names and whose meaning is near, as ``salary`` is what "earns" means, or if the word
+says what the statement does, as "cheapest" does of ORDER BY.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 
 from sqlglot import exp
 
 from tagframe.corpus import Corpus
 from tagframe.corpus.documents import identifier_words
-from tagframe.embed import encoded, get_embedder
-from tagframe.engines.sql_reader import ReadStatement
+from tagframe.embed import Embedder, encoded, get_embedder
+from tagframe.engines.sql_reader import ReadStatement, SourceColumn
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import Word, stem, words_in
+from tagframe.retrieval.words import STOP_WORDS, Word, stem
 
-_BY = frozenset("by per with without".split())
-_DO = frozenset("do does did".split())
-_ARE = _DO | frozenset("a an are has have is the was were".split())
-_INTERROGATIVE = frozenset("which what many much whose".split())
-_PLAIN = frozenset(
-    map(
-        stem,
-        """one two three four five six seven eight nine ten first second third last next alphabetic alphabetical
-        alphabetically lexicographic lexicographical lexicographically reverse reversed decreasing
-        increasing number amount size sum mean part half share frequency rank ranking rate rating result
-        score level value range point unit pair name word kind case group category item thing anything
-        something everything person people someone anyone everyone everybody world record data database
-        table row column detail information note page code text label full whole entire same both unique
-        common recent recently early late new old young big small large long short high low good bad best
-        worst top popular available ever never now today currently together across ago time times date day
-        month year contain containing list listed named use used make made take took taken come came go went
-        get got give gave hold held own owned live lived living born locate located spend spent exist
-        existing existed involve involved associate associated correspond corresponding participate
-        participated receive received produce produced start starting end stand please yes except follow
-        following am pm later earlier instead found further charge member""".split(),
-    )
+_OPERATIONS: tuple[tuple[tuple[type[exp.Expr], ...], frozenset[str], str], ...] = (
+    ((exp.Order, exp.Limit), frozenset({"max", "min"}), "largest smallest oldest best cheapest recent"),
+    ((exp.Order,), frozenset(), "sorted alphabetical"),
+    ((exp.Like, exp.ILike, exp.Glob), frozenset(), "contains text word"),
+    ((exp.Distinct, exp.Group), frozenset({"count"}), "unique kinds types"),
+    ((exp.Literal,), frozenset(), "one two three"),
+    ((exp.Star,), frozenset({"count"}), "numbers records times information details"),
 )
-"""Words that ask for nothing that a table would have to hold."""
-_NAMING = frozenset("id name title code forename surname fname lname".split())
+"""Parts of statements, or the functions that do the same, and words for what they do."""
+_Room = tuple[str, bool]
+"""What a word may stand for, and whether it is a value."""
 _YEAR = re.compile(r"[12]\d{3}")
 _ALIKE = 0.8
 """The least share of equal letters of a misspelled word."""
@@ -54,34 +42,44 @@ _SHORT = 3
 """A name of so few letters may be short for a word, and the other way round."""
 _CODE = 2
 """Names of so few letters stand for anything."""
-_LONG = 8
-"""Of so many words of a longer question, one may be there without a meaning for the tables."""
-_NEAR = 0.3
-"""The least cosine of a word and a name that may mean the same."""
+_NAMES = 0.9
+"""A text names the rows of a table if at least this share of them have different ones."""
+_MOVES, _MOVES_FOREIGN = 0.06, 0.15
+"""The least distance (1 - cosine) of a question to itself without a word that asks for something; in other languages
+than English, of which encoders and our function words know less, only words that matter more are doubts."""
+_NEAR, _DOES = 0.3, 0.4
+"""The least cosines of a word and a name that may mean the same, and of a word and one for what a statement does."""
 
 
 def words_unmet(question: str, statement: ReadStatement, corpus: Corpus) -> list[str]:
-    """The words of a question that nothing in a statement nor in its corpus stands for; none in other languages."""
-    read, written = Question.of(question), statement.tree.sql()
-    if read.is_foreign or (rooms := _rooms(statement, {*_stems(question)})) is None:
+    """The words of a question that nothing in a statement nor in its corpus stands for."""
+    read, written, embedder = Question.of(question), statement.tree.sql(), get_embedder()
+    if embedder is None or (rooms := _rooms(statement, {*_stems(question)}, corpus)) is None:
         return []
-    index = index_of(corpus, get_embedder())
+    index = index_of(corpus, embedder)
     cells = [text for hit in index.values.hits(read) for text in (hit.text, *hit.cells)]
     texts = (written, *cells, *{profile.database for profile in corpus.profiles})
     known = {*index.vocabulary.rarity} | {part for text in texts for part in _stems(text)}
-    words = words_in(question)
-    unknown = {word.start for word in read.content if not _is_known(_stems(word.text), known)}
-    is_grouped = statement.tree.find(exp.Group) is not None
-    unmet = []
-    for at, word in enumerate(words):
-        (part, *_) = [*_stems(word.text), ""]
-        if word.start not in unknown or part in _PLAIN or part.endswith("est"):
-            continue
-        if part.isalpha() and _is_condition(words, at, read, unknown, is_grouped) and not _fits(part, rooms):
-            unmet.append(word.text)
-        if _YEAR.fullmatch(word.text) and not _YEAR.search(written):
-            unmet.append(word.text)
-    return list(dict.fromkeys(unmet)) if len(unmet) * _LONG >= len(read.content) else []
+    unknown = [word for word in read.content if not _is_known(_stems(word.text), known)]
+    unmet = {word for word in unknown if _YEAR.fullmatch(word.text) and not _YEAR.search(written)}
+    unknown = [word for word in unknown if word.text.isalpha() and stem(word.text) not in STOP_WORDS]
+    if unknown and not any(len(one) <= _CODE for (one, _), least in rooms.items() if least == _NEAR):
+        rest = [read.text, *(read.text[: word.start] + read.text[word.end :] for word in unknown)]
+        whole, *others = encoded(embedder, rest, "query")
+        least = _MOVES_FOREIGN if read.is_foreign else _MOVES
+        unknown = [word for word, other in zip(unknown, others, strict=True) if 1 - float(whole @ other) >= least]
+        unmet |= {word for word in unknown if not _has_room(word, read, rooms, embedder)}
+    return list(dict.fromkeys(word.text for word in read.content if word in unmet))
+
+
+def _has_room(word: Word, read: Question, rooms: Mapping[_Room, float], embedder: Embedder) -> bool:
+    """Whether a word may stand for one of the parts of a statement; a name stands for values only."""
+    is_name = word.start > 0 and word.text[0].isupper() and not read.is_foreign
+    may = {text: least for (text, is_value), least in rooms.items() if is_value or not is_name}
+    if not may:
+        return False
+    near = encoded(embedder, [*may], "query") @ encoded(embedder, [stem(word.text)], "query")[0]
+    return bool((near >= [*may.values()]).any())
 
 
 def _stems(text: str) -> Iterator[str]:
@@ -103,58 +101,41 @@ def _is_known(parts: Iterator[str], known: Collection[str]) -> bool:
     return False
 
 
-def _is_condition(words: Sequence[Word], at: int, read: Question, unknown: Collection[int], is_grouped: bool) -> bool:
-    """Whether a word stands where a condition or a measure does: the verb between two known things does not."""
-    word, texts = words[at], [one.text.casefold() for one in words]
-    first, last = at, at + 1
-    while first and texts[first - 1] in _ARE:
-        first -= 1
-    while last < len(words) and (words[last].start in unknown or stem(texts[last]) in _PLAIN):
-        last += 1
-    before, after = texts[at - 1] if at else "", texts[last] if last < len(words) else ""
-    is_head = first > 0 and texts[first - 1] in _INTERROGATIVE
-    starts = not read.text[: word.start].rstrip() or read.text[: word.start].rstrip()[-1] in ".!?"
-    is_name = not starts and word.text[0].isupper() and not word.text.isupper()
-    has_verb = is_grouped or not _DO.isdisjoint(texts) or (texts[at].endswith("ed") and before not in _ARE)
-    is_last = not has_verb and all(one.start in unknown for one in read.content if one.start > word.start)
-    return is_name or before in _BY or after == "of" or is_head or is_last
-
-
-def _fits(word: str, rooms: Sequence[str]) -> bool:
-    """Whether a word may be another one for one of some names or values."""
-    if not rooms or (embedder := get_embedder()) is None or any(len(one) <= _CODE for one in rooms):
-        return bool(rooms)
-    near = encoded(embedder, rooms, "passage") @ encoded(embedder, [word], "query")[0]
-    return bool(near.max() >= _NEAR)
-
-
-def _rooms(statement: ReadStatement, words: Set[str]) -> list[str] | None:
-    """The columns and values of a statement that no word of the question names; None if it has parts for any word."""
+def _rooms(statement: ReadStatement, words: Set[str], corpus: Corpus) -> dict[_Room, float] | None:
+    """What words may stand for a part of a statement that no word of the question names, each with the least cosine of
+    such a word; None if it has parts for any word."""
     tree = statement.tree
     if len([*tree.find_all(exp.Select)]) > 1 or tree.find(exp.Null, exp.Div, exp.Sub, exp.Mul, exp.Add):
         return None
+    called = {node.name.lower() for node in tree.find_all(exp.Anonymous)}
+    does = (text for nodes, calls, text in _OPERATIONS if tree.find(*nodes) or called & calls)
+    rooms = {(word, False): _DOES for text in does for word in text.split()}
     literals = [one.this for one in tree.find_all(exp.Literal) if not isinstance(one.parent, exp.Limit | exp.Offset)]
-    rooms = [text for text in literals if words.isdisjoint(_stems(text)) and any(map(str.isalpha, text))]
+    rooms |= {
+        (text, True): _NEAR for text in literals if words.isdisjoint(_stems(text)) and any(map(str.isalpha, text))
+    }
     joined = {one[:2] for pair in statement.joined_columns() for one in pair}
     for node, block in statement.columns:
         source = statement.source(node, block)
         if source is not None and source[:2] not in joined and not _is_named(node, source.column, words):
-            rooms.append(" ".join(identifier_words(source.column)))
-    return list(dict.fromkeys(rooms))
-
-
-def _names(name: str, words: Set[str]) -> bool:
-    """Whether one of the words is in a name, or begins like a part of it."""
-    parts = {*_stems(name)}
-    begins = {word[:_PREFIX] for word in words if len(word) >= _PREFIX}
-    return any(part in words or part[:_PREFIX] in begins for part in parts - _NAMING or parts)
+            name = " ".join(identifier_words(source.column))
+            rooms[name, False] = _DOES if _is_label(node, source, corpus) else _NEAR
+    return rooms
 
 
 def _is_named(node: exp.Column, column: str, words: Set[str]) -> bool:
-    """Whether words name a column or its value, or it just names rows."""
-    if _names(column, words):
+    """Whether words name a column or the value that it is compared with."""
+    begins = {word[:_PREFIX] for word in words if len(word) >= _PREFIX}
+    if any(part in words or part[:_PREFIX] in begins for part in _stems(column)):
         return True
-    if isinstance(node.parent, exp.EQ | exp.In | exp.Like):
-        return any(not words.isdisjoint(_stems(one.this)) for one in node.parent.find_all(exp.Literal))
+    literals = node.parent.find_all(exp.Literal) if isinstance(node.parent, exp.EQ | exp.In | exp.Like) else ()
+    return any(not words.isdisjoint(_stems(one.this)) for one in literals)
+
+
+def _is_label(node: exp.Column, source: SourceColumn, corpus: Corpus) -> bool:
+    """Whether a column just names the rows that are listed: a key, or a text of which almost each row has its own."""
+    table = corpus.profile(source.table)
+    column = table.column(source.column)
+    is_name = column.family == "text" and (column.distinct or 0) >= _NAMES * (column.rows or 1)
     is_item = isinstance(node.parent, exp.Select | exp.Distinct | exp.Group | exp.Alias)
-    return is_item and not _NAMING.isdisjoint(_stems(column))
+    return is_item and (is_name or source.column in table.primary_key)

@@ -454,7 +454,7 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
 @pytest.mark.parametrize(
     ("question", "sql", "words"),
     [
-        ("How many staff work remotely?", "SELECT count(*) AS n FROM staff", "'work' or 'remotely'"),
+        ("How many staff work remotely?", "SELECT count(*) AS n FROM staff", "'remotely'"),
         ("What is the average salary by gender?", "SELECT avg(salary) AS a FROM staff", "'gender'"),
         ("How many trips were cancelled?", "SELECT count(*) AS n FROM trip", "'cancelled'"),
         (
@@ -467,13 +467,31 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
         ("How many staff were hired after 2015?", "SELECT count(*) AS n FROM staff WHERE hired >= '2016-01-01'", ""),
         ("Who earns the most?", "SELECT name FROM staff ORDER BY salary DESC LIMIT 1", ""),
         ("Which line is the busiest?", "SELECT line FROM trip ORDER BY passengers DESC LIMIT 1", ""),
-        ("How many people leave Faro?", "SELECT sum(passengers) AS n FROM trip WHERE origin = 'Faro'", ""),
+        ("How many passengers left Faro?", "SELECT sum(passengers) AS n FROM trip WHERE origin = 'Faro'", ""),
         ("What does Bo earn?", "SELECT salary FROM staff WHERE name = 'Bo'", ""),
-        ("Wie viele Angestellte arbeiten von zu Hause?", "SELECT count(*) AS n FROM staff", ""),
+        ("Which staff won an Oscar?", "SELECT name FROM staff WHERE salary > 55", "'Oscar'"),
+        ("Which staff have the lowest salary?", "SELECT name FROM staff ORDER BY salary LIMIT 1", ""),
     ],
 )
 def test_a_word_that_nothing_stands_for_is_lacking(question, sql, words):
     corpus = tf.open_corpus({"staff": STAFF, "trip": TRIPS})
+    lacking = [facts for reason, facts in kinds(corpus, sql, question=question) if reason == "lacking"]
+    assert lacking == ([f"nothing in the tables or the statement stands for {words}"] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "words"),
+    [
+        ("Wie viele Mitarbeiter arbeiten im Homeoffice?", "SELECT count(*) AS n FROM mitarbeiter", "'Homeoffice'"),
+        ("Quelles gares ont une piscine?", "SELECT gare FROM gare", "'piscine'"),
+        ("Wer hat das meiste Gehalt?", "SELECT name FROM mitarbeiter ORDER BY gehalt DESC LIMIT 1", ""),
+        ("Quelle gare a le plus de voyageurs?", "SELECT gare FROM gare ORDER BY voyageurs DESC LIMIT 1", ""),
+    ],
+)
+def test_what_is_lacking_is_found_in_other_languages(question, sql, words):
+    staff = pd.DataFrame({"name": ["Anna", "Bernd"], "gehalt": [50, 60], "eintritt": ["2015-01-02", "2018-03-04"]})
+    stations = pd.DataFrame({"gare": ["Nantes", "Metz", "Dijon"], "voyageurs": [120, 80, 90]})
+    corpus = tf.open_corpus({"mitarbeiter": staff, "gare": stations})
     lacking = [facts for reason, facts in kinds(corpus, sql, question=question) if reason == "lacking"]
     assert lacking == ([f"nothing in the tables or the statement stands for {words}"] if words else [])
 
