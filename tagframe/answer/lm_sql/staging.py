@@ -17,7 +17,6 @@ from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sqlglot import exp
 
@@ -275,8 +274,7 @@ class Staged:
         rows = self._read(select, block.rows(columns, in_order=True), names, filters[0][1], distinct=False, first=True)
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
-        left = rows if select.args.get("order") is not None else _spread(rows, filters, row if merged else None)
-        sampled, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        left, sampled, size, passed = rows, 0, len(rows) if few else max(4 * wanted, _FIRST), 0
         found: set[str] = set()
         while len(left) and passed < wanted:
             some, left = left.iloc[:size], left.iloc[size:]
@@ -424,21 +422,6 @@ def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.
     known = {key.sql() for key in keys} | {item.alias for item in items if item.unalias() in keys}
     ordered = order.expressions if order is not None else ()
     return keys if all(part.this.sql() in known or part.this.name in known for part in ordered) else None
-
-
-def _spread(rows: pd.DataFrame, filters: Sequence[_Filter], row: str | None) -> pd.DataFrame:
-    """The rows in an order that avoids early repeats of the same result row or of the same value.
-
-    Without ORDER BY any order is allowed; in the order of a join, the first rows would all have the same partner.
-    """
-    columns = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))[1:]]
-    turns = np.zeros(len(rows), dtype=np.intp)
-    if len(columns) > 1 and len(rows):
-        codes, known = pd.factorize(pd.concat([rows[name].astype(str) for name in columns[:2]]))
-        # Diagonals of the pairs: each has every value of both sides once, and a value meets itself in the last one.
-        turns = (codes[len(rows) :] - codes[: len(rows)] - 1) % len(known)
-    before = turns if row is None else rows.groupby(rows[row].astype(str)).cumcount().to_numpy()
-    return rows.iloc[np.lexsort((turns, before))]
 
 
 def _alike(key: str) -> str:
