@@ -103,15 +103,18 @@ class Comparison:
                 if one.rows is not None or not one.statement or has_functions(one.statement):
                     yield one
                     continue
-                if one.reason == "match" and one.reason in reasons:
-                    continue  # of another table of the same join
+                value = one.facts.partition(";")[0]
+                reason = {"match": "match", "value": value}.get(one.reason, one.statement)
+                if reason in reasons:
+                    continue  # of another table of the same join, or of the same value
                 other = self.run(one.statement)
                 if other is None and one.reason == "value":  # without a condition there may be too many rows
-                    yield Doubt("value", one.facts.partition(";")[0])
+                    reasons.add(reason)
+                    yield Doubt("value", value)
                 if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
                     continue
                 seen.append(other)
-                reasons.add(one.reason)
+                reasons.add(reason)
                 yield replace(one, facts=f"{one.facts}{difference(self.rows, other)}", rows=other)
 
 

@@ -222,8 +222,9 @@ def parse_annotation(text: str) -> _Reply:
     """
     form = '{"table": "…", "columns": {…}}'
     remarks, body = parse_json(text, form)
-    table, columns = (remarks.get("table"), remarks.get("columns", {})) if isinstance(remarks, dict) else (None, None)
-    is_text = isinstance(table, str) and table.strip() and isinstance(columns, dict)
-    if not is_text or not all(isinstance(one, str) for one in columns.values()):
+    table, columns = (remarks.get("table"), remarks.get("columns", {})) if isinstance(remarks, dict) else ("", {})
+    if not isinstance(table, str) or not table.strip() or not isinstance(columns, dict):
+        raise AnswerRejected(f"expected {form}, got {body[:120]!r}")
+    if not all(isinstance(one, str) for one in columns.values()):
         raise AnswerRejected(f"expected {form} with texts, got {body[:120]!r}")
     return as_description(table)[:LONGEST], {name: as_description(one)[:LONGEST] for name, one in columns.items()}

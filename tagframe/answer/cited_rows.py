@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tagframe.answer.alternatives import Comparison
 from tagframe.answer.guard import Reader
-from tagframe.answer.lm_sql.checks import is_column_of
+from tagframe.answer.lm_sql.blocks import is_column_of
 from tagframe.answer.row_counts import unique_keys
 from tagframe.answer.sql_tree import (
     aggregates,

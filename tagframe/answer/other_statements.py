@@ -20,6 +20,7 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
 from tagframe.answer.row_counts import Block, adding_blocks, unique_keys, with_views
 from tagframe.answer.sql_tree import (
+    aggregates,
     clause_keys,
     column_of,
     is_aggregate,
@@ -130,8 +131,8 @@ class Subject:
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
-        repeated_rows, repeated_values, written_readings, matches, columns, twins, databases, joins, values, nulls,
-        totals, limits,
+        repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, counted_elsewhere,
+        columns, twins, databases, joins, values, nulls, totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
@@ -193,6 +194,21 @@ def repeated_values(subject: Subject) -> Found:
                 node.set("expressions", [exp.Distinct(expressions=node.expressions)])
             words = f"several rows have the same {source.column}; with each counted once, "
             yield Doubt("repeated", words, subject.sql(other))
+
+
+def bare_columns(subject: Subject) -> Found:
+    """Columns beside sums or counts of all rows, which are those of any row: the sums or counts for each of them."""
+    tree = subject.select
+    if tree is None or tree.args.get("group") is not None:
+        return
+    calls = [node.name.lower() for item in tree.expressions for node in [item, *own_nodes(item)] if is_aggregate(node)]
+    bare = [
+        item.unalias() for item in tree.expressions if item.find(exp.Column) and not item.find(exp.Query, exp.Window)
+    ]
+    bare = [item for item in bare if not aggregates(item)]
+    if bare and calls and not {"max", "min"} & {*calls}:  # beside these, it is their row
+        names = " and ".join(item.sql() for item in bare)
+        yield Doubt("repeated", f"{names} is that of any one row; for each, ", subject.sql(tree.copy().group_by(*bare)))
 
 
 # --- what the model wrote ---------------------------------------------------------------------------------------------
@@ -259,9 +275,55 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
         yield Doubt("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
 
 
+def _counts(tree: exp.Select) -> list[exp.Anonymous]:
+    return [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.name.lower() == "count"]
+
+
 def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
-    calls = [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.name.lower() == "count"]
-    return [node for node in calls if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
+    return [node for node in _counts(tree) if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
+
+
+def others_too(subject: Subject) -> Found:
+    """Rows that are listed for a match other than a value, and have one with that value, too: without these."""
+    statement, tree = subject.statement, subject.select
+    if statement is None or tree is None or any(aggregates(item) or item.is_star for item in tree.expressions):
+        return
+    visible = {source.table for item in tree.expressions if (source := statement.source(item.unalias(), tree))}
+    for column, test in statement.compared_columns():
+        if (
+            not isinstance(test.test, exp.NEQ)
+            or column.table in visible
+            or not visible
+            or (new := subject.read()) is None
+        ):
+            continue
+        for one in [one for one in new.text_tests if one.test.sql() == test.test.sql()]:
+            one.test.replace(exp.EQ(this=one.test.this, expression=one.test.expression))
+        having = subject.comparison.run(subject.sql(new.tree))
+        both = {*plain_rows(subject.rows)} & {*plain_rows(having if having is not None else subject.rows[:0])}
+        if both:
+            rows = subject.rows[[row not in both for row in plain_rows(subject.rows)]]
+            words = f"{counted(len(both), 'row has', 'rows have')} {test.texts[0]!r} in {column.column}, too; without, "
+            sides = [without(one, "order", "limit") for one in (tree, new.tree) if isinstance(one, exp.Select)]
+            sql = subject.sql(exp.except_(*sides))
+            yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
+
+
+def counted_elsewhere(subject: Subject) -> Found:
+    """Counts of references to a table that the question names, in one that it does not: that table's own rows."""
+    statement, tree = subject.statement, subject.select
+    if statement is None or tree is None or len(subject.execution.tables) != 1 or without(tree, "where") != tree:
+        return
+    (table,) = subject.execution.tables
+    counted_columns = [one.column for one in statement.read_columns()]
+    if len(counted_columns) != 1 or not _counts(tree) or {*_stems(subject.profile(table).name)} & subject.words:
+        return
+    for name, id in subject.reader.tables.items():
+        is_named = id != table and {*_stems(subject.profile(id).name)} <= subject.words
+        if is_named and _are_linked(subject, table, id, counted_columns[0]):
+            rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
+            words = f"not every row of {name} need be in {subject.profile(table).name}; counted there, "
+            yield Doubt("match", words, subject.sql(rows))
 
 
 def _is_cut(tree: exp.Select) -> bool:
@@ -463,14 +525,16 @@ def values(subject: Subject) -> Found:
             return  # the table is too large to look, or gone
         if is_there:
             yield from _spelled_otherwise(subject, column, name, test)
+            yield from _in_the_column_named(subject, column, name, test)
             continue
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
-        words += "; without this condition, " if near is None else f"; the nearest is {near!r}: with it, "
-        other = exp.Paren(this=test.test.copy())
-        for literal in [node for node in other.find_all(exp.Literal) if node.is_string and near is not None]:
-            literal.replace(exp.Literal.string(near))
-        yield from _with_test(subject, test, None if near is None else other.this, words)
+        if near is not None:
+            other = exp.Paren(this=test.test.copy())
+            for literal in [node for node in other.find_all(exp.Literal) if node.is_string]:
+                literal.replace(exp.Literal.string(near))
+            yield from _with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")
+        yield from _with_test(subject, test, None, f"{words}; without this condition, ")
 
 
 def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
@@ -497,6 +561,20 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
         texts = [exp.Literal.string(cell) for cell in (text, *others)]
         words = f"{name}.{column.column} also has {', '.join(map(repr, others[:3]))}; with it, "
         yield from _with_test(subject, test, exp.In(this=test.test.this.copy(), expressions=texts), words)
+
+
+def _in_the_column_named(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
+    """A text that a column has which the question names, unlike the one that is compared: that one instead."""
+    if {*_stems(column.column)} & subject.words:
+        return
+    for other in subject.profile(column.table).for_prompts:
+        if other.family == "text" and {*_stems(other.name)} <= subject.words:
+            new = exp.Paren(this=test.test.copy())
+            for node in new.find_all(exp.Column):
+                node.set("this", exp.to_identifier(other.name, quoted=True))
+            if _has_rows(subject, name, test._replace(test=new.this)):
+                words = f"{name}.{other.name} has {', '.join(map(repr, test.texts[:3]))}, too; with it, "
+                yield from _with_test(subject, test, new.this, words)
 
 
 def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:

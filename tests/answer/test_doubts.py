@@ -447,6 +447,60 @@ def test_a_question_that_nothing_fits_is_doubted_though_all_tables_are_shown(liv
     assert tf.ask("How many members are there?", clubs).doubts == ()
 
 
+CLASS = {
+    "student": pd.DataFrame(
+        {"student_id": range(1, 6), "name": list("ABCDE"), "city": ["Rye", "Rye", "Bath", "Ely", "Ely"]}
+    ).assign(county=["Kent", "Kent", "Ely", "Cambs", "Cambs"]),
+    "pet": pd.DataFrame({"student_id": [1, 1, 2, 3, 3], "kind": ["cat", "dog", "dog", "cat", "fish"]}),
+    "exam": pd.DataFrame({"exam_id": range(1, 8), "student_id": [1, 1, 2, 2, 3, 4, 4], "mark": [3, 5, 4, 4, 2, 5, 5]}),
+}
+NO_CAT = "SELECT DISTINCT s.name FROM student s JOIN pet p USING (student_id) WHERE p.kind <> 'cat'"
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "facts"),
+    [
+        (
+            "Which students have no cat?",
+            NO_CAT,
+            "2 rows have 'cat' in kind, too; without, there would be 1 row instead of 3",
+        ),
+        ("Which students have no cat?", NO_CAT.replace("<> 'cat'", "= 'fish'"), None),
+        (
+            "How many students are there?",
+            "SELECT count(DISTINCT student_id) AS n FROM exam",
+            "not every row of student need be in exam; counted there, it would be 5 instead of 4",
+        ),
+        ("How many students have taken an exam?", "SELECT count(DISTINCT student_id) AS n FROM exam", None),
+        ("How many students are there?", "SELECT count(*) AS n FROM student", None),
+        (
+            "What is the mean mark, and of which student?",
+            "SELECT avg(mark), student_id FROM exam",
+            "student_id is that of any one row; for each, there would be 4 rows instead of 1",
+        ),
+        ("What is the best mark, and of which student?", "SELECT max(mark), student_id FROM exam", None),
+        (
+            "How many students live in the city of Ely?",
+            "SELECT count(*) AS n FROM student WHERE county = 'Ely'",
+            "student.city has 'Ely', too; with it, it would be 2 instead of 1",
+        ),
+        (
+            "How many students live in the county of Ely?",
+            "SELECT count(*) AS n FROM student WHERE county = 'Ely'",
+            None,
+        ),
+        (
+            "Which pets does A have in Ely?",
+            "SELECT kind FROM pet JOIN student USING (student_id) WHERE kind = 'doge' AND county = 'Ely'",
+            "no cell of pet.kind has the value 'doge'; without this condition, there would be 2 rows instead of 0",
+        ),
+    ],
+)
+def test_what_careless_statements_leave_out_is_shown(question, sql, facts):
+    told = [fact for _, fact in kinds(tf.open_corpus(CLASS), sql, question=question)]
+    assert told == ([] if facts is None else [facts])
+
+
 STAFF = pd.DataFrame({"name": ["Ann", "Bo"], "salary": [50, 60], "hired": ["2015-01-02", "2018-03-04"]})
 TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passengers": [40, 7]})
 

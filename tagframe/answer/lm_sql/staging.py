@@ -27,7 +27,9 @@ from tagframe.answer.lm_sql.blocks import (
     Pending,
     bare_filter,
     blocks_with_calls,
+    check_staged,
     count_of,
+    is_column_of,
     name_calls,
     names_of_call,
     needed,
@@ -36,7 +38,6 @@ from tagframe.answer.lm_sql.blocks import (
     write_out,
 )
 from tagframe.answer.lm_sql.calls import call_of, calls_in
-from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
 from tagframe.answer.sql_tree import aggregates, ancestors, clause_keys, conjuncts, is_aggregate, is_grouped
 from tagframe.errors import SQLFailed, UnsafeSQL
