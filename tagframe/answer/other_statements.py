@@ -367,10 +367,14 @@ def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[
     theirs = {one.name.casefold(): one for one in other.for_prompts}
     mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
     own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
-    if mine is None or twin is None or twin.family != mine.family or column in own_keys:
+    if mine is None or twin is None or column in table.primary_key or (mine.family == "text" and column in own_keys):
+        return None  # it names the rows
+    if len({"number" if one.family in ("integer", "real") else one.family for one in (mine, twin)}) > 1:
         return None
     shared = [
-        (key, theirs[key.casefold()].name) for key in own_keys if key.casefold() in theirs and key.casefold() != "id"
+        (key, theirs[key.casefold()].name)
+        for key in own_keys - {column}
+        if key.casefold() in theirs and key.casefold() != "id"
     ]
     return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
 

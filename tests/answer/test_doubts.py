@@ -351,6 +351,7 @@ COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
             [OF_SEASON],
         ),
         ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
+        ({"season": COPY.assign(wins=[3.5, 5.0, 9.0])}, "SELECT wins FROM coach", [OF_SEASON.replace("1 of", "2 of")]),
         ({"season": COPY}, "SELECT coach FROM coach", []),
         ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
         (
