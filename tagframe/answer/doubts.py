@@ -98,7 +98,7 @@ def unread_values(values: Sequence[Any], rows: pd.DataFrame, question: str) -> I
 
 _OPERATIONS: tuple[tuple[tuple[type[exp.Expr], ...], frozenset[str], str], ...] = (
     ((exp.Order, exp.Limit), frozenset({"max", "min"}), "largest smallest oldest best cheapest recent"),
-    ((exp.Order,), frozenset(), "sorted alphabetical"),
+    ((exp.Order,), frozenset(), "sorted reversed alphabetical lexicographic"),
     ((exp.Avg, exp.Sum), frozenset({"avg", "sum", "total", "median"}), "average mean total"),
     ((exp.Like, exp.ILike, exp.Glob), frozenset(), "contains text word"),
     ((exp.Distinct, exp.Group), frozenset({"count"}), "unique kinds types"),

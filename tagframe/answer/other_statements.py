@@ -569,10 +569,12 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
 
 def _in_the_column_named(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
     """A text that a column has which the question names, unlike the one that is compared: that one instead."""
-    if {*_stems(column.column)} & subject.words:
+    if subject.statement is None or {*_stems(column.column)} & subject.words:
         return
+    read = {one[:2] for one in subject.statement.read_columns()}
     for other in subject.profile(column.table).for_prompts:
-        if other.family == "text" and {*_stems(other.name)} <= subject.words:
+        is_named = {*_stems(other.name)} <= subject.words and (column.table, other.name) not in read
+        if other.family == "text" and is_named:
             new = exp.Paren(this=test.test.copy())
             for node in new.find_all(exp.Column):
                 node.set("this", exp.to_identifier(other.name, quoted=True))
