@@ -525,7 +525,7 @@ def values(subject: Subject) -> Found:
     names = {id: name for name, id in subject.reader.tables.items()}
     for column, test in compared[:_MOST_TESTS]:
         name = names.get(column.table)
-        if name is None or (is_there := _has_rows(subject, name, test)) is None:
+        if name is None or (is_there := _has_rows(subject, name, test.test)) is None:
             return  # the table is too large to look, or gone
         if is_there:
             yield from _spelled_otherwise(subject, column, name, test)
@@ -578,13 +578,13 @@ def _in_the_column_named(subject: Subject, column: SourceColumn, name: str, test
             new = exp.Paren(this=test.test.copy())
             for node in new.find_all(exp.Column):
                 node.set("this", exp.to_identifier(other.name, quoted=True))
-            if _has_rows(subject, name, test._replace(test=new.this)):
+            if _has_rows(subject, name, new.this):
                 words = f"{name}.{other.name} has {', '.join(map(repr, test.texts[:3]))}, too; with it, "
                 yield from _with_test(subject, test, new.this, words)
 
 
-def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
-    alone = test.test.copy()
+def _has_rows(subject: Subject, name: str, test: exp.Expr) -> bool | None:
+    alone = test.copy()
     for node in alone.find_all(exp.Column):
         node.set("table", None)
     rows = subject.comparison.run(subject.sql(one_row(exp.Table(this=exp.to_identifier(name, quoted=True)), alone)))
