@@ -571,9 +571,10 @@ def _in_the_column_named(subject: Subject, column: SourceColumn, name: str, test
     """A text that a column has which the question names, unlike the one that is compared: that one instead."""
     if subject.statement is None or {*_stems(column.column)} & subject.words:
         return
-    read = {one[:2] for one in subject.statement.read_columns()}
-    for other in subject.profile(column.table).for_prompts:
-        is_named = {*_stems(other.name)} <= subject.words and (column.table, other.name) not in read
+    read, table = {one[:2] for one in subject.statement.read_columns()}, subject.profile(column.table)
+    words_of_columns = subject.words - {*_stems(table.name)}
+    for other in table.for_prompts:
+        is_named = {*_stems(other.name)} <= words_of_columns and (column.table, other.name) not in read
         if other.family == "text" and is_named:
             new = exp.Paren(this=test.test.copy())
             for node in new.find_all(exp.Column):
