@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer.generation import plain_rows, plain_value
 from tagframe.answer.guard import Reader
+from tagframe.answer.lm_sql import has_functions
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL, counted
 
 if TYPE_CHECKING:
@@ -41,15 +42,16 @@ class Doubt:
     """One reason to doubt an answer: another statement with another result, or a fact about the answer.
 
     Attributes:
-        reason: "repeated" (rows that a join repeats, or values, are counted several times), "key" (tables are
-            joined by a part of their key), "match" (rows without a match), "reading" (the model's own other
-            reading), "column" (another column fits the words as well, or another table has it with other values),
-            "database" (another database has these tables), "join" (another key joins the tables, or they join by
-            none), "value" (no cell has a value, or others spell it otherwise), "null" (values that are not there),
-            "total" (a row is the total of the others), "limit" (LIMIT leaves rows out), "tie" (these rank like the
-            last one), "lacking" (the tables lack what the question needs), "unsure" (LM functions could not judge
-            some values), "text" (the model's answer has a value that no row has).
-        facts: in a sentence.
+        reason: "repeated" (rows that a join repeats, or values, are counted several times, or a column is that of
+            any one of the rows that are counted), "key" (tables are joined by a part of their key), "match" (rows
+            without a match, or with another one, too), "reading" (the model's own other reading), "column" (another
+            column fits the words as well, or another table has it with other values), "database" (another database
+            has these tables), "join" (another key joins the tables, or they join by none), "value" (no cell has a
+            value, or others spell it otherwise, or the column that the question names has it, too), "null" (values
+            that are not there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows out), "tie"
+            (these rank like the last one), "lacking" (the tables lack what the question needs), "unsure" (LM
+            functions could not judge some values), "text" (the model's answer has a value that no row has).
+        facts: in a sentence; while the other statement has not run, what is so in the answer's.
         statement: the other one; "" for a fact.
         rows: its result; None for a fact.
     """
@@ -68,23 +70,6 @@ class Doubt:
         if self.rows is None:
             return plain
         return {**plain, "statement": self.statement, "rows": self.rows.head(rows).to_dict("records")}
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """A statement to compare with an answer's.
-
-    Attributes:
-        reason: see :class:`Doubt`.
-        words: what is so in the answer's statement; its difference is added.
-        sql: the other statement.
-        most: the most rows that are read of it; None for a few more than the answer has.
-    """
-
-    reason: Reason
-    words: str
-    sql: str
-    most: int | None = None
 
 
 class Comparison:
@@ -110,25 +95,28 @@ class Comparison:
             return self.reader.run(sql, replace(self.reader.limits, rows=most, seconds=left))
         return None
 
-    def doubts(self, alternatives: Iterator[Alternative | Doubt]) -> Iterator[Doubt]:
-        """The alternatives with other rows, those of one result once; and the doubts among them."""
+    def doubts(self, alternatives: Iterator[Doubt]) -> Iterator[Doubt]:
+        """The alternatives with other rows, those of one result once, with what differs; and the facts."""
         seen: list[pd.DataFrame] = []
         reasons: set[str] = set()
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             for one in alternatives:
-                if isinstance(one, Doubt):
+                if one.rows is not None or not one.statement or has_functions(one.statement):
                     yield one
                     continue
-                if one.reason == "match" and one.reason in reasons:
-                    continue  # of another table of the same join
-                other = self.run(one.sql, one.most)
+                value = one.facts.partition(";")[0]
+                reason = {"match": "match", "value": value}.get(one.reason, one.statement)
+                if reason in reasons:
+                    continue  # of another table of the same join, or of the same value
+                other = self.run(one.statement)
                 if other is None and one.reason == "value":  # without a condition there may be too many rows
-                    yield Doubt("value", one.words.partition(";")[0])
+                    reasons.add(reason)
+                    yield Doubt("value", value)
                 if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
                     continue
                 seen.append(other)
-                reasons.add(one.reason)
-                yield Doubt(one.reason, f"{one.words}{difference(self.rows, other)}", one.sql, other)
+                reasons.add(reason)
+                yield replace(one, facts=f"{one.facts}{difference(self.rows, other)}", rows=other)
 
 
 def blocks(statement: ReadStatement) -> list[exp.Select]:
@@ -138,13 +126,14 @@ def blocks(statement: ReadStatement) -> list[exp.Select]:
 
 def same_rows(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Whether two results have the same rows, in any order."""
-    return len(one) == len(other) and Counter(map(_rounded, plain_rows(one))) == Counter(
-        map(_rounded, plain_rows(other))
+    return _counted(one) == _counted(other)
+
+
+def _counted(rows: pd.DataFrame) -> Counter[tuple[object, ...]]:
+    return Counter(
+        tuple(float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
+        for row in plain_rows(rows)
     )
-
-
-def _rounded(row: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
 
 
 def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
@@ -154,16 +143,7 @@ def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:
         return f"it would be {_excerpt(other.iat[0, 0])}{instead}"
     if len(rows) != len(other):
         return f"there would be {counted(len(other), 'row')} instead of {len(rows):,}"
-    changed = [
-        (new, old)
-        for new, old in zip(
-            sorted(map(_rounded, plain_rows(other)), key=repr),
-            sorted(map(_rounded, plain_rows(rows)), key=repr),
-            strict=True,
-        )
-        if new != old
-    ]
-    return f"{len(changed):,} of {len(rows):,} rows would differ"
+    return f"{(_counted(rows) - _counted(other)).total():,} of {len(rows):,} rows would differ"
 
 
 def _excerpt(cell: object) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.corpus import fact_store, private_of, statements_of
@@ -15,11 +15,14 @@ from tagframe.corpus.statements import Statement
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
-from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
+from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.lm.prompt import Accept
+from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import one_line
 from tagframe.retrieval.families import families
 from tagframe.retrieval.links import Links
+
+T = TypeVar("T")
 
 COLUMNS = 80
 """Columns of a table in one prompt; a table with more columns needs several prompts."""
@@ -76,28 +79,41 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
         ReplayMiss: a store that is replayed lacks answers; all prompts are noted in it.
     """
     prompts_left = list(prompts(corpus))
-    found: dict[int, Completion[_Reply]] = {}
-    try:
-        with lm.stream("annotate") as stream:
-            stream.put(Batch([prompt for _, prompt in prompts_left], parse_annotation))
-            while arrived := stream.take():
-                found.update(*arrived.values())
-    finally:
-        values: dict[FactKey, Any] = {}
-        failed = {}
-        for number, (profile, _) in enumerate(prompts_left):
-            answer = found.get(number)
+    values: dict[FactKey, Any] = {}
+    failed: dict[str, str] = {}
+
+    def keep(answers: Sequence[Completion[_Reply] | None]) -> None:
+        for (profile, _), answer in zip(prompts_left, answers, strict=True):
             if answer is None or answer.value is None:
                 failed[profile.id] = "it was not asked" if answer is None else str(answer.error)
             else:
-                for key, value in _facts(profile, answer.value).items():
-                    values.setdefault(key, value)
+                values.update(_facts(profile, answer.value) | values)
         # Of a table of several prompts all are kept, or it is asked again.
-        values = {key: text for key, text in values.items() if key[1][0] not in failed}
-        if values:
-            fact_store(corpus).put(values)
+        for key in [key for key in values if key[1][0] in failed]:
+            del values[key]
+        fact_store(corpus).put(values)
+
+    answered_by(lm, "annotate", [prompt for _, prompt in prompts_left], parse_annotation, keep)
     columns = sum(len(of) > 1 for _, of in values)
     return Annotated(len(values) - columns, columns, tuple(failed.items()))
+
+
+def answered_by(
+    lm: LM,
+    what: str,
+    prompts_left: Sequence[Prompt],
+    accept: Accept[T],
+    keep: Callable[[list[Completion[T] | None]], None],
+) -> None:
+    """Ask a model, and keep its answers, however this ends; one that is not there is None."""
+    found: dict[int, Completion[T]] = {}
+    try:
+        with lm.stream(what) as stream:
+            stream.put(Batch(list(prompts_left), accept))
+            while arrived := stream.take():
+                found.update(*arrived.values())
+    finally:
+        keep([found.get(number) for number in range(len(prompts_left))])
 
 
 def _facts(profile: TableProfile, remarks: _Reply) -> dict[FactKey, Any]:
@@ -204,13 +220,11 @@ def parse_annotation(text: str) -> _Reply:
     Raises:
         AnswerRejected: it has another form.
     """
-    try:
-        remarks = json.loads(parse_block(text))
-        table, columns = remarks["table"], remarks.get("columns", {})
-        if not isinstance(table, str) or not table.strip():
-            raise ValueError('"table" is no sentence')
-        if not all(isinstance(one, str) for one in columns.values()):
-            raise ValueError('"columns" has a value that is no text')
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise AnswerRejected(f'expected {{"table": "…", "columns": {{…}}}}, got {text[:120]!r} ({error})') from error
+    form = '{"table": "…", "columns": {…}}'
+    remarks, body = parse_json(text, form)
+    table, columns = (remarks.get("table"), remarks.get("columns", {})) if isinstance(remarks, dict) else ("", {})
+    if not isinstance(table, str) or not table.strip() or not isinstance(columns, dict):
+        raise AnswerRejected(f"expected {form}, got {body[:120]!r}")
+    if not all(isinstance(one, str) for one in columns.values()):
+        raise AnswerRejected(f"expected {form} with texts, got {body[:120]!r}")
     return as_description(table)[:LONGEST], {name: as_description(one)[:LONGEST] for name, one in columns.items()}

@@ -145,7 +145,7 @@ class Answer(Public):
     @property
     def join_plan(self) -> JoinPlan | None:
         """How the query joins its tables; None if it does not join them all by columns, or there is only one."""
-        from tagframe.answer.statement_joins import plan_of
+        from tagframe.answer.execution import plan_of
 
         return None if self.execution is None else plan_of(self.execution)
 

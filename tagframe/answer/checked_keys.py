@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tagframe.answer.annotating import failures, quote_of_prompts
+from tagframe.answer.annotating import answered_by, failures, quote_of_prompts
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import FactKey, as_description, checked_fact
@@ -18,7 +18,7 @@ from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
-from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote
+from tagframe.lm import LM, Completion, Message, Prompt, Quote
 from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.operators.answer_grammar import parse_json
 
@@ -84,17 +84,11 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
         ReplayMiss: a store that is replayed lacks answers; all prompts are noted in it.
     """
     prompts_left = list(prompts(corpus))
-    found: dict[int, Completion[_Reply]] = {}
     facts: dict[FactKey, Any] = {}
     failed: dict[str, str] = {}
-    try:
-        with lm.stream("check keys") as stream:
-            stream.put(Batch([prompt for _, prompt in prompts_left], parse_answers))
-            while arrived := stream.take():
-                found.update(*arrived.values())
-    finally:
-        for number, (pairs, _) in enumerate(prompts_left):
-            answer = found.get(number)
+
+    def keep(answers: Sequence[Completion[_Reply] | None]) -> None:
+        for (pairs, _), answer in zip(prompts_left, answers, strict=True):
             remarks = (answer and answer.value) or {}
             missing = "it was not asked" if answer is None else str(answer.error or "the answer leaves it out")
             cells = [cell for pair in pairs for column in _columns(corpus, pair) for cell in _excerpt(column)]
@@ -105,8 +99,9 @@ def checked(corpus: Corpus, lm: LM) -> CheckedKeys:
                 word, why = remarks[position]
                 seen = any(_excerpt(column) for column in _columns(corpus, pair))
                 facts.update([checked_fact(_described(pair), word, "" if _repeats(why, cells) else why, cells=seen)])
-        if facts:
-            fact_store(corpus).put(facts)
+        fact_store(corpus).put(facts)
+
+    answered_by(lm, "check keys", [prompt for _, prompt in prompts_left], parse_answers, keep)
     counts = Counter(value["answer"] for value in facts.values())
     return CheckedKeys(counts["yes"], counts["no"], counts["cannot tell"], tuple(failed.items()))
 

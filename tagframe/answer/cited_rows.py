@@ -11,18 +11,18 @@ from sqlglot import exp
 
 from tagframe.answer.alternatives import Comparison
 from tagframe.answer.guard import Reader
-from tagframe.answer.lm_sql.checks import is_column_of
+from tagframe.answer.lm_sql.blocks import is_column_of
+from tagframe.answer.row_counts import unique_keys
 from tagframe.answer.sql_tree import (
     aggregates,
+    clause_keys,
     column_of,
     conjuncts,
-    group_keys,
     is_grouped,
     parsed,
     without,
     written,
 )
-from tagframe.corpus import TableProfile
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 CITED = 1_000
@@ -51,7 +51,7 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
     cited: list[tuple[str, str | None, str | None, int | None]] = []
     if statement is not None and isinstance(statement.tree, exp.Select):
         for alias, table in statement.known_tables(statement.tree):
-            keys = _key_columns(reader.corpus.profile(table.id))
+            keys = next(iter(unique_keys(reader.corpus.profile(table.id))), ())
             rows = _cited(statement.tree, alias, keys, reader) if keys else []
             for value, row in [(None, None)] if rows is None else rows:
                 cited.append((table.id, ", ".join(keys), value, row))
@@ -59,17 +59,6 @@ def sources_of(sql: str, reader: Reader) -> pd.DataFrame:
     cited += [(table, None, None, None) for table in dict.fromkeys(reader.named(sql).values()) if table not in found]
     frame = pd.DataFrame(cited, columns=_COLUMNS)
     return frame.astype({"table": "string", "key": "string", "value": "string", "row": "Int64"})
-
-
-def _key_columns(profile: TableProfile) -> list[str]:
-    """The columns that identify rows of a table: its primary key, or a column without repeated values."""
-    visible = [column.name for column in profile.for_prompts]
-    if profile.primary_key and set(profile.primary_key) <= set(visible):
-        return list(profile.primary_key)
-    for column in profile.columns:
-        if column.name in visible and column.rows and column.distinct == column.rows:
-            return [column.name]
-    return []
 
 
 def _cited(tree: exp.Select, alias: str, keys: Sequence[str], reader: Reader) -> list[tuple[str, int | None]] | None:
@@ -110,7 +99,7 @@ def _groups(tree: exp.Select, reader: Reader) -> tuple[exp.Subquery, list[exp.Ex
     group = tree.args.get("group")
     if group is None or (tree.args.get("having") is None and tree.args.get("limit") is None):
         return None
-    keys = group_keys(tree, partial(is_column_of, tree, reader))
+    keys = clause_keys(tree, "group", partial(is_column_of, tree, reader))
     if keys is None:
         return None
     inner = without(tree, "with_")

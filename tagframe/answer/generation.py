@@ -16,9 +16,10 @@ from tagframe.answer.answer import Generated
 from tagframe.answer.steps import driver
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
-from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
+from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
+from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import encode, encode_rows, prompt_names
 from tagframe.operators.instruction import described
 
@@ -94,27 +95,17 @@ def parse_generated(text: str) -> Generated:
     Raises:
         AnswerRejected: it is not such an object; the reason is written for the model.
     """
-    body = parse_block(text)
-    try:
-        remarks = json.loads(body, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        raise AnswerRejected(
-            f'expected one JSON object {{"text": …, "values": […]}}, got {text[:120]!r} ({error})'
-        ) from error
+    remarks, body = parse_json(text, 'one JSON object {"text": …, "values": […]}')
     if not isinstance(remarks, dict) or set(remarks) != {"text", "values"}:
         raise AnswerRejected(f'expected an object with the keys "text" and "values", got {body[:120]!r}')
     if not isinstance(remarks["text"], str) or not isinstance(remarks["values"], list):
         raise AnswerRejected(f'"text" is a string and "values" is a list, got {body[:120]!r}')
     for value in remarks["values"]:
-        if value is not None and not isinstance(value, str | int | float | bool):
+        if not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
             raise AnswerRejected(f'"values" holds strings, numbers, true, false and null only, got {value!r:.120}')
     if not remarks["text"].strip() and not remarks["values"]:
         raise AnswerRejected('"text" is empty, and there are no values')
     return Generated(remarks["text"].strip() or ", ".join(map(str, remarks["values"])), tuple(remarks["values"]))
-
-
-def _no_number(word: str) -> Any:
-    raise AnswerRejected(f"{word} is no JSON value")
 
 
 @dataclass(frozen=True)

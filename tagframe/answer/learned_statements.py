@@ -143,7 +143,7 @@ def verified_statement(question: str, sql: str, by: str, corpus: Corpus) -> Stat
 
 def _check(statement: Statement, corpus: Corpus) -> None:
     names, reader, read = _parameters(statement, corpus)
-    check_staged(_written(read.tree, dict.fromkeys(names), reader), reader)
+    check_staged(_written(read.tree, dict.fromkeys(names, exp.null()), reader), reader)
 
 
 def verified_for(request: str, corpus: Corpus) -> list[Statement]:
@@ -206,7 +206,8 @@ def with_values(statement: Statement, values: Values, corpus: Corpus) -> Query:
     if {*names} != {*values} or not all(isinstance(value, str | int | float) for value in values.values()):
         raise AnswerRejected(f"{statement.question!r:.200} needs one value for each of {names}; got {dict(values)}")
     for test, sources in _tests(read):
-        forms = [_with(test, {name: form(value) for name, value in values.items()}) for form in (_as_is, _other_form)]
+        others = {name: _other_form(value) for name, value in values.items()}
+        forms = [exp.replace_placeholders(test, **one) for one in (values, others)]
         right = next((one for one in forms if _has_row(one, sources, reader)), None)
         if right is None and not isinstance(test, _RANGES):
             raise AnswerRejected(_no_row(forms[0], sources[0], reader))
@@ -275,20 +276,8 @@ def _alone(part: exp.Expr, sources: Sequence[SourceColumn]) -> exp.Expr:
     return whole.this  # type: ignore[no-any-return]
 
 
-def _with(part: exp.Expr, values: Values) -> exp.Expr:
-    """A copy of a part of a statement with values in place of parameters."""
-    whole = exp.Paren(this=part.copy())
-    for node in list(whole.find_all(exp.Placeholder)):
-        node.replace(exp.convert(values[node.name]))
-    return whole.this  # type: ignore[no-any-return]
-
-
 def _written(tree: exp.Expr, values: Values, reader: Reader) -> str:
-    return written(_with(tree, values), reader.engine.dialect.name)
-
-
-def _as_is(value: Any) -> Any:
-    return value
+    return written(exp.replace_placeholders(tree, **values), reader.engine.dialect.name)
 
 
 def _other_form(value: Any) -> Any:

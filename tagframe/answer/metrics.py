@@ -33,27 +33,21 @@ def _is_there(metric: Metric, corpus: Corpus) -> bool:
 
 def metrics_named(question: str, corpus: Corpus) -> tuple[Metric, ...]:
     """The metrics that a question names, by their names or synonyms; a longer name counts more than one inside it."""
-    metrics = metrics_of(corpus)
-    if not metrics:
-        return ()
-    queried = [stem(piece) for word in words_in(question) for piece in identifier_words(word.text)]
-    spans: list[tuple[int, int, Metric]] = []
-    for metric in metrics:
-        for name in (metric.name, *metric.synonyms):
-            words = [stem(word) for word in identifier_words(name)]
-            size = len(words)
-            spans += [
-                (at, at + size, metric)
-                for at in range(len(queried) - size + 1)
-                if size and queried[at : at + size] == words
-            ]
-    whole = [
-        (start, metric)
-        for start, end, metric in spans
-        if not any(one <= start and end <= other and other - one > end - start for one, other, _ in spans)
+    names = [
+        (words, metric)
+        for metric in metrics_of(corpus)
+        for name in (metric.name, *metric.synonyms)
+        if (words := [stem(word) for word in identifier_words(name)])
     ]
-    ordered = [metric for _, metric in sorted(whole, key=lambda one: one[0])]
-    return tuple(metric for place, metric in enumerate(ordered) if metric not in ordered[:place])[:MOST]
+    queried = [stem(piece) for word in words_in(question) for piece in identifier_words(word.text)] if names else []
+    found: list[Metric] = []
+    at = 0
+    while at < len(queried):
+        here = [(len(words), metric) for words, metric in names if queried[at : at + len(words)] == words]
+        longest = max((size for size, _ in here), default=1)
+        found += [metric for size, metric in here if size == longest and metric not in found]
+        at += longest
+    return tuple(found[:MOST])
 
 
 def sql_of(metric: Metric, tables: Mapping[str, str], dialect: str) -> str | None:

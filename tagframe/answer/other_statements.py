@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,16 +13,17 @@ import pandas as pd
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tagframe.answer.alternatives import Alternative, Comparison, Doubt, blocks
+from tagframe import results
+from tagframe.answer.alternatives import Comparison, Doubt, blocks, difference
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
 from tagframe.answer.row_counts import Block, adding_blocks, unique_keys, with_views
 from tagframe.answer.sql_tree import (
+    aggregates,
+    clause_keys,
     column_of,
     is_aggregate,
-    item_at,
-    named_items,
     one_row,
     own_nodes,
     without,
@@ -43,7 +44,7 @@ from tagframe.retrieval.words import stem, words_in
 if TYPE_CHECKING:
     from tagframe.answer.execution import Execution
 
-Found: TypeAlias = "Iterator[Alternative | Doubt]"
+Found: TypeAlias = Iterator[Doubt]
 
 _CLOSE = 0.05
 """Chances of keys that differ by at most this are as good as equal."""
@@ -80,6 +81,15 @@ class Subject:
     question: str
     comparison: Comparison
     reader: Reader
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, question: str = "") -> Subject | None:
+        """What is known of the result of :func:`tagframe.exec_sql`; None for other frames."""
+        execution = results.recall(rows, "execution")
+        if execution is None or execution.reader is None:
+            return None
+        comparison = Comparison(rows, execution.reader, execution.seconds)
+        return cls(execution, rows, question, comparison, execution.reader)
 
     def read(self) -> ReadStatement | None:
         """The statement, read anew, so that its tree can be changed."""
@@ -121,8 +131,8 @@ class Subject:
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
-        repeated_rows, repeated_values, written_readings, matches, columns, twins, databases, joins, values, nulls,
-        totals, limits,
+        repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, counted_elsewhere,
+        columns, twins, databases, joins, values, nulls, totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
@@ -144,7 +154,7 @@ def repeated_rows(subject: Subject) -> Found:
             whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
             if whole:
                 words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Alternative("key", words, subject.sql(new.tree))
+                yield Doubt("key", words, subject.sql(new.tree))
                 return
         for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
             if (new := subject.reader.read(sql)) is None:
@@ -152,7 +162,7 @@ def repeated_rows(subject: Subject) -> Found:
             tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
             if tables:
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
-                yield Alternative("repeated", words, subject.sql(new.tree))
+                yield Doubt("repeated", words, subject.sql(new.tree))
             elif not branch and (new := subject.reader.read(sql)):
                 yield from _copies(subject, Block(new, blocks(new)[position], subject.reader))
 
@@ -183,7 +193,22 @@ def repeated_values(subject: Subject) -> Found:
             for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
                 node.set("expressions", [exp.Distinct(expressions=node.expressions)])
             words = f"several rows have the same {source.column}; with each counted once, "
-            yield Alternative("repeated", words, subject.sql(other))
+            yield Doubt("repeated", words, subject.sql(other))
+
+
+def bare_columns(subject: Subject) -> Found:
+    """Columns beside sums or counts of all rows, which are those of any row: the sums or counts for each of them."""
+    tree = subject.select
+    if tree is None or tree.args.get("group") is not None:
+        return
+    calls = [node.name.lower() for item in tree.expressions for node in [item, *own_nodes(item)] if is_aggregate(node)]
+    bare = [
+        item.unalias() for item in tree.expressions if item.find(exp.Column) and not item.find(exp.Query, exp.Window)
+    ]
+    bare = [item for item in bare if not aggregates(item)]
+    if bare and calls and not {"max", "min"} & {*calls}:  # beside these, it is their row
+        names = " and ".join(item.sql() for item in bare)
+        yield Doubt("repeated", f"{names} is that of any one row; for each, ", subject.sql(tree.copy().group_by(*bare)))
 
 
 # --- what the model wrote ---------------------------------------------------------------------------------------------
@@ -197,7 +222,7 @@ def written_readings(subject: Subject) -> Found:
                 "reading", f"it can be read otherwise, {words}; that statement asks a model, and was not run", sql
             )
         else:
-            yield Alternative("reading", f"it can be read otherwise, {words}: ", sql)
+            yield Doubt("reading", f"it can be read otherwise, {words}: ", sql)
 
 
 # --- rows without a match ---------------------------------------------------------------------------------------------
@@ -219,7 +244,7 @@ def matches(subject: Subject) -> Found:
         for join in other.args["joins"]:
             join.set("side", None if join.side == "LEFT" else join.side)
         words = f"rows of {tree.args['from_'].this.name} without a match are there; without them, "
-        yield Alternative("match", words, subject.sql(other))
+        yield Doubt("match", words, subject.sql(other))
 
 
 def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) -> Found:
@@ -247,12 +272,58 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
         )
         for node in _star_counts(other) if matched else []:
             node.set("expressions", [matched[0].copy()])
-        yield Alternative("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
+        yield Doubt("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
+
+
+def _counts(tree: exp.Select) -> list[exp.Anonymous]:
+    return [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.name.lower() == "count"]
 
 
 def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
-    calls = [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.name.lower() == "count"]
-    return [node for node in calls if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
+    return [node for node in _counts(tree) if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
+
+
+def others_too(subject: Subject) -> Found:
+    """Rows that are listed for a match other than a value, and have one with that value, too: without these."""
+    statement, tree = subject.statement, subject.select
+    if statement is None or tree is None or any(aggregates(item) or item.is_star for item in tree.expressions):
+        return
+    visible = {source.table for item in tree.expressions if (source := statement.source(item.unalias(), tree))}
+    for column, test in statement.compared_columns():
+        if (
+            not isinstance(test.test, exp.NEQ)
+            or column.table in visible
+            or not visible
+            or (new := subject.read()) is None
+        ):
+            continue
+        for one in [one for one in new.text_tests if one.test.sql() == test.test.sql()]:
+            one.test.replace(exp.EQ(this=one.test.this, expression=one.test.expression))
+        having = subject.comparison.run(subject.sql(new.tree))
+        both = {*plain_rows(subject.rows)} & {*plain_rows(having if having is not None else subject.rows[:0])}
+        if both:
+            rows = subject.rows[[row not in both for row in plain_rows(subject.rows)]]
+            words = f"{counted(len(both), 'row has', 'rows have')} {test.texts[0]!r} in {column.column}, too; without, "
+            sides = [without(one, "order", "limit") for one in (tree, new.tree) if isinstance(one, exp.Select)]
+            sql = subject.sql(exp.except_(*sides))
+            yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
+
+
+def counted_elsewhere(subject: Subject) -> Found:
+    """Counts of references to a table that the question names, in one that it does not: that table's own rows."""
+    statement, tree = subject.statement, subject.select
+    if statement is None or tree is None or len(subject.execution.tables) != 1 or without(tree, "where") != tree:
+        return
+    (table,) = subject.execution.tables
+    counted_columns = [one.column for one in statement.read_columns()]
+    if len(counted_columns) != 1 or not _counts(tree) or {*_stems(subject.profile(table).name)} & subject.words:
+        return
+    for name, id in subject.reader.tables.items():
+        is_named = id != table and {*_stems(subject.profile(id).name)} <= subject.words
+        if is_named and _are_linked(subject, table, id, counted_columns[0]):
+            rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
+            words = f"not every row of {name} need be in {subject.profile(table).name}; counted there, "
+            yield Doubt("match", words, subject.sql(rows))
 
 
 def _is_cut(tree: exp.Select) -> bool:
@@ -288,7 +359,7 @@ def columns(subject: Subject) -> Found:
                 and _takes_from(new, table, column, names[other.id], *key)
             ):
                 words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Alternative("column", words, subject.sql(new.tree))
+                yield Doubt("column", words, subject.sql(new.tree))
 
 
 def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
@@ -296,10 +367,14 @@ def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[
     theirs = {one.name.casefold(): one for one in other.for_prompts}
     mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
     own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
-    if mine is None or twin is None or twin.family != mine.family or column in own_keys:
+    if mine is None or twin is None or column in table.primary_key or (mine.family == "text" and column in own_keys):
+        return None  # it names the rows
+    if len({"number" if one.family in ("integer", "real") else one.family for one in (mine, twin)}) > 1:
         return None
     shared = [
-        (key, theirs[key.casefold()].name) for key in own_keys if key.casefold() in theirs and key.casefold() != "id"
+        (key, theirs[key.casefold()].name)
+        for key in own_keys - {column}
+        if key.casefold() in theirs and key.casefold() != "id"
     ]
     return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
 
@@ -352,7 +427,7 @@ def twins(subject: Subject) -> Found:
                 source = new.source(node, block)
                 if source is not None and source[:2] == (table, column):
                     node.set("this", exp.to_identifier(twin.name, quoted=True))
-            yield Alternative("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
+            yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
 
 
 def _stems(name: str) -> list[str]:
@@ -384,7 +459,7 @@ def databases(subject: Subject) -> Found:
                 if not use.node.alias:
                     use.node.set("alias", exp.TableAlias(this=exp.to_identifier(use.node.name, quoted=True)))
                 use.node.set("this", exp.to_identifier(names[twins[id]], quoted=True))
-        yield Alternative("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
+        yield Doubt("database", f"{database} has these tables, too; there, ", subject.sql(new.tree))
 
 
 def joins(subject: Subject) -> Found:
@@ -405,7 +480,7 @@ def joins(subject: Subject) -> Found:
             if new is not None and _rejoined(new, left, right, best):
                 words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
                 words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
-                yield Alternative("join", words, subject.sql(new.tree))
+                yield Doubt("join", words, subject.sql(new.tree))
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -450,18 +525,20 @@ def values(subject: Subject, *, optional: bool = False) -> Found:
     names = {id: name for name, id in subject.reader.tables.items()}
     for column, test in compared[:_MOST_TESTS]:
         name = names.get(column.table)
-        if name is None or (is_there := _has_rows(subject, name, test)) is None:
+        if name is None or (is_there := _has_rows(subject, name, test.test)) is None:
             return  # the table is too large to look, or gone
         if is_there:
             yield from _spelled_otherwise(subject, column, name, test)
+            yield from _in_the_column_named(subject, column, name, test)
             continue
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
-        words += "; without this condition, " if near is None else f"; the nearest is {near!r}: with it, "
-        other = exp.Paren(this=test.test.copy())
-        for literal in [node for node in other.find_all(exp.Literal) if node.is_string and near is not None]:
-            literal.replace(exp.Literal.string(near))
-        yield from _with_test(subject, test, None if near is None else other.this, words)
+        if near is not None:
+            other = exp.Paren(this=test.test.copy())
+            for literal in [node for node in other.find_all(exp.Literal) if node.is_string]:
+                literal.replace(exp.Literal.string(near))
+            yield from _with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")
+        yield from _with_test(subject, test, None, f"{words}; without this condition, ")
 
 
 def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
@@ -473,7 +550,7 @@ def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: 
             whole = whole.parent
         whole.replace(exp.true() if other is None else other.copy())
     if new is not None:
-        yield Alternative("value", words, subject.sql(new.tree))
+        yield Doubt("value", words, subject.sql(new.tree))
 
 
 def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
@@ -490,8 +567,25 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
         yield from _with_test(subject, test, exp.In(this=test.test.this.copy(), expressions=texts), words)
 
 
-def _has_rows(subject: Subject, name: str, test: TextTest) -> bool | None:
-    alone = test.test.copy()
+def _in_the_column_named(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
+    """A text that a column has which the question names, unlike the one that is compared: that one instead."""
+    if subject.statement is None or {*_stems(column.column)} & subject.words:
+        return
+    read, table = {one[:2] for one in subject.statement.read_columns()}, subject.profile(column.table)
+    words_of_columns = subject.words - {*_stems(table.name)}
+    for other in table.for_prompts:
+        is_named = {*_stems(other.name)} <= words_of_columns and (column.table, other.name) not in read
+        if other.family == "text" and is_named:
+            new = exp.Paren(this=test.test.copy())
+            for node in new.find_all(exp.Column):
+                node.set("this", exp.to_identifier(other.name, quoted=True))
+            if _has_rows(subject, name, new.this):
+                words = f"{name}.{other.name} has {', '.join(map(repr, test.texts[:3]))}, too; with it, "
+                yield from _with_test(subject, test, new.this, words)
+
+
+def _has_rows(subject: Subject, name: str, test: exp.Expr) -> bool | None:
+    alone = test.copy()
     for node in alone.find_all(exp.Column):
         node.set("table", None)
     rows = subject.comparison.run(subject.sql(one_row(exp.Table(this=exp.to_identifier(name, quoted=True)), alone)))
@@ -536,7 +630,7 @@ def nulls(subject: Subject) -> Found:
             zero = [column.copy(), exp.Literal.number(0)]
             node.set("expressions", [exp.Anonymous(this="coalesce", expressions=zero)])
         words = f"{rows - known:,} of {rows:,} rows have no value in {column.name}; as 0, "
-        yield Alternative("null", words, subject.sql(other))
+        yield Doubt("null", words, subject.sql(other))
 
 
 def totals(subject: Subject) -> Found:
@@ -562,10 +656,7 @@ def totals(subject: Subject) -> Found:
         own = [one for one in own if one.column not in tested]
         other = tree.copy().where(*(_is_no_total(one, profile, alias) for one in own))
         if own and (tested.isdisjoint(one.column for one in profile.totals) or _is_as_long(subject, other)):
-            yield Alternative("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
-        return
-    if verb == "adds up" and source is not None:
-        yield from _sums_alike(subject, tree, alias, source, tested)
+            yield Doubt("total", f"it {verb} {' and '.join(map(str, own))} too; without, ", subject.sql(other))
 
 
 def _whole_column(tree: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
@@ -584,27 +675,6 @@ def _is_as_long(subject: Subject, tree: exp.Select) -> bool:
     return rows is not None and len(rows) == len(subject.rows) and bool((rows.notna() & rows.ne(0)).any(axis=None))
 
 
-def _sums_alike(subject: Subject, tree: exp.Select, alias: str, source: SourceColumn, tested: set[str]) -> Found:
-    """Sums without the cell of a text column whose sum is that of all others."""
-    literals = cell_literals(subject.reader.corpus, subject.profile(source.table))
-    for column, known in literals.items():
-        if (
-            not known.complete
-            or not 4 <= len(known.values) <= 150
-            or known.digits
-            or known.types != ("TEXT",)
-            or column in tested
-        ):
-            continue
-        cells = subject.comparison.run(subject.sql(_sums(alias, tree, column, source)), 200)
-        total = None if cells is None else _total_of(cells)
-        if total is not None:
-            other = tree.copy().where(exp.NEQ(this=column_of(column, alias), expression=exp.Literal.string(total)))
-            words = f"{column} {total!r} is the total of the others, and is added to them; without it, "
-            yield Alternative("total", words, subject.sql(other))
-            return
-
-
 def _is_no_total(total: TotalRows, profile: TableProfile, alias: str) -> exp.Expr:
     cell: exp.Expr = column_of(total.column, alias)
     is_null = cell.is_(exp.null())
@@ -613,24 +683,6 @@ def _is_no_total(total: TotalRows, profile: TableProfile, alias: str) -> exp.Exp
     is_text = profile.column(total.column).family == "text"
     trimmed = exp.Anonymous(this="trim", expressions=[cell.copy()]) if is_text else cell.copy()
     return exp.or_(is_null, exp.NEQ(this=trimmed, expression=exp.Literal.string(total.value)))
-
-
-def _sums(alias: str, tree: exp.Select, column: str, source: SourceColumn) -> exp.Select:
-    block = without(tree, "group", "having", "order", "limit", "offset", "distinct")
-    total = exp.Anonymous(this="sum", expressions=[column_of(source.column, alias)])
-    block.set("expressions", [exp.alias_(column_of(column, alias), "cell"), exp.alias_(total, "total")])
-    return block.group_by(column_of(column, alias))
-
-
-def _total_of(cells: pd.DataFrame) -> str | None:
-    """The cell whose sum is that of all others."""
-    sums = pd.to_numeric(cells.iloc[:, 1], errors="coerce").fillna(0.0)
-    whole = float(sums.sum())
-    is_total = (sums - whole / 2).abs() <= abs(whole) * 1e-6
-    if len(cells) < 4 or whole == 0 or is_total.sum() != 1 or (sums == 0).sum() * 2 > len(sums):
-        return None
-    cell = cells.iloc[:, 0][is_total].iloc[0]
-    return cell if isinstance(cell, str) else None
 
 
 # --- the end of a list ------------------------------------------------------------------------------------------------
@@ -649,19 +701,19 @@ def limits(subject: Subject) -> Found:
         rest = subject.sql(without(whole, "order"))
         count = subject.comparison.run(f"SELECT count(*) AS n FROM ({rest}) AS counted", 1)
         if count is not None and (n := int(count["n"].iloc[0])) > size:
-            words = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, "
-            yield Alternative("limit", words, subject.sql(whole), n)
+            words, sql = f"LIMIT {size:,} leaves {n - size:,} of {n:,} rows out; without it, ", subject.sql(whole)
+            if (every := subject.comparison.run(sql, n)) is not None:
+                yield Doubt("limit", f"{words}{difference(subject.rows, every)}", sql, every)
         return
     yield from _ties(subject, tree)
 
 
 def with_order(tree: exp.Select) -> exp.Select | None:
     """A block with what it is ordered by as further columns; None if that is not known, or no order."""
-    order, other, by_alias = tree.args.get("order"), tree.copy(), named_items(tree)
-    keys = [_ordered_by(key.this, tree.expressions, by_alias) for key in (order.expressions if order else ())]
-    if not keys or None in keys or tree.args.get("distinct") is not None:
+    keys, other = clause_keys(tree, "order", lambda name: False), tree.copy()
+    if not keys or tree.args.get("distinct") is not None:
         return None
-    for key in filter(None, keys):
+    for key in keys:
         other.append("expressions", exp.alias_(key.copy(), key.sql(normalize_functions=False), quoted=True))
     return other
 
@@ -685,13 +737,3 @@ def _ties(subject: Subject, tree: exp.Select) -> Found:
         ties = counted(behind, "further row ties", "further rows tie")
         with_ties = more.iloc[: size + behind, : rows.shape[1]]
         yield Doubt("tie", f"{more_than}{ties} with row {size:,} in ORDER BY", subject.sql(whole), with_ties)
-
-
-def _ordered_by(key: exp.Expr, items: Sequence[exp.Expr], by_alias: Mapping[str, exp.Expr]) -> exp.Expr | None:
-    """The expression of an entry of ORDER BY: itself, or the item of SELECT with its position or name."""
-    if isinstance(key, exp.Literal) and key.is_int:
-        return item_at(key, items)
-    if isinstance(key, exp.Column) and not key.table:
-        return by_alias.get(key.name.casefold(), key)
-    has_alias = any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column))
-    return None if has_alias else key

@@ -16,9 +16,9 @@ from sqlglot import exp
 from tagframe.answer.guard import Reader
 from tagframe.answer.sql_tree import (
     ancestors,
+    clause_keys,
     column_of,
     conjuncts,
-    group_keys,
     is_grouped,
     named_items,
     own_nodes,
@@ -141,7 +141,7 @@ class Block:
 
     def _repeats(self, branch: str) -> Iterator[_Repeat]:
         """The aggregates whose rows may be repeated."""
-        keys = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name))))
+        keys = self._group_keys()
         is_group = is_grouped(self.select)
         for call in [node for node in own_nodes(self.select) if adds_up(node)] if keys is not None else ():
             window = _window_of(call)
@@ -194,12 +194,15 @@ class Block:
                 )
         return ""
 
+    def _group_keys(self) -> list[exp.Expr] | None:
+        return clause_keys(self.select, "group", lambda name: bool(self.alias_of(exp.column(name))))
+
     def _grouped_by_the_other(self, one: str, other: str) -> list[tuple[str, str]]:
         """The columns of GROUP BY of one of two tables of which the other, whose rows are added up, has namesakes: each
         row is else added up in several groups."""
         calls = [call for call in own_nodes(self.select) if adds_up(call)]
         added = {alias for call in calls for alias in self._added_up(call)}
-        keys = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name)))) or []
+        keys = self._group_keys() or []
         found = {column for key in keys if (column := self._column(key))}
         both = self.sources[one], self.sources[other]
         mine, theirs = (self.statement.columns_in(source) or set() for source in both)
@@ -401,7 +404,7 @@ class Block:
             return [item.alias_or_name for item in items]
         if is_grouped(self.select):
             self.tables |= {table.name for table in self._base().values()}
-            rows = group_keys(self.select, lambda name: bool(self.alias_of(exp.column(name))))
+            rows = self._group_keys()
             return None if rows is None else [self._add_item(row) for row in rows]
         behind: dict[str, set[str]] = {}
         for item in items:

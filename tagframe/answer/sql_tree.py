@@ -71,25 +71,27 @@ def is_grouped(select: exp.Select) -> bool:
     return select.args.get("group") is not None or any(part is not None and aggregates(part) for part in parts)
 
 
-def group_keys(tree: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
-    """The keys of a block's GROUP BY, with positions and names of its SELECT written out; None if not known.
+def clause_keys(tree: exp.Select, clause: str, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
+    """The keys of a block's GROUP BY or ORDER BY, with positions and names of SELECT written out; None if not known.
 
     Args:
         tree: the block.
-        is_column: whether its tables have a column of that name; a column is preferred to a name of SELECT.
+        clause: "group" or "order".
+        is_column: whether a name is that of a column, though an item of SELECT may have it, too.
     """
-    group = tree.args.get("group")
+    found, by_alias = tree.args.get(clause), named_items(tree)
     keys: list[exp.Expr] = []
-    by_alias = named_items(tree)
-    for key in group.expressions if group is not None else []:
+    for key in found.expressions if found is not None else []:
+        key = key.this if isinstance(key, exp.Ordered) else key
         if isinstance(key, exp.Literal) and not key.is_string:
-            if (item := item_at(key, tree.expressions)) is None:
-                return None
-            keys.append(item)
-        elif isinstance(key, exp.Column) and not key.table and key.name.casefold() in by_alias:
-            keys.append(key if is_column(key.name) else by_alias[key.name.casefold()])
-        else:
-            keys.append(key)
+            key = item_at(key, tree.expressions)
+        elif isinstance(key, exp.Column) and not key.table and (name := key.name.casefold()) in by_alias:
+            key = key if is_column(key.name) else by_alias[name]
+        elif any(not node.table and node.name.casefold() in by_alias for node in key.find_all(exp.Column)):
+            key = key if clause == "group" else None
+        if key is None:
+            return None
+        keys.append(key)
     return keys
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 from tagframe.answer.lm_sql.dialects import SPOKEN
+from tagframe.answer.query import Query
 from tagframe.engines.base import NARROW_IT
 from tagframe.engines.registry import DIALECTS
 from tagframe.engines.sql_reader import first_tree
@@ -16,8 +17,6 @@ from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
 from tagframe.lm.blocks import fence, parse_block
 from tagframe.retrieval.schema_text import NAMES_ARE_DATA, prompt_parts
-
-T = TypeVar("T")
 
 _OF_DATABASES = " Stay in one DATABASE unless the question spans several."
 _WHOLE = " Integers divide to integers."
@@ -45,32 +44,6 @@ text, with a second argument 'number' a number; sem_agg('what readers praise: {r
 windows or correlated subqueries. For a summary, description or information, select the rows it is about with every
 column that tells of them.
 """
-
-
-@dataclass(frozen=True)
-class Missing:
-    """The data that ``syn`` says it needs and was not shown."""
-
-    what: str
-
-
-@dataclass(frozen=True)
-class Written:
-    """A statement of ``syn``.
-
-    Attributes:
-        sql: the statement.
-        assumptions: how it read an ambiguous question.
-        wants_text: whether a text is to be written from the rows; None if it does not say.
-        lacking: the parts of the question that the tables lack.
-        others: other readings of the question, each with its statement.
-    """
-
-    sql: str
-    assumptions: tuple[str, ...] = ()
-    wants_text: bool | None = None
-    lacking: tuple[str, ...] = ()
-    others: tuple[tuple[str, str], ...] = ()
 
 
 def _task(dialect: str, has_databases: bool) -> str:
@@ -159,11 +132,11 @@ _LONGEST_SAID = 300
 _MOST_OTHERS = 3
 
 
-def read_statement(body: str) -> Written:
+def read_statement(body: str) -> Query:
     """A statement, with the facts in its first comments.
 
     >>> read_statement("-- answer: values\\n-- assumed: clubs alone\\nSELECT 1")
-    Written(sql='SELECT 1', assumptions=('clubs alone',), wants_text=False, lacking=(), others=())
+    Query(sql='SELECT 1', assumptions=('clubs alone',), wants_text=False, lacking=(), verified='')
     >>> read_statement("-- or: by seats: SELECT 2\\n-- lacking: prices\\nSELECT 1").others
     (('by seats', 'SELECT 2'),)
     """
@@ -176,12 +149,12 @@ def read_statement(body: str) -> Written:
     wants = {"values": False, "text": True}.get(remarks["answer"][0].strip('."').lower()) if remarks["answer"] else None
     others = [_other(words) for words in remarks["or"][:_MOST_OTHERS]]
     unread = [f"it can be read otherwise: {words}" for words, sql in others if not sql]
-    return Written(
+    return Query(
         _REMARK.sub("", body).strip(),
-        _described([*remarks["assumed"], *unread]),
-        wants,
-        _described(remarks["lacking"]),
-        tuple((words[:_LONGEST_SAID] or "otherwise", sql) for words, sql in others if sql),
+        assumptions=_described([*remarks["assumed"], *unread]),
+        wants_text=wants,
+        lacking=_described(remarks["lacking"]),
+        others=tuple((words[:_LONGEST_SAID] or "otherwise", sql) for words, sql in others if sql),
     )
 
 
@@ -212,10 +185,8 @@ def _described(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rest))
 
 
-def parse_statement(
-    text: str, check: Callable[[str], str], fill: Callable[[list[Any]], T] | None = None
-) -> Written | Missing | T:
-    """Parse an answer of ``syn``: a statement that can run, a verified one, or a missing table.
+def parse_statement(text: str, check: Callable[[str], str], fill: Callable[[list[Any]], Query] | None = None) -> Query:
+    """Parse an answer of ``syn``: a statement that can run, a verified one, or none, with what is lacking.
 
     Args:
         text: the answer: a statement, in a code block or not, ``{"verified": 1, …}``, or ``{"missing": …}``.
@@ -235,7 +206,8 @@ def parse_statement(
         if fill is not None and picks and all(isinstance(pick, dict) and "verified" in pick for pick in picks):
             return _runnable(lambda: fill(picks))
         if isinstance(remarks, dict) and set(remarks) == {"missing"} and isinstance(remarks["missing"], str):
-            return Missing(" ".join(remarks["missing"].split())[:_LONGEST_SAID] or "what the question needs")
+            what = " ".join(remarks["missing"].split())[:_LONGEST_SAID] or "what the question needs"
+            return Query("", lacking=(what,))
         raise AnswerRejected(f'expected a SELECT statement, or {{"missing": "…"}}, got {body[:120]!r}')
     written = read_statement(body)
     if _STATEMENT.match(written.sql) is None:
@@ -243,7 +215,7 @@ def parse_statement(
     return _runnable(lambda: replace(written, sql=check(written.sql)))
 
 
-def _runnable(checked: Callable[[], T]) -> T:
+def _runnable(checked: Callable[[], Query]) -> Query:
     try:
         return checked()
     except (UnsafeSQL, SQLFailed) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from typing import Literal, TypeVar
@@ -16,9 +16,9 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.metrics import metric_lines, metrics_named
-from tagframe.answer.query import Query, names_in_sql
+from tagframe.answer.query import Query, can_run, names_in_sql
 from tagframe.answer.steps import driver
-from tagframe.answer.syn_prompt import Missing, Written, parse_statement, revised_prompt, syn_prompt
+from tagframe.answer.syn_prompt import parse_statement, revised_prompt, syn_prompt
 from tagframe.corpus import Corpus
 from tagframe.corpus.statements import Statement
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
@@ -113,12 +113,11 @@ class Synthesizer:
             return known
         visible = self.visible(request)
         prompt = self.prompt(request, visible)
-        remarks = yield from self._request(prompt, visible, request)
-        if isinstance(remarks, Missing) and (more := self._with(remarks.what, visible)) is not None:
+        query = yield from self._request(prompt, visible, request)
+        if not can_run(query) and (more := self._with(query.lacking[0], visible)) is not None:
             visible, note = more
-            prompt = self.prompt(request, visible, note)
-            remarks = yield from self._request(prompt, visible, request)
-        return self._query(visible, remarks)
+            query = yield from self._request(self.prompt(request, visible, note), visible, request)
+        return query
 
     def _runs(self, known: Query) -> bool:
         """Whether an earlier statement can still run: columns may be gone since."""
@@ -137,28 +136,23 @@ class Synthesizer:
         if query.verified:
             return None
         prompt = revised_prompt(self.prompt(request, query), query.sql, why)
-        other = self._query(query, (yield from self._request(prompt, query, request)))
+        other = yield from self._request(prompt, query, request)
         other = replace(other, lacking=_both(query.lacking, other.lacking))
         if other.sql == query.sql:
             assumed, others = _both(query.assumptions, other.assumptions), _both(query.others, other.others)
             other = replace(other, assumptions=assumed, others=others)
         return None if other == query else other
 
-    def _request(self, prompt: Prompt, visible: Query, request: str) -> Step[Written | Missing | Query]:
+    def _request(self, prompt: Prompt, visible: Query, request: str) -> Step[Query]:
         check = partial(check_staged, reader=Reader(self.corpus, visible.tables))
         fill = partial(filled, statements=self._verified(request), corpus=self.corpus)
-        return (yield from one_value(prompt, partial(parse_statement, check=check, fill=fill)))  # type: ignore[no-any-return]
+        query: Query = yield from one_value(prompt, partial(parse_statement, check=check, fill=fill))
+        tables, metrics = query.tables or visible.tables, visible.metrics
+        return replace(query, tables=tables, retrieved=visible.retrieved, metrics=metrics, brief=visible.brief)
 
     def _verified(self, request: str) -> list[Statement]:
         """The verified statements over tables that may be read."""
         return verified_for(request, self.corpus if self.found is None else self.corpus.subset(self.found.ids))
-
-    def _query(self, visible: Query, remarks: Written | Missing | Query) -> Query:
-        if isinstance(remarks, Query):
-            return replace(remarks, retrieved=visible.retrieved)
-        if isinstance(remarks, Missing):
-            return replace(visible, sql="", lacking=(remarks.what,))
-        return replace(visible, **{field.name: getattr(remarks, field.name) for field in fields(remarks)})
 
     def prompt(self, request: str, visible: Query, note: str = "") -> Prompt:
         """The prompt: the request, and the tables to show."""

@@ -13,8 +13,7 @@ from tagframe.answer.answer import Answer, Generated, StepUse
 from tagframe.answer.doubts import unread_values
 from tagframe.answer.generation import is_empty, plain_values, rows_as_text
 from tagframe.answer.query import can_run
-from tagframe.answer.query_quote import quote_of
-from tagframe.answer.steps import as_step, driver, metered
+from tagframe.answer.steps import as_step, driver, metered, quote_of
 from tagframe.config import SearchSettings
 from tagframe.engines.base import NARROW_IT
 from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, warn

@@ -351,6 +351,7 @@ COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
             [OF_SEASON],
         ),
         ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
+        ({"season": COPY.assign(wins=[3.5, 5.0, 9.0])}, "SELECT wins FROM coach", [OF_SEASON.replace("1 of", "2 of")]),
         ({"season": COPY}, "SELECT coach FROM coach", []),
         ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
         (
@@ -447,6 +448,60 @@ def test_a_question_that_nothing_fits_is_doubted_though_all_tables_are_shown(liv
     assert tf.ask("How many members are there?", clubs).doubts == ()
 
 
+CLASS = {
+    "student": pd.DataFrame(
+        {"student_id": range(1, 6), "name": list("ABCDE"), "city": ["Rye", "Rye", "Bath", "Ely", "Ely"]}
+    ).assign(county=["Kent", "Kent", "Ely", "Cambs", "Cambs"]),
+    "pet": pd.DataFrame({"student_id": [1, 1, 2, 3, 3], "kind": ["cat", "dog", "dog", "cat", "fish"]}),
+    "exam": pd.DataFrame({"exam_id": range(1, 8), "student_id": [1, 1, 2, 2, 3, 4, 4], "mark": [3, 5, 4, 4, 2, 5, 5]}),
+}
+NO_CAT = "SELECT DISTINCT s.name FROM student s JOIN pet p USING (student_id) WHERE p.kind <> 'cat'"
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "facts"),
+    [
+        (
+            "Which students have no cat?",
+            NO_CAT,
+            "2 rows have 'cat' in kind, too; without, there would be 1 row instead of 3",
+        ),
+        ("Which students have no cat?", NO_CAT.replace("<> 'cat'", "= 'fish'"), None),
+        (
+            "How many students are there?",
+            "SELECT count(DISTINCT student_id) AS n FROM exam",
+            "not every row of student need be in exam; counted there, it would be 5 instead of 4",
+        ),
+        ("How many students have taken an exam?", "SELECT count(DISTINCT student_id) AS n FROM exam", None),
+        ("How many students are there?", "SELECT count(*) AS n FROM student", None),
+        (
+            "What is the mean mark, and of which student?",
+            "SELECT avg(mark), student_id FROM exam",
+            "student_id is that of any one row; for each, there would be 4 rows instead of 1",
+        ),
+        ("What is the best mark, and of which student?", "SELECT max(mark), student_id FROM exam", None),
+        (
+            "How many students live in the city of Ely?",
+            "SELECT count(*) AS n FROM student WHERE county = 'Ely'",
+            "student.city has 'Ely', too; with it, it would be 2 instead of 1",
+        ),
+        (
+            "How many students live in the county of Ely?",
+            "SELECT count(*) AS n FROM student WHERE county = 'Ely'",
+            None,
+        ),
+        (
+            "Which pets does A have in Ely?",
+            "SELECT kind FROM pet JOIN student USING (student_id) WHERE kind = 'doge' AND county = 'Ely'",
+            "no cell of pet.kind has the value 'doge'; without this condition, there would be 2 rows instead of 0",
+        ),
+    ],
+)
+def test_what_careless_statements_leave_out_is_shown(question, sql, facts):
+    told = [fact for _, fact in kinds(tf.open_corpus(CLASS), sql, question=question)]
+    assert told == ([] if facts is None else [facts])
+
+
 STAFF = pd.DataFrame({"name": ["Ann", "Bo"], "salary": [50, 60], "hired": ["2015-01-02", "2018-03-04"]})
 TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passengers": [40, 7]})
 
@@ -454,7 +509,7 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
 @pytest.mark.parametrize(
     ("question", "sql", "words"),
     [
-        ("How many staff work remotely?", "SELECT count(*) AS n FROM staff", "'work' or 'remotely'"),
+        ("How many staff work remotely?", "SELECT count(*) AS n FROM staff", "'remotely'"),
         ("What is the average salary by gender?", "SELECT avg(salary) AS a FROM staff", "'gender'"),
         ("How many trips were cancelled?", "SELECT count(*) AS n FROM trip", "'cancelled'"),
         (
@@ -467,13 +522,31 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
         ("How many staff were hired after 2015?", "SELECT count(*) AS n FROM staff WHERE hired >= '2016-01-01'", ""),
         ("Who earns the most?", "SELECT name FROM staff ORDER BY salary DESC LIMIT 1", ""),
         ("Which line is the busiest?", "SELECT line FROM trip ORDER BY passengers DESC LIMIT 1", ""),
-        ("How many people leave Faro?", "SELECT sum(passengers) AS n FROM trip WHERE origin = 'Faro'", ""),
+        ("How many passengers left Faro?", "SELECT sum(passengers) AS n FROM trip WHERE origin = 'Faro'", ""),
         ("What does Bo earn?", "SELECT salary FROM staff WHERE name = 'Bo'", ""),
-        ("Wie viele Angestellte arbeiten von zu Hause?", "SELECT count(*) AS n FROM staff", ""),
+        ("Which staff won an Oscar?", "SELECT name FROM staff WHERE salary > 55", "'Oscar'"),
+        ("Which staff have the lowest salary?", "SELECT name FROM staff ORDER BY salary LIMIT 1", ""),
     ],
 )
 def test_a_word_that_nothing_stands_for_is_lacking(question, sql, words):
     corpus = tf.open_corpus({"staff": STAFF, "trip": TRIPS})
+    lacking = [facts for reason, facts in kinds(corpus, sql, question=question) if reason == "lacking"]
+    assert lacking == ([f"nothing in the tables or the statement stands for {words}"] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "words"),
+    [
+        ("Wie viele Mitarbeiter arbeiten im Homeoffice?", "SELECT count(*) AS n FROM mitarbeiter", "'Homeoffice'"),
+        ("Quelles gares ont une piscine?", "SELECT gare FROM gare", "'piscine'"),
+        ("Wer hat das meiste Gehalt?", "SELECT name FROM mitarbeiter ORDER BY gehalt DESC LIMIT 1", ""),
+        ("Quelle gare a le plus de voyageurs?", "SELECT gare FROM gare ORDER BY voyageurs DESC LIMIT 1", ""),
+    ],
+)
+def test_what_is_lacking_is_found_in_other_languages(question, sql, words):
+    staff = pd.DataFrame({"name": ["Anna", "Bernd"], "gehalt": [50, 60], "eintritt": ["2015-01-02", "2018-03-04"]})
+    stations = pd.DataFrame({"gare": ["Nantes", "Metz", "Dijon"], "voyageurs": [120, 80, 90]})
+    corpus = tf.open_corpus({"mitarbeiter": staff, "gare": stations})
     lacking = [facts for reason, facts in kinds(corpus, sql, question=question) if reason == "lacking"]
     assert lacking == ([f"nothing in the tables or the statement stands for {words}"] if words else [])
 

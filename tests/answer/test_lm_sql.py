@@ -248,19 +248,6 @@ def test_distinct_rows_that_are_found_one_a_round_end_the_search(lm):
     assert len(lm.asked) < 300
 
 
-def test_a_limit_over_a_self_join_spreads_over_both_sides(lm):
-    frame = pd.DataFrame({"id": range(60), "text": [f"good {n}" for n in range(60)]})
-    joined = "FROM r a JOIN r b ON a.id <> b.id WHERE sem_filter('{a.text} and {b.text} agree')"
-    found, execution = run(tf.open_corpus({"r": frame}), f"SELECT a.id, b.id {joined} LIMIT 10")
-    lefts, rights = zip(*found, strict=True)
-    assert len(found) == len(set(lefts)) == len(set(rights)) == 10
-    assert execution.stages[0].values <= 40
-    assert len(run(tf.open_corpus({"r": frame}), f"SELECT DISTINCT a.text {joined} LIMIT 5")[0]) == 5
-    lm.batches.clear()
-    found, _ = run(tf.open_corpus({"r": frame}), f"SELECT a.id, b.id {joined} ORDER BY a.id, b.id LIMIT 3")
-    assert found == [[0, 1], [0, 2], [0, 3]], "where an order is asked for, it stands"
-
-
 def test_counts_above_a_limit_ask_of_all_rows(lm):
     frame = pd.DataFrame({"t": list("ab") * 50, "text": [f"good {n}" for n in range(100)]})
     sql = "SELECT t, count(*) AS n FROM r WHERE sem_filter('{text} is x') GROUP BY t LIMIT 1"

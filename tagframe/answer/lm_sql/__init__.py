@@ -1,12 +1,12 @@
 """LM functions in SQL: a statement that calls a model is run in stages; each stage asks only about distinct values.
 
-``calls`` finds the functions of a statement, ``checks`` refuses statements that cannot be staged, ``blocks`` takes a
-query block apart, ``asked_values`` asks the model and keeps its answers, ``staging`` runs the statement.
+``calls`` finds the functions of a statement, ``blocks`` takes a query block apart and refuses what cannot be staged,
+``asked_values`` asks the model and keeps its answers, ``staging`` runs the statement.
 """
 
 from tagframe.answer.lm_sql.asked_values import StageReport
+from tagframe.answer.lm_sql.blocks import check_staged
 from tagframe.answer.lm_sql.calls import FUNCTIONS, has_functions
-from tagframe.answer.lm_sql.checks import check_staged
 from tagframe.answer.lm_sql.staging import Done, Staged
 
 __all__ = ["FUNCTIONS", "Done", "StageReport", "Staged", "check_staged", "has_functions"]

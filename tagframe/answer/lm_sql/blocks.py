@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlglot import exp
 
-from tagframe.answer.lm_sql.calls import calls_in, visible_tables
-from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken
-from tagframe.answer.sql_tree import aggregates, ancestors, conjuncts, is_grouped, without, written
+from tagframe.answer.guard import Reader, check_sql
+from tagframe.answer.lm_sql.calls import (
+    FUNCTIONS,
+    Call,
+    call_of,
+    calls_in,
+    check_positions,
+    has_functions,
+    visible_tables,
+)
+from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
+from tagframe.answer.sql_tree import (
+    aggregates,
+    ancestors,
+    column_of,
+    conjuncts,
+    is_grouped,
+    item_at,
+    own_nodes,
+    without,
+    written,
+)
+from tagframe.errors import SQLFailed, UnsafeSQL
 
 _STRICT = (exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARGUMENT = f"{OWN}argument_"
+_LONGEST = 60
+"""The longest name of an item by its text, in characters."""
 
 
 def blocks_with_calls(tree: exp.Expr) -> list[exp.Select]:
@@ -236,3 +259,156 @@ def count_of(clause: exp.Expr | None) -> int | None:
         return 0
     value = clause.expression
     return int(value.this) if isinstance(value, exp.Literal) and not value.is_string and value.this.isdigit() else None
+
+
+# --- names of SELECT --------------------------------------------------------------------------------------------------
+
+
+def write_out(select: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> None:
+    """Replace the name of a function in SELECT, or its position, by the function, wherever a clause uses it.
+
+    Names are resolved as engines do it: ORDER BY prefers names of SELECT (PostgreSQL only if the name is not part of an
+    expression), other clauses prefer columns.
+
+    Args:
+        select: the block; it is changed.
+        is_column: whether the tables of the block have a column of that name.
+        spoken: the dialect of the statement.
+    """
+    items = select.expressions
+    named = {item.alias.casefold(): item.this for item in items if isinstance(item, exp.Alias) and calls_in(item)}
+    clauses = [select.args.get(clause) for clause in ("where", "group", "having", "order")]
+    for tree in [one for one in [*clauses, *(select.args.get("joins") or [])] if one is not None]:
+        if isinstance(tree, exp.Group | exp.Order):
+            _positions(tree, items)
+        for node in list(own_nodes(tree)):
+            alone = spoken.orders_by_names or isinstance(node.parent, exp.Ordered)
+            comes_first = isinstance(tree, exp.Order) and alone
+            is_named = isinstance(node, exp.Column) and not node.table and node.name.casefold() in named
+            if is_named and (comes_first or not is_column(node.name)):
+                node.replace(_bracketed(named[node.name.casefold()]))
+
+
+def _positions(tree: exp.Expr, items: list[exp.Expr]) -> None:
+    """Write out ``ORDER BY 2`` and ``GROUP BY 1``, if SELECT has no star before that position."""
+    for term in tree.expressions:
+        literal = term.this if isinstance(term, exp.Ordered) else term
+        if not isinstance(literal, exp.Literal) or literal.is_string or not str(literal.this).isdigit():
+            continue
+        if (item := item_at(literal, items)) is not None:
+            literal.replace(_bracketed(item))
+
+
+def _bracketed(tree: exp.Expr) -> exp.Expr:
+    copied = tree.copy()
+    return copied if isinstance(copied, exp.Column | exp.Anonymous) else exp.Paren(this=copied)
+
+
+def name_calls(select: exp.Select, spoken: Spoken) -> None:
+    """Name items of SELECT that contain a function and have no name by their text."""
+    for item in list(select.expressions):
+        if not isinstance(item, exp.Alias) and calls_in(item):
+            text = spoken.written(item)
+            name = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+            item.replace(exp.alias_(item.copy(), exp.to_identifier(name, quoted=True)))
+
+
+# --- checks, before any model call ------------------------------------------------------------------------------------
+
+
+def check_staged(sql: str, reader: Reader) -> str:
+    """A statement, with or without LM functions, checked and compiled, without any model call.
+
+    Raises:
+        UnsafeSQL: it is not a single SELECT over these tables, or a function is in a place where it cannot be staged.
+        SQLFailed: it does not compile, for example because of an unknown column, also in braces.
+    """
+    if not has_functions(sql):
+        return reader.compile(sql)
+    spoken = spoken_of(reader)
+    checked = check_sql(reader.resolved(sql), list(reader.tables), reader.engine.dialect, FUNCTIONS)
+    root = spoken.parsed(checked)
+    check_positions(root, checked, spoken)
+    for block in blocks_with_calls(root):
+        is_column = partial(is_column_of, block, reader)
+        calls = [call_of(node, block, is_column, spoken) for node in calls_in(block)]
+        if any(call.function.ranks for call in calls):
+            _check_ranking(block, is_column, spoken)
+        for call in calls:
+            stand_in = spoken.stand_in(spoken.key([column for _, column in call.columns]), call.kind)
+            if call.function.aggregates:
+                stand_in = exp.Anonymous(this="max", expressions=[stand_in])
+            call.node.replace(stand_in)
+        if block.parent is not None:
+            _refuse_correlated(block, calls, reader, spoken)
+    reader.compile(spoken.written(root))
+    return checked
+
+
+def _check_ranking(block: exp.Select, is_column: Callable[[str], bool], spoken: Spoken) -> None:
+    """Refuse an ORDER BY of places that would not give the best rows first, or that gives rows without a place.
+
+    Raises:
+        UnsafeSQL: as said.
+    """
+    named = block.copy()
+    write_out(named, is_column, spoken)
+    order, is_chosen = (
+        named.args.get("order"),
+        any(map(_ranking_in, (named.args.get("where"), named.args.get("having")))),
+    )
+    for position, term in enumerate(order.expressions if order is not None else ()):
+        ranking = _ranking_in(term.this.unnest())
+        if ranking is None or ranking is not term.this.unnest():
+            continue
+        places, wanted = int(ranking.expressions[1].this), needed(named)
+        if term.args.get("desc"):
+            fault = "the best has place 1: order by it without DESC"
+        elif position:
+            fault = "it ranks all rows that are left, and so comes first in ORDER BY"
+        elif named.args.get("limit") is None and not is_chosen:
+            fault = f"only {places} rows have a place: add LIMIT {places}"
+        elif wanted > places:
+            fault = (
+                f"it gives {places} places, and LIMIT and OFFSET need {wanted}: write {wanted} as its second argument"
+            )
+        else:
+            continue
+        raise UnsafeSQL(f"{ranking.name.lower()}: {fault}; got {spoken.written(term)!r:.300}")
+
+
+def _ranking_in(clause: exp.Expr | None) -> exp.Expr | None:
+    """A function in a clause that gives places."""
+    calls = [] if clause is None else calls_in(clause)
+    return next((node for node in calls if FUNCTIONS[node.name.lower()].ranks), None)
+
+
+def is_column_of(block: exp.Select, reader: Reader, name: str) -> bool:
+    """Whether the tables of a block have a column of that name."""
+    alone = exp.Select(expressions=[column_of(name)])
+    for clause in ("from_", "joins"):
+        value = block.args.get(clause)
+        alone.set(clause, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+    for node in calls_in(alone):
+        node.replace(exp.Null())
+    dialect = reader.engine.dialect.name
+    sql = standing_alone(block, written(alone, dialect), dialect)
+    try:
+        reader.compile(sql)
+    except (SQLFailed, UnsafeSQL):
+        return False
+    return True
+
+
+def _refuse_correlated(block: exp.Select, calls: Sequence[Call], reader: Reader, spoken: Spoken) -> None:
+    """Refuse a block whose rows depend on those of another block: its values cannot be listed by themselves."""
+    try:
+        reader.compile(standing_alone(block, spoken.written(without(block, "with_")), spoken.name))
+    except SQLFailed as error:
+        if not spoken.names_no_column(error):
+            raise
+        name = calls[0].function.name
+        raise UnsafeSQL(
+            f"{name} may not stand in a correlated subquery, nor name columns of a query around its own: join the "
+            f"tables, or use IN (SELECT …); in {str(calls[0])!r:.300} {str(error).partition(': ')[2]:.200}"
+        ) from error

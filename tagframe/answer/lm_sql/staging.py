@@ -17,7 +17,6 @@ from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sqlglot import exp
 
@@ -28,17 +27,19 @@ from tagframe.answer.lm_sql.blocks import (
     Pending,
     bare_filter,
     blocks_with_calls,
+    check_staged,
     count_of,
+    is_column_of,
+    name_calls,
     names_of_call,
     needed,
     standing_alone,
     undecided,
+    write_out,
 )
 from tagframe.answer.lm_sql.calls import call_of, calls_in
-from tagframe.answer.lm_sql.checks import check_staged, is_column_of
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
-from tagframe.answer.lm_sql.select_names import name_calls, write_out
-from tagframe.answer.sql_tree import aggregates, ancestors, conjuncts, group_keys, is_aggregate, is_grouped
+from tagframe.answer.sql_tree import aggregates, ancestors, clause_keys, conjuncts, is_aggregate, is_grouped
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
 from tagframe.operators.limiting import next_round
@@ -165,7 +166,7 @@ class Staged:
         if identity not in self._values:
             columns: Sequence[exp.Expr] = [column for _, column in call.columns]
             if call.function.aggregates:
-                keys = group_keys(select, is_column)
+                keys = clause_keys(select, "group", is_column)
                 if keys is None:
                     raise UnsafeSQL(f"name the columns that the groups of {call.function.name} are made by in GROUP BY")
                 columns = keys
@@ -274,8 +275,7 @@ class Staged:
         rows = self._read(select, block.rows(columns, in_order=True), names, filters[0][1], distinct=False, first=True)
         filters.sort(key=lambda one: rows[names_of_call(one[0], 0)[0]].nunique())
         few = sum(rows[names_of_call(number, 0)[0]].nunique() for number, _, _ in filters) <= _FIRST
-        left = rows if select.args.get("order") is not None else _spread(rows, filters, row if merged else None)
-        sampled, size, passed = 0, len(rows) if few else max(4 * wanted, _FIRST), 0
+        left, sampled, size, passed = rows, 0, len(rows) if few else max(4 * wanted, _FIRST), 0
         found: set[str] = set()
         while len(left) and passed < wanted:
             some, left = left.iloc[:size], left.iloc[size:]
@@ -324,7 +324,7 @@ class Staged:
 
     def _are_keys(self, select: exp.Select, nodes: Sequence[exp.Expr], cells: Sequence[Values]) -> bool:
         """Whether the arguments of calls are group keys, so that groups are asked about instead of rows."""
-        keys = group_keys(select, self._columns_of(select))
+        keys = clause_keys(select, "group", self._columns_of(select))
         if not keys or any(_in_aggregate(node) for node in nodes):
             return False
         grouped = {self.spoken.written(key) for key in keys}
@@ -408,7 +408,7 @@ def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
 
 def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:
     """The keys by which DISTINCT or GROUP BY merges rows, if ORDER BY needs only these; else None."""
-    keys = group_keys(select, is_column) if select.args.get("group") is not None else None
+    keys = clause_keys(select, "group", is_column) if select.args.get("group") is not None else None
     distinct = select.args.get("distinct")
     items = list(select.expressions)
     if keys is None and (
@@ -423,21 +423,6 @@ def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.
     known = {key.sql() for key in keys} | {item.alias for item in items if item.unalias() in keys}
     ordered = order.expressions if order is not None else ()
     return keys if all(part.this.sql() in known or part.this.name in known for part in ordered) else None
-
-
-def _spread(rows: pd.DataFrame, filters: Sequence[_Filter], row: str | None) -> pd.DataFrame:
-    """The rows in an order that avoids early repeats of the same result row or of the same value.
-
-    Without ORDER BY any order is allowed; in the order of a join, the first rows would all have the same partner.
-    """
-    columns = [name for number, one, _ in filters for name in names_of_call(number, len(one.columns))[1:]]
-    turns = np.zeros(len(rows), dtype=np.intp)
-    if len(columns) > 1 and len(rows):
-        codes, known = pd.factorize(pd.concat([rows[name].astype(str) for name in columns[:2]]))
-        # Diagonals of the pairs: each has every value of both sides once, and a value meets itself in the last one.
-        turns = (codes[len(rows) :] - codes[: len(rows)] - 1) % len(known)
-    before = turns if row is None else rows.groupby(rows[row].astype(str)).cumcount().to_numpy()
-    return rows.iloc[np.lexsort((turns, before))]
 
 
 def _alike(key: str) -> str:
