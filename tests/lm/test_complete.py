@@ -50,10 +50,6 @@ def test_no_prompts(server: Server, lm: LM):
     assert server.count == 0
 
 
-def test_without_accept_the_value_is_the_text(lm: LM):
-    assert lm.complete(prompts(1))[0].value == "True"
-
-
 def test_the_request_body(server: Server, lm: LM):
     lm.complete([Prompt.of("is it?", system="Answer True or False.")], temperature=0.5, max_tokens=7)
     request = server.requests[0]
