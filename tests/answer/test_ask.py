@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -271,19 +270,6 @@ def test_a_sqlite_file_is_read_where_it_is(live, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir() if "odd" not in file.name and "o'dd" in file.name) == [
         path.name
     ]
-
-
-def test_a_database_in_wal_mode_gets_no_company(live, bank):
-    with closing(sqlite3.connect(bank)) as connection:
-        connection.execute("PRAGMA journal_mode = wal")
-    beside = {file.name for file in bank.parent.iterdir()}
-    answer, _ = ask(live, tf.open_corpus(bank), "SELECT amount FROM loan", question="Loans?")
-    assert len(answer.rows) == 3
-    assert {file.name for file in bank.parent.iterdir()} - beside <= {
-        "responses.db",
-        "responses.db-wal",
-        "responses.db-shm",
-    }
 
 
 def test_nothing_configured(festival, monkeypatch):
