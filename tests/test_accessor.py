@@ -167,6 +167,15 @@ def test_a_quote_sends_nothing_and_counts_what_the_call_then_sends(live):
     assert frame.tag.quote.sem_filter("{word} is short", return_explanations=True).calls == 0
 
 
+def test_quotes_of_operators_in_rounds(live):
+    frame = pd.DataFrame({"word": [f"word {i}" for i in range(64)]})
+    assert frame.tag.quote.sem_topk("Which {word} is longest?", K=3).calls == 4
+    assert frame.tag.quote.sem_agg("Count every {word}").calls == 1
+    assert live.requests == []
+    with pytest.raises(NotConfigured), tf.context(lm=None):
+        frame.tag.quote.sem_agg("Count every {word}")
+
+
 def test_a_quote_of_a_ranking_names_the_worst_case(live):
     frame = pd.DataFrame({"n": [f"{(i * 37) % 101} metres" for i in range(101)]})
     quote = frame.tag.quote.sem_topk("Which {n} is longest?", K=10)
