@@ -56,12 +56,6 @@ def test_links_are_followed_where_that_is_asked_for(tmp_path):
     assert "lake.linked" in run("tables", "--follow-links", tmp_path / "lake")
 
 
-def test_lm_commands_are_there():
-    text = run("lm", "--help")
-    for command in ("export", "import", "purge"):
-        assert command in text
-
-
 def test_tables():
     assert "festival.films" in run("tables", DATA)
     tables = json.loads(run("tables", DATA, "--json"))["tables"]

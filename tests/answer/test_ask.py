@@ -7,14 +7,13 @@ import json
 import pickle
 import re
 import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Reply, Request
+from tag_bench.server import Request
 from tagframe.answer import Query
 from tagframe.answer.generation import GEN_CHARACTERS, gen_prompt
 from tagframe.errors import (
@@ -273,19 +272,6 @@ def test_a_sqlite_file_is_read_where_it_is(live, tmp_path):
     ]
 
 
-def test_a_database_in_wal_mode_gets_no_company(live, bank):
-    with closing(sqlite3.connect(bank)) as connection:
-        connection.execute("PRAGMA journal_mode = wal")
-    beside = {file.name for file in bank.parent.iterdir()}
-    answer, _ = ask(live, tf.open_corpus(bank), "SELECT amount FROM loan", question="Loans?")
-    assert len(answer.rows) == 3
-    assert {file.name for file in bank.parent.iterdir()} - beside <= {
-        "responses.db",
-        "responses.db-wal",
-        "responses.db-shm",
-    }
-
-
 def test_nothing_configured(festival, monkeypatch):
     monkeypatch.delenv("TAGFRAME_LM", raising=False)
     with tf.context(lm=None), pytest.raises(NotConfigured, match="no language model"):
@@ -410,21 +396,6 @@ def test_each_step_has_its_model(live, festival):
     with tf.context(lm_for={"syn": "openai/strong", "gen": "openai/cheap"}):
         tf.ask(QUESTION, festival)
     assert [request.body["model"] for request in live.requests] == ["strong", "cheap"]
-
-
-def test_cancelling_stops_what_is_not_sent(live, festival):
-    live.answers = Reply("SELECT 1 AS one", hang=True)
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(tf.aask(QUESTION, festival))
-        while not live.requests:
-            await asyncio.sleep(0.005)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-    assert len(live.requests) == 1
 
 
 def test_a_statement_and_an_answer_after_reasoning(live, festival):

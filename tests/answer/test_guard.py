@@ -99,64 +99,6 @@ def test_an_entry_of_a_with_counts_where_the_engine_sees_it(name, sql):
     assert check_sql(sql, ["film"], DIALECTS[name]) == sql
 
 
-BAD = [
-    "DELETE FROM film",
-    "UPDATE film SET title = 'x'",
-    "INSERT INTO film VALUES (9, 'x', 1)",
-    "DROP TABLE film",
-    "CREATE TABLE x AS SELECT * FROM film",
-    "SELECT 1; DROP TABLE film",
-    "SELECT title FROM film; SELECT 1",
-    "PRAGMA table_info(film)",
-    "ATTACH DATABASE 'x.sqlite' AS x",
-    "VACUUM INTO 'x.sqlite'",
-    "EXPLAIN SELECT 1",
-    "SELECT load_extension('x')",
-    "SELECT readfile('/etc/passwd')",
-    "SELECT writefile('x', 'y')",
-    "SELECT randomblob(1000000000)",
-    "SELECT sqlite_version()",
-    "SELECT * FROM secret",
-    "SELECT * FROM film WHERE title = (SELECT word FROM secret)",
-    "SELECT * FROM sqlite_master",
-    "SELECT * FROM main.film",
-    "SELECT * FROM pragma_table_info('film')",
-    "SELECT * FROM json_each('[1]')",
-    "WITH film AS (SELECT * FROM secret) SELECT * FROM film",
-    "SELECT FROM WHERE",
-    "",
-    "no SQL at all",
-]
-
-
-@pytest.mark.parametrize("sql", BAD)
-def test_anything_else_is_refused(sql, corpus):
-    with pytest.raises(UnsafeSQL):
-        run_sql(sql, corpus, TABLES)
-    file = corpus.engine("cinema.film").path
-    with sqlite3.connect(file) as connection:
-        assert connection.execute("SELECT count(*) FROM film").fetchone() == (3,)
-    connection.close()
-
-
-@pytest.mark.parametrize(
-    "sql",
-    ["SELECT word FROM secret", "SELECT load_extension('x')", "SELECT sqlite_version()", "SELECT * FROM sqlite_master"],
-)
-def test_sqlite_itself_refuses_what_the_parser_might_miss(sql, corpus, monkeypatch):
-    """The second line of defence holds without the first."""
-    monkeypatch.setattr("tagframe.answer.guard.check_sql", lambda sql, tables, dialect: sql)
-    with pytest.raises((UnsafeSQL, SQLFailed)):
-        run_sql(sql, corpus, TABLES)
-
-
-def test_the_connection_cannot_write(corpus, monkeypatch):
-    monkeypatch.setattr("tagframe.answer.guard.check_sql", lambda sql, tables, dialect: sql)
-    for sql in ("DELETE FROM film", "CREATE TABLE x (a)", "ATTACH DATABASE ':memory:' AS x", "PRAGMA query_only = OFF"):
-        with pytest.raises((UnsafeSQL, SQLFailed)):
-            run_sql(sql, corpus, TABLES)
-
-
 def test_result_is_a_frame_with_unique_columns(corpus):
     frame = run_sql('SELECT f.id, o.id, o.id AS "id_2" FROM film f JOIN "order" o ON o.film_id = f.id', corpus, TABLES)
     assert list(frame.columns) == ["id", "id_2", "id_2_2"]
@@ -167,18 +109,6 @@ def test_too_many_rows_are_refused_not_cut(corpus):
     with pytest.raises(SQLFailed, match="more than 2 rows"):
         run_sql("SELECT * FROM film", corpus, TABLES, SQLLimits(rows=2))
     assert len(run_sql("SELECT * FROM film", corpus, TABLES, SQLLimits(rows=3))) == 3
-
-
-def test_a_long_query_is_stopped(corpus):
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e15) SELECT count(*) FROM n"
-    with pytest.raises(SQLFailed, match=r"stopped after 0\.2 seconds"):
-        run_sql(endless, corpus, TABLES, SQLLimits(seconds=0.2))
-
-
-def test_dry_run_finds_an_unknown_column(corpus):
-    with pytest.raises(SQLFailed, match="no such column: titel"):
-        dry_run("SELECT titel FROM film", corpus, TABLES)
-    assert dry_run("SELECT title FROM film ; ", corpus, TABLES) == "SELECT title FROM film"
 
 
 def test_all_columns_are_named_where_one_is_not_there():
@@ -223,14 +153,6 @@ def test_a_database_in_wal_mode_gets_no_company(corpus):
     before = sorted(file.name for file in path.parent.iterdir())
     assert len(run_sql("SELECT * FROM film", corpus, TABLES)) == 3
     assert sorted(file.name for file in path.parent.iterdir()) == before == [path.name]
-
-
-def test_hidden_columns_are_not_there(corpus):
-    corpus = corpus.hide("film.title")
-    assert list(run_sql("SELECT * FROM film", corpus, TABLES).columns) == ["id", "year made"]
-    assert len(run_sql('SELECT count(*) FROM film JOIN "order" o ON o.film_id = film.id', corpus, TABLES)) == 1
-    with pytest.raises(SQLFailed, match="no such column: title"):
-        run_sql("SELECT title FROM film", corpus, TABLES)
 
 
 def test_one_statement_over_several_engines(tmp_path, corpus):
@@ -320,11 +242,6 @@ def test_columns_of_one_name_by_the_thousand(corpus):
     assert frame.columns[-1] == "id_1999"
 
 
-def test_unknown_table_suggests_the_nearest():
-    with pytest.raises(UnsafeSQL, match="did you mean 'film'"):
-        check_sql("SELECT * FROM films", TABLES)
-
-
 def test_tables_of_frames_are_copied_to_memory():
     frames = {
         "cinema.film": pd.DataFrame({"id": [1, 2], "day": pd.to_datetime(["2026-01-02", None]), "tags": [["a"], None]}),
@@ -338,3 +255,8 @@ def test_tables_of_frames_are_copied_to_memory():
     assert frame["day"].iloc[0] == "2026-01-02"
     assert pd.isna(frame["day"].iloc[1])
     assert frame["price"].tolist()[1] == 1.5
+
+
+def test_a_table_is_named_without_its_schema():
+    with pytest.raises(UnsafeSQL, match="without a schema"):
+        check_sql("SELECT * FROM main.film", TABLES)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import shutil
 from pathlib import Path
@@ -54,12 +53,6 @@ class TestFolders:
 
     def test_a_sqlite_file_is_a_database_named_after_it(self, root):
         assert ids(root, "bank.sqlite", "shop/orders.sqlite") == ["bank.t", "orders.t"]
-
-    def test_spiders_layout(self, root):
-        assert ids(root, "concert_singer/concert_singer.sqlite", "pets_1/pets_1.sqlite") == [
-            "concert_singer.t",
-            "pets_1.t",
-        ]
 
     def test_a_folder_and_its_file_of_one_name_are_one_database(self, root):
         assert ids(root, "bank/bank.sqlite", "bank/loan.csv") == ["bank.loan", "bank.t"]
@@ -292,12 +285,6 @@ class TestCorpus:
         assert repr(corpus.subset([])) == "Corpus(no tables)"
         with pytest.raises(TableNotFound):
             subset.subset(["bank.client"])
-
-    def test_pickling(self, corpus, bank):
-        assert pickle.loads(pickle.dumps(corpus)).read("Loan").equals(corpus.read("Loan"))
-        again = pickle.loads(pickle.dumps(tf.open_corpus(bank)))
-        assert again.ids == ("bank.client", "bank.loan")
-        assert len(again.read("loan")) == 3
 
     def test_a_schema_only(self):
         corpus = Corpus([TableProfile("b.t", "b", "t", ()), TableProfile("a.t", "a", "t", ())])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import warnings
-from contextlib import closing
 
 import pandas as pd
 import pytest
@@ -223,23 +221,6 @@ def test_an_example_shows_two_values_that_are_written_otherwise():
         tf.merge(one, other, on=["place", "code"])
     with pytest.warns(tf.errors.CoercedKeysWarning, match=r"1 of 1 row matches .*, for example '007' and 7$"):
         tf.merge(one.head(1), other.head(1), on=["place", "code"])
-
-
-@pytest.mark.parametrize("where", ["parquet", "parquet and SQLite"])
-def test_a_loss_without_an_anchor_is_said_whatever_engine_runs_the_merge_and_with_a_limit(tmp_path, where):
-    loans = D({"loan_id": range(100), "client_id": [n % 50 + 1 for n in range(100)]})
-    clients = D({"client_id": range(1, 34), "town": [f"t{n}" for n in range(33)]})
-    loans.to_parquet(tmp_path / "loans.parquet")
-    if where == "parquet":
-        clients.to_parquet(tmp_path / "clients.parquet")
-    else:
-        with closing(sqlite3.connect(tmp_path / "bank.sqlite")) as file:
-            clients.to_sql("clients", file, index=False)
-    corpus = tf.open_corpus(tmp_path)
-    found = corpus.tables.tag.retrieve_tables("Which loans have clients of a town?", k=2)
-    for limit in (None, 3):
-        with pytest.warns(tf.errors.RowsLostWarning, match=r"34 of 100 rows of \S*loans have no partner"):
-            found.merge(limit=limit)
 
 
 def test_values_that_are_hardly_met_by_accident_need_but_a_word_that_both_names_share():

@@ -12,7 +12,7 @@ from tag_bench.databases import read_databases
 from tag_bench.fit import command
 from tag_bench.fit.keys import PRIOR
 from tag_bench.perturbed import perturbations
-from tagframe.keys.terms import TERMS, default_weights
+from tagframe.keys.terms import TERMS
 
 THINGS = ["shop", "clinic", "team", "author", "sensor", "driver"]
 
@@ -74,8 +74,3 @@ def test_a_perturbed_database_declares_the_same_keys_between_columns_that_are_th
     assert [table.columns for table in again["half gone"].tables] == [
         table.columns for table in forms["half gone"].tables
     ]
-
-
-def test_the_weights_that_come_along_are_of_all_terms():
-    assert set(default_weights().terms) == set(TERMS)
-    assert 0.9 <= default_weights().surest < 1.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 import uuid
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,7 @@ from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.engines.base import ForeignKey
 from tagframe.errors import InvalidArgument
-from tagframe.keys import KeyPair, infer_key_pairs, infer_unions
+from tagframe.keys import KeyPair, infer_key_pairs
 from tagframe.keys.scoring import log_odds, probability
 from tagframe.keys.terms import default_weights
 from tagframe.merging import infer_keys
@@ -99,16 +97,6 @@ def test_a_column_called_by_its_role_is_found_where_the_values_tell():
     }
 
 
-@pytest.mark.parametrize("spelling", [lambda i: f"{i:05d}", str, float, lambda i: f" {i} "])
-def test_keys_of_unlike_types_that_mean_the_same(spelling):
-    shops = pd.DataFrame({"shop_id": range(1, 41), "town": [f"t{i}" for i in range(40)]})
-    sales = pd.DataFrame({"sale_no": range(400), "shop_id": [spelling(int(i)) for i in ids(400, 40)]})
-    (key,) = infer_keys({"sales": sales, "shops": shops})
-    assert (key.left, key.right) == ("frames.sales.shop_id", "frames.shops.shop_id")
-    assert key.evidence.contained == 1.0
-    assert key.evidence.uniqueness == 1.0
-
-
 def test_the_target_that_others_reference_is_preferred():
     players = pd.DataFrame(
         {"id": range(1, 201), "player_api_id": RANDOM.permutation(np.arange(30000, 30200)), "height": ids(200, 90)}
@@ -167,22 +155,6 @@ def test_a_calendar_is_referenced_by_its_day(name: str, as_text: bool):
     sales = pd.DataFrame({name: sold, "amount": RANDOM.random(300)})
     weather = pd.DataFrame({name: days, "degrees": RANDOM.random(120)})
     assert pairs({"sales": sales, "weather": weather}) == {(f"sales.{name}", f"weather.{name}")}
-
-
-def test_panels_are_joined_on_the_names_that_are_unique_together():
-    days = pd.date_range("2024-01-01", periods=60)
-    prices = pd.DataFrame([(t, d) for t in ("AA", "BB", "CC") for d in days], columns=["ticker", "date"])
-    prices["close"] = RANDOM.random(180)
-    trades = prices[["ticker", "date"]].sample(50, random_state=1).assign(shares=ids(50, 9))
-    (key,) = infer_keys({"prices": prices, "trades": trades})
-    assert (key.left, key.right) == ("frames.trades.(ticker, date)", "frames.prices.(ticker, date)")
-    years = pd.DataFrame([(c, y) for c in ("DE", "FR", "IT") for y in range(2000, 2020)], columns=["country", "year"])
-    gdp, people = years.assign(gdp=RANDOM.random(60)), years.iloc[5:].assign(people=ids(55, 999))
-    (key,) = infer_keys({"gdp": gdp, "population": people})
-    assert (key.left_columns, key.right) == (("country", "year"), "frames.gdp.(country, year)")
-    # What is measured is no key, though it is unique together.
-    rated = pd.DataFrame({"score": np.repeat(range(10), 2), "status": ["x", "y"] * 10})
-    assert infer_keys({"shops": rated.assign(town="a"), "films": rated.assign(year=1999)}) == []
 
 
 def test_the_only_likely_pair_of_a_table_that_nothing_links_is_taken():
@@ -263,19 +235,6 @@ def test_a_role_may_follow_the_thing_and_persons_are_found_by_what_they_are():
     }
 
 
-@pytest.mark.slow
-def test_a_sketch_knows_its_error():
-    size = 20_000
-    shops = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(size)]})
-    sales = pd.DataFrame({"shop_code": [f"shop {i}" for i in range(0, 2 * size, 2)] * 2})
-    profiles = open_corpus({"sales": sales, "shops": shops}).profiles
-    from tagframe.keys.containment import overlap
-
-    found = overlap(profiles[0].columns[0].sketch, profiles[1].columns[0].sketch)
-    assert 0 < found.error < 0.05
-    assert abs(found.share - 0.5) < 4 * found.error
-
-
 def test_declared_keys_are_used_and_said_and_can_be_left_out():
     columns = tuple(ColumnProfile(name, position, "integer") for position, name in enumerate(("x", "y")))
     left = TableProfile("d.a", "d", "a", columns, foreign_keys=(ForeignKey(("X",), "B", ("y",)),))
@@ -293,41 +252,6 @@ def test_keys_between_databases_are_found_only_when_asked_for():
     frames = {"shop.sales": sales, "library.books": books, "archive.books": counted, "office.shelves": shelves}
     assert pairs(frames) == set()
     assert pairs(frames, across_sources=True) == {("shop.sales.isbn", "library.books.isbn")}
-
-
-def test_composite_keys_are_checked_against_the_rows():
-    lines = pd.DataFrame({"order_id": np.repeat(np.arange(1, 51), 3), "line_no": [1, 2, 3] * 50, "item": ids(150, 99)})
-    chosen = lines.sample(60, random_state=1, replace=True)
-    returns = pd.DataFrame(
-        {"order_id": chosen["order_id"].to_numpy(), "line_no": chosen["line_no"].to_numpy(), "why": list("ab") * 30}
-    )
-    (key,) = infer_keys({"returns": returns, "order_lines": lines})
-    assert (key.left, key.right) == ("frames.returns.(order_id, line_no)", "frames.order_lines.(order_id, line_no)")
-    assert key.evidence.contained == 1.0
-    (again,) = infer_keys({"returns": returns, "order_lines": pd.concat([lines, lines.head(1)], ignore_index=True)})
-    assert again == key
-    assert "1 of 151 rows repeat a key" in again.evidence.reason
-    often = pd.concat([lines, lines.head(9)], ignore_index=True)
-    assert not any(len(k.left_columns) > 1 for k in infer_keys({"returns": returns, "order_lines": often}))
-
-
-def test_tables_of_one_shape_are_a_union_and_not_joined():
-    frames = {
-        f"sales_{year}": pd.DataFrame(
-            {"sale_id": range(1, 80 + year % 7), "shop_id": ids(79 + year % 7, 9), "amount": ids(79 + year % 7, 50)}
-        )
-        for year in (2023, 2024)
-    }
-    frames["shops"] = pd.DataFrame({"shop_id": range(1, 10), "town": list("abcdefghi")})
-    (group,) = infer_unions(open_corpus(frames).profiles)
-    assert (group.tables, group.differ) == (("frames.sales_2023", "frames.sales_2024"), ("2023", "2024"))
-    assert pairs(frames) == {("sales_2023.shop_id", "shops.shop_id"), ("sales_2024.shop_id", "shops.shop_id")}
-
-
-def test_the_order_of_the_tables_changes_nothing():
-    profiles = open_corpus({"employees": EMPLOYEES, "departments": DEPARTMENTS}).profiles
-    assert infer_key_pairs(profiles) == infer_key_pairs(profiles[::-1])
-    assert [key.score for key in infer_key_pairs(profiles)] == [key.score for key in infer_key_pairs(profiles[::-1])]
 
 
 def test_two_tables_of_one_id_are_refused():
@@ -357,25 +281,6 @@ def test_a_key_pair_is_its_columns():
     assert hash(one) == hash(KeyPair.from_json(one.to_json()))
     assert KeyPair.from_json(one.to_json()).score == 0.9
     assert one.reversed().left == "d.b.y"
-
-
-def test_the_keys_of_two_benchmark_databases(bench: Path):
-    corpus = open_corpus(bench / "spider" / "database" / "world_1" / "world_1.sqlite")
-    found = {(key.left, key.right) for key in infer_key_pairs(corpus.profiles, declared=False)}
-    assert ("world_1.city.CountryCode", "world_1.country.Code") in found
-    assert ("world_1.countrylanguage.CountryCode", "world_1.country.Code") in found
-    shuffled = random.Random(3).sample(list(corpus.profiles), len(corpus.profiles))
-    assert {(key.left, key.right) for key in infer_key_pairs(shuffled, declared=False)} == found
-
-
-def test_part_of_a_composite_key_is_no_key_of_its_own():
-    lines = pd.DataFrame(
-        {"order_id": np.repeat(np.arange(501, 521), 3), "line_no": [1, 2, 3] * 20, "item": ids(60, 50)}
-    )
-    drawn = lines[["order_id", "line_no"]].sample(25, random_state=12).reset_index(drop=True)
-    returns = drawn.assign(return_id=range(len(drawn)), why="broken")
-    (key,) = infer_keys({"returns": returns, "lines": lines})
-    assert key.right == "frames.lines.(order_id, line_no)"
 
 
 def test_codes_that_differ_only_by_case_are_two():

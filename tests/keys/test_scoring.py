@@ -2,27 +2,17 @@
 
 import math
 import random
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import tagframe.joins.infer
-import tagframe.keys.database_keys
-import tagframe.retrieval.links
-from tagframe.corpus import open_corpus
 from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
-from tagframe.joins import plan_tables
 from tagframe.keys import infer_key_pairs
 from tagframe.keys.column_names import about
 from tagframe.keys.containment import Overlap, overlap, overlaps
 from tagframe.keys.key_columns import columns_of
 from tagframe.keys.scoring import Fits
 from tagframe.keys.terms import name_match
-from tagframe.retrieval.links import tables_around
 
 SCHEMA = {
     "person": "id name birth_date manager_id",
@@ -99,27 +89,3 @@ def test_values_overlap_as_counted_one_by_one() -> None:
 @pytest.mark.parametrize("tables", [[], _tables()[:1]])
 def test_few_columns_have_no_keys(tables: list[TableProfile]) -> None:
     assert infer_key_pairs(tables, min_score=0.9) == []
-
-
-def test_plan_in_a_large_database_takes_the_keys_that_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    things = ["city", "shop", "visit", "guest", "room"]
-    with closing(sqlite3.connect(tmp_path / "trips.sqlite")) as connection:
-        for name, before in zip(things, ["", *things], strict=False):
-            columns = {"id": range(1, 31), **({f"{before}_id": range(1, 31)} if before else {})}
-            pd.DataFrame(columns).to_sql(name, connection, index=False)
-    corpus = open_corpus(tmp_path)
-    monkeypatch.setattr(tagframe.joins.infer, "LARGE", 3)
-    monkeypatch.setattr(tagframe.retrieval.links, "MOST_AROUND", 3)
-    inferred: list[int] = []
-    infer = tagframe.keys.database_keys.single_and_composite_keys
-    monkeypatch.setattr(
-        tagframe.keys.database_keys,
-        "single_and_composite_keys",
-        lambda profiles: inferred.append(len(profiles)) or infer(profiles),
-    )
-    ids = [table for table in corpus.tables["id"] if table.endswith((".city", ".visit"))]
-    plan = plan_tables(corpus, ids, bridges=tables_around(corpus, ids))
-    assert [bridge.rpartition(".")[2] for bridge in plan.bridges] == ["shop"]
-    assert inferred == [len(things)]

@@ -34,8 +34,7 @@ from tagframe.lm import (
     usage,
 )
 from tagframe.lm.pacing import AdaptiveLimit, rates_of
-from tagframe.lm.pricing import estimate_tokens, most_tokens, price_of
-from tagframe.lm.usage import Ledger
+from tagframe.lm.pricing import estimate_tokens, most_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -81,27 +80,11 @@ def test_a_budget_of_tokens_is_never_passed(server: Server, lm: LM):
     assert sum(completion.ok for completion in completions) == server.count > 10
 
 
-def test_a_budget_in_dollars(server: Server):
-    lm = LM("openai/test", api_base=server.url, price=Price(0.01, 0.02))
-    server.answers = lambda request: Reply("True", changes={"usage": {"prompt_tokens": 8, "completion_tokens": 1}})
-    with tf.context(budget=Budget(dollars=3.0)):
-        completions = lm.complete(ROWS, max_tokens=1)
-    assert completions.usage.dollars == pytest.approx(0.1 * server.count)
-    assert 2.5 <= completions.usage.dollars <= 3.0
-    assert completions.usage.failed == 50 - server.count
-
-
 def test_dollars_need_a_price(server: Server, lm: LM):
     completion = lm.using(budget=1).complete(ROWS[:1])[0]
     assert isinstance(completion.error, BudgetExceeded)
     assert "price is unknown" in str(completion.error)
     assert server.count == 0
-
-
-def test_a_budget_spans_calls(server: Server, lm: LM):
-    bounded = lm.using(budget=Budget(calls=7))
-    bounded.complete(ROWS[:5])
-    assert [completion.ok for completion in bounded.complete(ROWS[5:10])] == [True, True, False, False, False]
 
 
 def as_long_as_allowed(request: Request) -> Reply:
@@ -411,15 +394,6 @@ def test_adding_usages():
     assert (one + Usage(prompts=1, dollars=None)).dollars is None
     assert str(one) == "1 prompt: 2 sent; 0 tokens in, 0 out, $0.5000, 1.0 s"
     assert "unknown" in str(Usage(dollars=None))
-
-
-def test_an_empty_ledger():
-    assert len(Ledger().frame()) == 0
-
-
-def test_prices():
-    assert price_of("openai/gpt-4o-mini") == price_of("gpt-4o-mini")
-    assert price_of("openai/nobody-sells-this") is None
 
 
 # --- quotes -------------------------------------------------------------------------------------------------------

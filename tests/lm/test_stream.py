@@ -112,26 +112,6 @@ def test_awaited(server: Server, lm: LM):
     assert texts(asyncio.run(ask())) == ["A", "B"]
 
 
-def test_cancelling_stops_what_is_not_sent(server: Server, lm: LM):
-    server.answers = echo_but_hang_at_slow
-
-    async def ask() -> None:
-        async with lm.using(concurrency=1).stream() as stream:
-            stream.put(batch("slow", "a"))
-            await stream.atake()
-
-    async def cancel() -> None:
-        task = asyncio.create_task(ask())
-        while not server.in_flight:
-            await asyncio.sleep(0.005)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancel())
-    assert [request.prompt for request in server.requests] == ["slow"]
-
-
 def test_a_replay_goes_as_far_as_its_answers_reach_and_then_names_all_that_it_lacks(tmp_path: Path):
     store, file = tmp_path / "answers.db", tmp_path / "answers.jsonl"
     file.write_text('{"messages": [{"role": "user", "content": "a"}], "answer": "A"}\n')

@@ -217,11 +217,6 @@ def test_retry_after_is_read(server: Server, either: LM, headers: dict[str, str]
     assert failure.retry_after == 3
 
 
-def test_no_server(either: LM, server: Server):
-    dead = LM("openai/test", api_base="http://127.0.0.1:9/v1", api_key="x", retry=NEVER, transport="http")
-    assert type(dead.complete([Prompt.of("a")])[0].error) is errors.ConnectionFailed
-
-
 TWO_THREADS = """
 import threading, warnings
 from tagframe.lm.model import connect

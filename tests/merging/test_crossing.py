@@ -221,35 +221,6 @@ def lake_of(tmp_path: Path, name: str, frame: pd.DataFrame) -> Path:
     return folder
 
 
-def test_tables_that_changed_since_are_named(database, tmp_path):
-    url = database(
-        "CREATE TABLE a (id int PRIMARY KEY, k int); INSERT INTO a SELECT g, g % 5 FROM generate_series(1, 50) g"
-    )
-    there = tf.open_corpus(url, progress=False)
-    folder = lake_of(tmp_path, "b", pd.DataFrame({"k": range(5), "word": list("abcde")}))
-    corpus = there.union(tf.open_corpus(folder, progress=False))
-    plan = plan_tables(
-        corpus, ["public.a", "lake.b"], given=keys_on("a.k = b.k", [NamedTable.of(p) for p in corpus.profiles])
-    )
-    assert len(run_plan(plan, corpus)[0]) == 50
-    with psycopg.connect(url, autocommit=True) as owner:
-        owner.execute("ALTER TABLE a RENAME COLUMN k TO l")
-    with pytest.raises(tf.errors.ColumnNotFound, match=r"no column 'k' any more.*open_corpus"):
-        run_plan(plan, corpus, limit=3)
-    with psycopg.connect(url, autocommit=True) as owner:
-        owner.execute("ALTER TABLE a RENAME COLUMN l TO k; ALTER TABLE a RENAME TO c")
-    with pytest.raises(UnreadableTable, match=r"no longer in postgresql"):
-        run_plan(plan, corpus)
-    with psycopg.connect(url, autocommit=True) as owner:
-        owner.execute("ALTER TABLE c RENAME TO a")
-    (folder / "b" / "part-1.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UnreadableTable, match="part-1"):
-        run_plan(plan, corpus)
-    (folder / "b" / "part-1.parquet").unlink()
-    with pytest.raises(UnreadableTable, match="no longer exists"):
-        run_plan(plan, corpus)
-
-
 def test_a_file_that_is_exchanged_during_a_merge_is_noticed(sources, tables, tmp_path, monkeypatch):
     folder = lake_of(tmp_path, "customer", tables["customer"])
     lake = tf.open_corpus(folder, progress=False)

@@ -143,9 +143,3 @@ def test_a_table_of_a_corpus_keeps_its_name():
     twice = tf.merge(customers, corpus.read("shop.customers"), on="id")
     assert list(twice.columns) == ["id", "customers.name", "frame_2.name"]
     assert tf.stack(customers, orders[["id", "name"]])["source_table"].tolist()[0] == "shop.customers"
-
-
-def test_names_of_the_public_functions_are_their_own():
-    for name in ("merge", "infer_keys", "join_plan", "stack"):
-        assert getattr(tf, name).__name__ == name
-        assert f"{name}(" in str(getattr(tf, name).__doc__)

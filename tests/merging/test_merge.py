@@ -7,14 +7,11 @@ import decimal
 import sqlite3
 import warnings
 
-import numpy as np
 import pandas as pd
 import pytest
 from accounted import merged
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tagframe.corpus import ColumnProfile, Corpus, TableProfile, open_corpus
+from tagframe.corpus import ColumnProfile, TableProfile, open_corpus
 from tagframe.errors import (
     CoercedKeysWarning,
     ColumnNotFound,
@@ -99,23 +96,6 @@ def test_lost_rows_are_warned_of_raised_or_kept():
     assert report.lost == 0
 
 
-def test_an_outer_join_fills_the_key_from_the_right():
-    left = pd.DataFrame({"k": [1, 2], "a": ["x", "y"]})
-    right = pd.DataFrame({"k": [2, 3], "b": [True, False]})
-    frame, report = run(left, right, how="outer")
-    assert frame["k"].tolist() == [1, 2, 3]
-    assert frame["b"].astype(object).where(frame["b"].notna(), None).tolist() == [None, True, False]
-    assert report.steps[0].unmatched_right == 1
-
-
-def test_null_keys_never_match():
-    left = pd.DataFrame({"k": ["a", None, "b", np.nan], "x": range(4)})
-    right = pd.DataFrame({"k": ["a", None, "c"], "y": range(3)})
-    frame, report = run(left, right, on_loss="allow")
-    assert frame["x"].tolist() == [0]
-    assert (report.steps[0].null_keys, report.steps[0].matched, report.steps[0].unmatched_left) == (2, 1, 3)
-
-
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [
@@ -186,33 +166,6 @@ def test_what_is_misspelt_or_has_two_meanings_is_said():
         merged(BANK, columns="name")
 
 
-@pytest.mark.filterwarnings("ignore:no row finds a partner")
-def test_empty_and_all_null_frames_give_no_rows():
-    empty = CLIENTS.head(0)
-    frame, report = run(
-        LOANS.rename(columns={"client_id": "k"}), empty.rename(columns={"client_id": "k"}), on_loss="allow"
-    )
-    assert len(frame) == 0
-    assert report.steps[0].unmatched_left == 4
-    nulls = pd.DataFrame({"k": [None, None], "x": [1, 2]})
-    assert len(run(nulls, nulls.rename(columns={"x": "y"}), on_loss="allow")[0]) == 0
-
-
-def test_a_composite_key_matches_on_all_its_columns():
-    left = pd.DataFrame({"a": [1, 1, 2, 2], "b": ["x", "y", "x", None], "v": range(4)})
-    right = pd.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "y"], "w": range(3)})
-    key = KeyPair("d.left", ("a", "b"), "d.right", ("a", "b"))
-    step = JoinStep("d.right", ("a", "b"), "d.left", ("a", "b"), "many-to-one", key)
-    sources = (
-        PlanTable("d.left", "d", "left", ("a", "b", "v"), 4),
-        PlanTable("d.right", "d", "right", ("a", "b", "w"), 3),
-    )
-    frames = {"d.left": left, "d.right": right}
-    frame, report = merged(frames, JoinPlan("d.left", (step,), sources), on_loss="allow")
-    assert frame.to_dict("list") == {"a": [1, 1], "b": ["x", "y"], "v": [0, 1], "w": [0, 1]}
-    assert report.steps[0].null_keys == 1
-
-
 def test_the_report_reads_as_sentences_and_as_a_frame():
     _, report = merged(BANK)
     lines = repr(report).split("\n")
@@ -234,30 +187,6 @@ def test_the_plans_sql_gives_the_rows_of_the_merge(options):
     rows = rows.where(rows.notna())  # None of a database, NaN of a merge
     pd.testing.assert_frame_equal(rows.sort_values("loan_id", ignore_index=True), frame)
     connection.close()
-
-
-@pytest.fixture
-def bank(tmp_path) -> Corpus:
-    connection = sqlite3.connect(tmp_path / "bank.sqlite")
-    LOANS.to_sql("loans", connection, index=False)
-    CLIENTS.to_sql("clients", connection, index=False)
-    connection.execute("CREATE TABLE towns (town_id INTEGER PRIMARY KEY, name TEXT) WITHOUT ROWID")
-    connection.executemany("INSERT INTO towns VALUES (?, ?)", TOWNS.to_numpy().tolist())
-    connection.execute("CREATE INDEX backwards ON loans (client_id, amount DESC)")
-    connection.execute("DELETE FROM loans WHERE loan_id = 1")
-    connection.commit()
-    connection.close()
-    return open_corpus(tmp_path / "bank.sqlite")
-
-
-@pytest.mark.parametrize("options", [{}, {"limit": 1}, {"where": {"amount": 7.0}}, {"where": "amount > 6", "limit": 1}])
-def test_a_corpus_gives_the_same_rows_as_its_frames(bank, options):
-    plan = plan_joins(bank.profiles, infer_key_pairs(bank.profiles))
-    frames = {"bank.loans": LOANS.iloc[1:], "bank.clients": CLIENTS, "bank.towns": TOWNS}
-    expected, _ = merged(frames, plan, **options)
-    frame, report = run_plan(plan, bank, **options)
-    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
-    assert report.rows == len(frame)
 
 
 def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monkeypatch):
@@ -286,60 +215,6 @@ def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monke
     assert frame["town"].tolist() == ["t0", "t1", "t2"]
     assert frame["note"].tolist() == ["x" * 50] * 3
     assert sorted(read) == [("shop.sales.shop_id", size), ("shop.shops.shop_id", 50)]
-
-
-KEYS = st.lists(st.one_of(st.none(), st.integers(0, 6)), max_size=12)
-KINDS = st.sampled_from(["Int64", "string", "object", "float64"])
-
-
-def column(values: list[int | None], kind: str) -> pd.Series:
-    if kind == "string":
-        return pd.Series([None if v is None else f"0{v}" for v in values], dtype=object)
-    return pd.Series(values, dtype=kind)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
-@settings(deadline=None, max_examples=150)
-@given(KEYS, KEYS, KINDS, KINDS, st.sampled_from(["inner", "left", "outer"]))
-@pytest.mark.filterwarnings("ignore:no row finds a partner")
-def test_rows_are_those_of_pandas_without_its_null_matches(mine, theirs, kind, other_kind, how):
-    left = pd.DataFrame({"k": column(mine, kind), "x": np.arange(len(mine))})
-    right = pd.DataFrame({"k": column(theirs, other_kind), "y": np.arange(len(theirs))})
-    frame, report = run(left, right, how=how, on_fanout="allow", on_loss="allow")
-    expected = [
-        (x, y) for x, mine_key in enumerate(mine) for y, key in enumerate(theirs) if mine_key == key and key is not None
-    ]
-    step = report.steps[0]
-    assert step.rows_in == step.matched + step.unmatched_left
-    assert step.null_keys == sum(value is None for value in mine)
-    matched_left, matched_right = {x for x, _ in expected}, {y for _, y in expected}
-    if how != "inner":
-        expected += [(x, -1) for x in range(len(mine)) if x not in matched_left]
-    if how == "outer":
-        expected += [(-1, y) for y in range(len(theirs)) if y not in matched_right]
-    found = list(zip(frame["x"].fillna(-1).astype(int), frame["y"].fillna(-1).astype(int), strict=True))
-    assert sorted(found) == sorted(expected)
-    assert (step.matched, step.unmatched_right) == (len(matched_left), len(theirs) - len(matched_right))
-    assert step.rows_out == len(frame)
-
-
-@pytest.mark.slow
-@pytest.mark.pandas2
-@settings(deadline=None, max_examples=60)
-@given(
-    st.permutations(range(5)), st.lists(st.integers(0, 4), min_size=1, max_size=20), st.randoms(use_true_random=False)
-)
-def test_a_many_to_one_merge_keeps_the_facts_rows_exactly(order, keys, random):
-    dimension = pd.DataFrame({"k": list(order), "y": [f"d{value}" for value in order]})
-    fact = pd.DataFrame({"k": keys, "x": range(len(keys))})
-    frame, report = run(fact, dimension)
-    assert frame["x"].tolist() == fact["x"].tolist()
-    assert frame["y"].tolist() == [f"d{key}" for key in keys]
-    assert report.steps[0].fan_out == 1.0
-    shuffled = fact.sample(frac=1.0, random_state=random.randrange(1000))
-    again, _ = run(shuffled, dimension.iloc[::-1])
-    assert sorted(map(tuple, again.to_numpy().tolist())) == sorted(map(tuple, frame.to_numpy().tolist()))
 
 
 def test_a_key_that_is_hardly_one_is_followed_with_a_warning():

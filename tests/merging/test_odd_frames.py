@@ -10,11 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from accounted import merged
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tagframe as tf
-from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsLost, RowsLostWarning
+from tagframe.errors import FanOut, InvalidArgument, NotConnected, RowsLost
 from tagframe.merging import infer_keys, join_plan
 
 NUMBERS = np.random.default_rng(5).permutation(np.arange(1001, 1041))
@@ -134,20 +132,6 @@ def test_index_levels_that_cannot_be_columns_are_refused():
         tf.merge(frames)
 
 
-def test_nan_is_no_key_and_is_counted():
-    taken = np.where(np.arange(120) % 10 == 0, np.nan, TAKEN)
-    client = np.append(NUMBERS[:-1].astype(float), np.nan)
-    with pytest.warns(RowsLostWarning):
-        frame, report = merged(bank(client, taken))
-    (step,) = report.steps
-    assert step.null_keys == 12
-    assert (step.matched + step.unmatched_left, report.lost) == (120, step.unmatched_left)
-    assert frame["client_id"].notna().all()
-    left, kept = merged(bank(client, taken), how="left")
-    assert left["loan_id"].tolist() == list(range(120))
-    assert left["town"].isna().sum() == kept.steps[0].unmatched_left == step.unmatched_left
-
-
 @pytest.mark.parametrize("null", [None, np.nan, pd.NaT, pd.NA, ""])
 @pytest.mark.filterwarnings("ignore:no row finds a partner")
 def test_keys_that_are_all_null_match_nothing(null):
@@ -195,19 +179,6 @@ def test_columns_that_cannot_be_told_apart_are_refused_with_a_way_out(call, fram
     assert "frame." in str(refusal.value)
 
 
-@pytest.mark.slow
-def test_a_large_key_is_found_and_keeps_every_row():
-    numbers = np.random.default_rng(0).permutation(200_000) + 1
-    taken = np.random.default_rng(1).integers(1, 200_001, 200_000)
-    frames = {"loans": pd.DataFrame({"loan_no": np.arange(200_000) * 7, "client_id": taken}),
-              "clients": pd.DataFrame({"client_id": numbers, "weight": numbers / 8})}  # fmt: skip
-    (key,) = [key for key in infer_keys(frames) if key.score > 0.5]
-    assert (key.left, key.right) == ("frames.loans.client_id", "frames.clients.client_id")
-    frame, report = merged(frames, on_loss="raise")
-    np.testing.assert_array_equal(frame["weight"], taken / 8)
-    assert report.steps[0].fan_out == 1.0
-
-
 def test_a_composite_key_may_hold_what_cannot_be_hashed():
     pairs = [(a, b) for a in range(8) for b in range(6)]
     chosen = [pairs[i] for i in np.random.default_rng(2).integers(0, 48, 200)]
@@ -217,49 +188,6 @@ def test_a_composite_key_may_hold_what_cannot_be_hashed():
     assert key.right_columns == ("house_id", "room_id")
     frame, _ = merged({"stays": stays, "rooms": rooms}, on_loss="raise")
     assert frame["size"].tolist() == [pairs.index(pair) for pair in chosen]
-
-
-KEYS = st.lists(st.one_of(st.none(), st.integers(0, 8)), max_size=15)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:no row finds a partner")
-@given(KEYS, KEYS, KEYS, st.sampled_from(["inner", "left", "outer"]), st.randoms(use_true_random=False))
-def test_reports_add_up_and_the_order_of_rows_changes_nothing(facts, dims, towns, how, random):
-    frames = {
-        "loans": pd.DataFrame({"loan_id": range(len(facts)), "client_id": pd.array(facts, dtype="Int64")}),
-        "clients": pd.DataFrame({"client_id": pd.array(dims, dtype="Int64"), "town_id": pd.array(dims, dtype="Int64")}),
-        "towns": pd.DataFrame({"town_id": pd.array(towns, dtype="Int64"), "name": [f"n{key}" for key in towns]}),
-    }  # fmt: skip
-    plan = CHAIN.use("clients.town_id = towns.town_id")
-    options = {"how": how, "on_fanout": "allow", "on_loss": "allow"}
-    frame, report = merged(frames, plan, **options)
-    rows = report.start_rows
-    for step in report.steps:
-        assert step.rows_in == rows == step.matched + step.unmatched_left
-        assert step.null_keys <= step.unmatched_left
-        pairs = round(step.fan_out * step.matched)
-        kept = pairs + (step.unmatched_left if how != "inner" else 0)
-        rows = kept + (step.unmatched_right if how == "outer" else 0)
-        assert step.rows_out == rows
-    assert report.rows == len(frame) == rows
-    shuffled = {name: one.iloc[random.sample(range(len(one)), len(one))] for name, one in frames.items()}
-    again, other = merged(shuffled, plan, **options)
-    numbers = ["rows_in", "rows_out", "matched", "unmatched_left", "unmatched_right", "fan_out", "null_keys"]
-    pd.testing.assert_frame_equal(other.to_frame()[numbers], report.to_frame()[numbers])
-    as_text = [
-        sorted(map(repr, one.astype(object).where(one.notna(), None).to_numpy().tolist())) for one in (frame, again)
-    ]
-    assert as_text[0] == as_text[1]
-
-
-CHAIN = join_plan(
-    {
-        "loans": pd.DataFrame({"loan_id": range(120), "client_id": TAKEN}),
-        "clients": pd.DataFrame({"client_id": NUMBERS, "town_id": NUMBERS % 7 + 501}),
-        "towns": pd.DataFrame({"town_id": range(501, 508), "name": list("abcdefg")}),
-    }
-)
 
 
 ARROW = {

@@ -113,13 +113,6 @@ def test_views(corpus):
     assert (report.engine, "name" in frame) == ("postgres", True)
 
 
-def test_retrieved_tables_are_merged_in_the_server(corpus):
-    found = corpus.tables.tag.retrieve_tables("the amount of each sale by customer name and country_name", k=3)
-    frame = found.merge(limit=4, on_loss="allow", on_fanout="allow", on_ambiguous="allow")
-    assert len(frame) <= 4
-    assert frame.tag.merge_report.engine in ("postgres", "pandas")
-
-
 def test_tables_that_changed_are_named(database):
     url = database(SCRIPT)
     own = tf.open_corpus(url, progress=False)

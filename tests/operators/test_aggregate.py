@@ -8,13 +8,10 @@ from typing import Literal
 import pandas as pd
 import pydantic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scripted import Scripted, shown_rows
 
 from tagframe.errors import AnswerRejected, ContextTooLong, FactUnknown, InvalidArgument, RowsChanged, RowsFailed
 from tagframe.operators import sem_agg
-from tagframe.operators.cells import pack
 from tagframe.operators.digest import BYTES_PER_TOKEN, MAX_PROMPT_TOKENS, Cited, cited_reader
 
 
@@ -194,13 +191,6 @@ def test_a_group_column_called_like_the_output():
     frame = pd.DataFrame({"_output": ["a"], "n": [1]})
     with pytest.raises(InvalidArgument, match="already has a column '_output'"):
         sem_agg(frame, "List {n}", lm=Scripted(tell), group_by="_output")
-
-
-@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40))
-def test_packs_hold_every_part_once_and_shrink(sizes, limit):
-    packs = pack(sizes, limit, least=2)
-    assert [position for positions in packs for position in positions] == list(range(len(sizes)))
-    assert len(packs) < len(sizes) or len(sizes) < 2
 
 
 # --- sources ------------------------------------------------------------------------------------------------------

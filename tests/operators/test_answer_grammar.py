@@ -63,6 +63,8 @@ def test_a_tag_in_the_middle_of_an_answer_is_text():
         "Therefore, the final answer is: **True**.",
         "True\n\nAnswer: True",
         "> True",
+        "Yes",
+        "answer = yes.",
     ],
 )
 def test_true(text):

@@ -154,15 +154,5 @@ def test_instructions_that_are_odd(name: str):
         result_of(name, frame, "{texts} is kind", *rest)
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, "2", None, True])
-def test_no_rows_to_keep(k: Any):
-    with pytest.raises(InvalidArgument, match="K must be the number of rows"):
-        result_of("sem_topk", pd.DataFrame({"text": WORDS}), "{text}", k)
-
-
-def test_more_rows_to_keep_than_there_are():
-    assert len(result_of("sem_topk", pd.DataFrame({"text": WORDS}), "{text}", 100)) == 4
-
-
 def test_every_operator_has_an_ordinary_call():
     assert set(CALLS) >= set(OPERATORS)

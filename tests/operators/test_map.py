@@ -14,7 +14,7 @@ from scripted import Scripted, shown_rows
 import tagframe as tf
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, NotKnown, RowsFailed
 from tagframe.operators import sem_map, sem_score
-from tagframe.operators.values import parse_choice, parse_date, parse_number
+from tagframe.operators.values import parse_choice
 
 FRAME = pd.DataFrame({"n": pd.array([4, 1, 4, None], dtype="Int64"), "day": list("abcd")}, index=[7, 7, 3, 0])
 
@@ -223,17 +223,6 @@ def test_over_http_what_is_alike_is_paid_once_and_a_quote_knows(live):
 def test_a_repaired_value_counts(live):
     live.answers = lambda request: "0.5" if len(request.messages) > 2 else "half"
     assert pd.DataFrame({"a": [1]}).tag.sem_score("How odd is {a}?")["_score"].tolist() == [0.5]
-
-
-def test_numbers_and_dates_alone():
-    assert [parse_number(text) for text in ("12", "-1,000", "+.5", "`3`", "No idea at first.\n42")] == [
-        12,
-        -1000,
-        0.5,
-        3,
-        42,
-    ]
-    assert parse_date("2024-05-17T09:30") == datetime.datetime(2024, 5, 17, 9, 30)
 
 
 def test_one_fact_is_asked_once_for_all_rows():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
+from tagframe.accessor import TagAccessor
 from tagframe.errors import ColumnNotFound, InvalidArgument, RowsFailed
-from tagframe.operators import Operator
+from tagframe.operators import OPERATORS, Operator
 from tests.test_docs import ROOT, examples
 
 PAGE = next(one["code"] for one in examples(ROOT / "docs" / "guides" / "extend.md") if "def sem_stars" in one["code"])
@@ -112,6 +114,9 @@ def test_a_name_that_another_module_has_is_refused(sem_stars, reviews):
         assert tf.sem_filter is before
     exec(DECLARATION.replace('"_stars"', '"_again"'), {"__name__": "of_the_page"})
     assert "_again" in reviews.tag.sem_stars(ASKED).columns
+    for form in (tf.sem_stars, tf.asem_stars, TagAccessor.sem_stars, reviews.tag.quote.sem_stars):
+        assert inspect.signature(form).parameters["suffix"].default == "_again"
+    assert next(iter(inspect.signature(reviews.tag.sem_stars).parameters)) == "instruction"
 
 
 def test_what_is_wrong_in_a_declaration_is_told(own_names, reviews):
@@ -133,3 +138,13 @@ def test_the_names_of_lotus_are_those_of_the_accessor():
     from tagframe.operators.operator import OF_LOTUS
 
     assert {name: room for name, room in FUNCTIONS.items() if name.startswith("sem_")} == OF_LOTUS
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [("sem_stars", "stars"), ("    Args:", "    What:"), ("suffix:", "to:"), ("suffix:", "quote:"), ("suffix:", "lm:")],
+)
+def test_what_is_no_declaration_is_refused(own_names, was: str, becomes: str):
+    with pytest.raises(InvalidArgument, match="an operator is a function sem_NAME"):
+        exec(DECLARATION.replace(was, becomes), {"__name__": "of_the_page"})
+    assert "sem_stars" not in OPERATORS

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import inspect
 import pickle
 import pydoc
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -24,7 +21,6 @@ from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.operator import ADDED
 
 RECORDS = pytest.mark.parametrize("record", list(OPERATORS.values()), ids=list(OPERATORS))
-ROOT = Path(tf.__file__).parents[1]
 
 
 def keywords(function: Callable[..., object], without: set[str]) -> dict[str, tuple[object, ...]]:
@@ -126,114 +122,6 @@ def test_each_is_asked_of_the_model_that_lm_for_names(record: Operator, monkeypa
         priced = getattr(tf, record.name)(frame, *arguments, quote=True)
     assert seen == ["openai/own"] * 3 * asks
     assert isinstance(priced, Quote)
-
-
-TOY = '''
-"""``sem_shout``: each row, louder."""
-
-from __future__ import annotations
-
-import pandas as pd
-
-from tagframe.operators import OnError, Step, declare
-from tagframe.operators.instruction import Instruction
-from tagframe.operators.map import MapOptions, mapped
-from tagframe.operators.values import value_of_dtype
-
-
-@declare(guess=lambda prompt: "LOUD")
-def sem_shout(
-    frame: pd.DataFrame,
-    instruction: str,
-    *,
-    suffix: str = "_shout",
-    on_error: OnError = "raise",
-    window: int | None = None,
-) -> Step[pd.DataFrame]:
-    """Each row, louder.
-
-    Args:
-        frame: any.
-        instruction: what of it, with columns in braces.
-        suffix: the name of the column.
-        on_error: what a row without an answer does.
-
-    Returns:
-        The frame with the column ``_shout``.
-    """
-    said = Instruction.resolve(instruction, frame)
-    options = MapOptions(suffix, on_error=on_error, window=window)
-    return (yield from mapped("sem_shout", frame, said, value_of_dtype(None), "Shout.", options))
-'''
-
-
-def loaded(name: str, path: Path) -> object:
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def shout(tmp_path: Path) -> Iterator[None]:
-    """An operator that stands in one file."""
-    (tmp_path / "shout_for_a_test.py").write_text(TOY, encoding="utf-8")
-    loaded("shout_for_a_test", tmp_path / "shout_for_a_test.py")
-    yield
-    del OPERATORS["sem_shout"], sys.modules["shout_for_a_test"]
-
-
-def test_an_operator_in_one_file_has_all_forms(shout: None, live):
-    live.answers = lambda request: request.prompt.split('"')[3].upper()
-    frame = pd.DataFrame({"text": ["sea", "sky", "tide"]})
-    loud = ["SEA", "SKY", "TIDE"]
-    assert tf.sem_shout(frame, "Shout {text}")["_shout"].tolist() == loud
-    assert asyncio.run(tf.asem_shout(frame, "Shout {text}"))["_shout"].tolist() == loud
-    assert frame.tag.sem_shout("Shout {text}", suffix="_loud")["_loud"].tolist() == loud
-    assert [one["_shout"].tolist() for one in tf.sem_shout([frame, frame.head(1)], "Shout {text}")] == [loud, loud[:1]]
-    sent = len(live.requests)
-    assert frame.tag.sem_shout("Whisper {text}", quote=True).calls == 3
-    assert len(live.requests) == sent
-    assert "sem_shout" in dir(TagAccessor)
-    assert "Each row, louder." in pydoc.render_doc(frame.tag.sem_shout, renderer=pydoc.plaintext)
-    stub = loaded("write_stubs", ROOT / "tools" / "write_stubs.py")
-    for text in (stub.functions(), stub.methods()):
-        assert "def sem_shout(" in text
-    assert "import asem_shout as asem_shout" in stub.public_names()
-
-
-def test_declared_again_it_takes_the_place_of_the_first(shout: None):
-    frame = pd.DataFrame({"text": ["sea"]})
-    assert list(inspect.signature(frame.tag.sem_shout).parameters)[1] == "suffix"
-    again = TOY.replace("suffix: str", "times: int = 2,\n    suffix: str").replace("Each row, louder", "Each row twice")
-    exec(again, {"__name__": "shout_for_a_test"})
-    for form in (tf.sem_shout, tf.asem_shout, frame.tag.sem_shout, TagAccessor.sem_shout):
-        assert "times" in inspect.signature(form).parameters
-        assert "Each row twice" in form.__doc__
-    assert "sem_shout" in pydoc.render_doc(TagAccessor, renderer=pydoc.plaintext)
-
-
-@pytest.mark.parametrize(
-    ("was", "becomes"),
-    [("sem_shout", "shout"), ("    Args:", "    What:"), ("suffix:", "to:"), ("suffix:", "quote:"), ("suffix:", "lm:")],
-)
-def test_what_is_no_declaration_is_refused(was: str, becomes: str):
-    with pytest.raises(InvalidArgument, match="an operator is a function sem_NAME"):
-        exec(TOY.replace(was, becomes), {"__name__": "shout_for_a_test"})
-    assert "sem_shout" not in OPERATORS
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_and_over_partitions(shout: None, live):
-    dd = pytest.importorskip("dask.dataframe")
-    import tagframe.dask
-
-    assert tagframe.dask.TagAccessor
-    live.answers = lambda request: request.prompt.split('"')[3].upper()
-    lazy = dd.from_pandas(pd.DataFrame({"text": ["sea", "sky", "sea"]}), npartitions=2).tag.sem_shout("Shout {text}")
-    assert lazy.compute(scheduler="synchronous")["_shout"].tolist() == ["SEA", "SKY", "SEA"]
-    assert len(live.requests) == 2
 
 
 OTHER = pd.DataFrame({"other": ["a", "b"]})

@@ -1,16 +1,10 @@
-"""A quote holds over random calls: never more is asked or spent than its worst case says.
-
-``python -m tests.operators.test_quotes 200`` prints the figures of 200 random calls.
-"""
+"""A quote holds over random calls: never more is asked or spent than its worst case says."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import random
-import statistics
-import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -179,21 +173,3 @@ def test_no_more_is_asked_than_the_worst_case_and_a_budget_of_it_suffices(measur
 def test_the_worst_case_of_half_of_the_calls_is_at_most_twice_what_is_asked(measured):
     near = [one.worst <= 2 * one.asked for one in measured]
     assert sum(near) >= len(near) / 2, f"{sum(near)} of {len(near)}"
-
-
-def main(calls: int) -> None:
-    """Print the figures of random calls."""
-    with tempfile.TemporaryDirectory() as folder:
-        measured = list(_measured(Path(folder), calls))
-    off = [one for one in measured if abs(one.about - one.asked) > max(one.asked, one.about) / 4]
-    print(f"asked above worst: {sum(one.asked > one.worst for one in measured)} of {calls}")
-    print(f"dollars above worst: {sum(one.dollars > one.at_most for one in measured)} of {calls}")
-    ratios = [one.worst / one.asked for one in measured if one.asked]
-    print(f"worst over asked, median: {statistics.median(ratios):.2f}")
-    print(f"about within a quarter: {calls - len(off)} of {calls}")
-    for one in off:
-        print(f"  asked {one.asked}, about {one.about}, worst {one.worst}: {one.told}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

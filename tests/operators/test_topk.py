@@ -93,15 +93,6 @@ def test_more_rows_to_keep_than_a_list_holds():
     assert len(lm.asked) < 60
 
 
-def test_the_same_call_asks_the_same():
-    frame = pd.DataFrame({"n": [100 + (i * 37) % 101 for i in range(100)]})
-    first, second = Scripted(larger), Scripted(larger)
-    sem_topk(frame, "Which {n} is largest?", 5, lm=first)
-    sem_topk(frame, "Which {n} is largest?", 5, lm=second)
-    assert first.batches == second.batches
-    assert len(first.batches) < 15
-
-
 def test_rows_that_look_the_same_are_compared_once():
     frame = pd.DataFrame({"n": [1, 2] * 50, "id": range(100)})
     lm = Scripted(larger)
@@ -279,14 +270,6 @@ def test_groups_by_cells_that_cannot_be_hashed():
 def test_k_may_be_numpys():
     frame = pd.DataFrame({"n": [1, 5, 3]})
     assert sem_topk(frame, "Which {n} is largest?", np.int64(2), lm=Scripted(larger))["n"].tolist() == [5, 3]
-
-
-def test_an_empty_frame():
-    lm = Scripted(larger)
-    result = sem_topk(pd.DataFrame({"n": []}), "Which {n} is largest?", 3, lm=lm)
-    assert len(result) == 0
-    assert result.tag.outcomes.remarks == ()
-    assert lm.batches == []
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, True, "3"])

@@ -109,11 +109,6 @@ def test_settings_of_murre_are_options(folder):
     assert "method 'dense' has no parameter 'hops'" in outcome.output
 
 
-@pytest.mark.parametrize("variant", ["D", "F", "G"])
-def test_every_variant_of_jar_runs(folder, variant):
-    assert run(folder, "--method", f"jar:variant={variant}", "-k", "2")[0]["questions"] == 1
-
-
 def test_the_form_of_a_method_is_named(folder):
     report, _ = run(folder, "--method", "jar:as_printed,variant=D", "-k", "2")
     assert {name: report[name] for name in ("as_printed", "variant", "omega", "candidates")} == {

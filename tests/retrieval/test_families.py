@@ -52,12 +52,6 @@ def test_two_tables_or_names_without_numbers_are_no_family():
     ]
 
 
-def test_other_columns_make_another_table():
-    one = {f"d.t_{n}": pd.DataFrame({"id": [1], "x": [2]}) for n in range(3)}
-    corpus = tf.open_corpus({**one, "d.t_3": pd.DataFrame({"id": [1], "y": [2]})})
-    assert [(f.name, len(f.parts)) for f in families(corpus.profiles, ComputedStore())] == [("t_*", 3), ("t_3", 0)]
-
-
 @pytest.mark.parametrize("source", ["SQLite", "CSV"])
 def test_numbers_in_names_do_not_stack_tables_of_other_columns(tmp_path, source):
     frames = {

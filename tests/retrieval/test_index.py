@@ -13,13 +13,11 @@ from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.once import once
 from tagframe.corpus.stored_profiles import StoredColumns
 from tagframe.errors import CatalogueWarning
-from tagframe.keys import database_keys as links_module
 from tagframe.retrieval import cell_values as values_module
 from tagframe.retrieval import index as index_file
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.lexical import LexicalIndex
-from tagframe.retrieval.links import Links
 
 
 def test_threads_that_ask_at_once_wait_for_the_first():
@@ -83,25 +81,6 @@ def test_what_was_told_of_a_corpus_is_indexed_once(bank, words):
     assert index_of(bank.subset(bank.ids), words) is first
     bank.describe("loan.status", "")
     assert index_of(bank.subset(bank.ids), words) is not first
-
-
-def test_a_database_is_searched_for_keys_once(monkeypatch):
-    sale = pd.DataFrame({"sale_id": [31, 32], "shop_id": [77, 78]})
-    frames = {"a.shop": pd.DataFrame({"shop_id": [77, 78, 79]}), "a.sale": sale, "b.sale": sale}
-    corpus = tf.open_corpus(frames)
-    searched = []
-    real = links_module.single_and_composite_keys
-
-    def counted(tables, **options):
-        searched.append(sorted(table.id for table in tables))
-        return real(tables, **options)
-
-    monkeypatch.setattr(links_module, "single_and_composite_keys", counted)
-    whole = Links(corpus.profiles)
-    assert whole.key_columns()
-    part = Links(tf.open_corpus(frames).subset(["a.sale", "a.shop"]).profiles)
-    assert part.best(0, 1) == whole.best(0, 1)
-    assert searched == [["a.sale", "a.shop"], ["b.sale"]]
 
 
 def test_a_description_is_searched(words):

@@ -41,10 +41,6 @@ def declared(tmp_path):
     return tf.open_corpus(path)
 
 
-def test_three_methods_have_a_printed_form():
-    assert [*FORMED] == ["iterative-jar", "jar", "mip"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", FORMED)
 def test_as_printed_is_cosine_alone_omega_alone_and_the_best_candidates_alone(schema, words, method):

@@ -41,25 +41,6 @@ def test_the_program_has_the_optimum_of_the_reduced_search(seed, anchored, varia
         assert "no solution" in literal.note
 
 
-@pytest.mark.slow
-def test_the_chosen_tables_are_worth_the_objective():
-    pytest.importorskip("mip")
-    problem, k, weights = random_problem(4)
-    from tagframe.retrieval.methods.jar import objective
-
-    literal = mip(problem, k, weights)
-    assert literal.objective == pytest.approx(objective(problem.reduce(), literal.indices, weights), abs=1e-6)
-
-
-def test_a_time_limit_says_so():
-    pytest.importorskip("mip")
-    problem, k, weights = random_problem(3)
-    limited = mip(problem, k, weights, seconds=1e-6)
-    assert limited.note
-    assert limited.facts["status"] in ("feasible", "no solution")
-    assert len(limited.indices) == k
-
-
 def test_reduce_keeps_the_best_columns():
     omega = np.zeros((3, 3))
     omega[0, 2] = omega[2, 0] = 0.2

@@ -49,32 +49,6 @@ def test_spanning_forest_leaves_out_pairs_of_no_weight():
     assert spanning_forest(weights, [0, 1, 3]) == (((0, 3),), 0.5)
 
 
-def test_spanning_forest_is_maximal_among_all_trees():
-    rng = np.random.default_rng(5)
-    upper = np.triu(rng.random((5, 5)), 1)
-    weights = upper + upper.T
-    edges, total = spanning_forest(weights, range(5))
-    assert len(edges) == 4
-    # Every edge outside closes a cycle in which it is the weakest.
-    for i in range(5):
-        for j in range(i + 1, 5):
-            if (i, j) not in edges:
-                kept = [edge for edge in edges if weights[edge] < weights[i, j]]
-                smaller = np.zeros((5, 5))
-                for edge in set(edges) - set(kept):
-                    smaller[edge] = smaller[edge[::-1]] = 1.0
-                assert any({i, j} <= set(part) for part in _parts(smaller)), (i, j)
-    assert total == pytest.approx(sum(weights[edge] for edge in edges))
-
-
-def _parts(adjacent):
-    parts = [{node} for node in range(len(adjacent))]
-    for i, j in zip(*np.nonzero(adjacent), strict=True):
-        joined = [part for part in parts if part & {i, j}]
-        parts = [part for part in parts if not part & {i, j}] + [set().union(*joined)]
-    return parts
-
-
 def test_what_is_not_given_takes_no_room():
     problem = SelectionProblem(r=np.zeros(200_000))
     assert problem.omega.shape == (200_000, 200_000)

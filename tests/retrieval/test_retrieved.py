@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe import results
 from tagframe.errors import SourceNotFound, TableLeftOutWarning, TableNotFound
 from tagframe.retrieval import RetrievedTables, TableHit, retrieve_tables
 
@@ -24,14 +23,6 @@ def test_frame_has_a_row_for_each_table(bank, words):
     frame = retrieve_tables(QUESTION, bank, k=3, embedder=words).to_frame()
     assert list(frame.columns) == ["id", "score", "probability", "reasons"]
     assert len(frame) == 3
-
-
-def test_merge_remembers_its_report(bank, words):
-    found = retrieve_tables(QUESTION, bank, k=2, method="lexical", embedder=words)
-    assert {hit.id for hit in found.tables} == {"bank.client", "bank.loan"}
-    assert "bank.disp" in found.join_plan.bridges
-    frame = found.merge(on_loss="allow", on_fanout="allow")
-    assert results.recall(frame, "merge_report").rows == len(frame)
 
 
 def test_repr_shows_tables_scores_and_joins(bank, words):

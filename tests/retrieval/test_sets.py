@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tagframe.keys.components import Components
-from tagframe.retrieval.methods.sets import FEATURES, index_sets, missing_joins, set_features, set_masks
+from tagframe.retrieval.methods.sets import FEATURES, missing_joins, set_features
 from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
 from tagframe.retrieval.signals import SIGNALS
 
@@ -97,14 +97,3 @@ def test_the_joins_that_a_set_lacks_by_their_definition(problem):
             if {one, other} <= {*tables}:
                 inside.join(one, other)
         assert lacking == len(inside.groups()) - len({parts.root(table) for table in tables})
-
-
-def test_masks_stand_for_the_sets():
-    masks = set_masks(7)
-    assert len(masks) == sum(len(sets) for sets in index_sets(7)) == len(set(masks.tolist()))
-    assert [int(mask).bit_count() for mask in masks[:8]] == [1] * 7 + [2]
-
-
-def test_few_tables_make_few_sets(problem):
-    assert set_features(problem, np.array([3])).shape == (1, len(FEATURES))
-    assert len(set_features(problem, np.array([1, 3]))) == 3
