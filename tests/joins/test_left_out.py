@@ -30,3 +30,14 @@ def test_a_doubtful_table_that_nothing_connects_does_not_end_the_plan():
     assert len(merged) == 3
     with pytest.raises(NotConnected):
         plan_tables(corpus, ids, doubtful=["frames.loans"])
+
+
+def test_doubtful_pieces_of_one_table_that_nothing_connects_do_not_end_the_plan():
+    rain = {f"rain_{year}": D({"month": ["May", "June"], "rain": [0.5, year / 1000]}) for year in (2023, 2024)}
+    corpus = tf.open_corpus({"loans": TABLES["loans"], "clients": TABLES["clients"], **rain})
+    pieces = ["frames.rain_2023", "frames.rain_2024"]
+    plan = plan_tables(corpus, ["frames.loans", "frames.clients", *pieces], doubtful=pieces)
+    assert [*plan.left_out] == [*plan.unconnected] == pieces
+    with pytest.raises(NotConnected) as refused:
+        plan_tables(corpus, ["frames.loans", "frames.clients", *pieces])
+    assert sorted(map(sorted, refused.value.groups)) == [["frames.clients", "frames.loans"], pieces]
