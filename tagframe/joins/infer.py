@@ -145,7 +145,6 @@ def plan_tables(
             if more != known:
                 plan = planned(more)
         except NotConnected as error:
-            # The ids of stacks are not those of members, so tables in pieces are never left out here.
             alone = {id for group in error.groups if doubtful.issuperset(group) for id in group}
             if not alone or alone >= {profile.id for profile in members}:
                 raise

@@ -272,7 +272,9 @@ def _not_connected(
     floor: float,
     roles: InRoles,
     copies: Copies | None,
+    pieces: Mapping[str, Sequence[str]],
 ) -> NotConnected:
+    ids = [[id for one in group for id in pieces.get(one, (one,))] for group in parts.groups()]
     groups = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
@@ -283,7 +285,7 @@ def _not_connected(
         return NotConnected(
             f"no key pairs connect the tables: {groups}; no evidence links them{unions}. Pass a key, "
             f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}',
-            parts.groups(),
+            ids,
         )
     names = []
     for profile in profiles:
@@ -303,7 +305,7 @@ def _not_connected(
     return NotConnected(
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
         f"of min_chance={floor:g} to join tables{unions}. {advice}{_unnamed_too(profiles)}",
-        parts.groups(),
+        ids,
     )
 
 
@@ -543,7 +545,8 @@ def plan_joins(
         else:
             natural = natural_keys(profiles, parts) if floor <= DIRECT_CHANCE else []
             if not natural:
-                raise _not_connected(parts, between, profiles, floor, roles, copies)
+                pieces = {id: [part.id for part in stack.parts] for id, stack in stacks.items()}
+                raise _not_connected(parts, between, profiles, floor, roles, copies, pieces)
             usable += natural
     sources = {
         table: _plan_table(
