@@ -60,6 +60,11 @@ def csv_source(lake: Lake, table: LakeTable) -> tuple[str, list[str]]:
     return _copied(lake, table, engines)
 
 
+def labels_of(table: LakeTable) -> dict[str, str]:
+    """What the files say of their columns."""
+    return {name: text for engine in reversed(_engines(table)) for name, text in engine.layout.labels.items()}
+
+
 def _engines(table: LakeTable) -> list[CSVEngine]:
     """What reads each file. Parts of a table where the first one, or they, have no names have its names."""
     files = [file for file in table.files if os.path.getsize(file)] or [*table.files[:1]]

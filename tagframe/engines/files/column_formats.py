@@ -50,6 +50,8 @@ _OTHER_UNIT = re.compile(
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
 """What stands for zeros behind the decimal mark, as in ``54,–``."""
 _CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
+UNITS = _MEASURES | _CODES | {*_MONEY}
+"""Words that stand next to numbers."""
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WORDS = frozenset(NULL_WORDS) - {""}
@@ -514,7 +516,7 @@ def _is_number(cell: re.Match[str]) -> bool:
     unit = _unit(cell)
     if unit in _MEASURES:  # "A4" and "12a" are codes
         return bool(cell["after"]) and (len(unit) > 1 or cell.string[cell.start("after") - 1].isspace())
-    return not unit or unit == "%" or unit in _CODES or unit in _MONEY or unicodedata.category(unit[0]) == "Sc"
+    return not unit or unit == "%" or unit in UNITS or unicodedata.category(unit[0]) == "Sc"
 
 
 def _loses_digits(text: str) -> bool:

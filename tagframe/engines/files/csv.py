@@ -88,7 +88,9 @@ class CSVEngine(FileEngine):
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
         layout = self.layout
-        return [TableShape(stem_of(self.path), layout.columns, ("",) * len(layout.columns), comment=layout.title)]
+        labels = tuple(layout.labels.get(name, "") for name in layout.columns)
+        types = ("",) * len(layout.columns)
+        return [TableShape(stem_of(self.path), layout.columns, types, comment=layout.title, column_comments=labels)]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""

@@ -12,7 +12,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,7 @@ class Layout:
         columns: the names of those that are read, in order.
         names: of all columns, in order.
         title: what stands above the names.
+        labels: what the file says of columns, by their names.
         notes: sentences on what is not read as pandas would read it.
         is_written: whether numbers or dates may have formats of their own.
         has_words: whether cells may be words for missing values.
@@ -88,6 +89,7 @@ class Layout:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     title: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     is_written: bool = True
     has_words: bool = True
@@ -166,6 +168,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         at, before = head.rows, above - head.above
         good = next((one for one in range(at, len(rows)) if len(rows[one]) <= len(columns)), at)
         options = {**options, "skiprows": [*range(options.get("skiprows", 0)), *range(before + at, before + good)]}
+    described = dict(zip(columns, head.labels, strict=False))
     left_out: set[int] = set()
     is_unnamed = [name.startswith("Unnamed: ") or not name.strip() for name in columns]
     unnamed = [at for at, is_one in enumerate(is_unnamed) if is_one and head.is_plain]
@@ -227,7 +230,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     is_written = scan.is_written or any(map(is_mixed, texts))
     numeric = tuple(name for name, some in zip(columns, texts, strict=False) if is_all_numbers(some))
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
-    return Layout(options, tuple(kept_names), tuple(columns), title, tuple(notes), is_written, has_words, numeric, end)
+    return Layout(
+        options, tuple(kept_names), tuple(columns), title, described, tuple(notes), is_written, has_words, numeric, end
+    )
 
 
 def _written_so(path: Path, text: str, delimiter: str, given: dict[str, Any]) -> list[str]:
