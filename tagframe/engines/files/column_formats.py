@@ -373,9 +373,15 @@ class Column:
         """Whether all cells are numbers that may be read."""
         return self.is_number and not (self.words_beside or self.other_units)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether pandas by itself reads what was seen so far as numbers that are written in one way."""
+        return self.is_all_numbers and self.plain and not self.blank
+
     def _see_date(self, text: str) -> None:
         match = _DATE.fullmatch(text)
-        possible: set[Order] = {order for order in _ORDERS if match and _moment(text, order) is not None}
+        orders = _ORDERS if match and match["sign"] else _ORDERS[:1]
+        possible: set[Order] = {order for order in orders if match and _moment(text, order) is not None}
         if match is None or not possible:
             self.is_date = False
             return
@@ -452,16 +458,8 @@ class Column:
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
 
-def is_mixed(cells: Collection[str]) -> bool:
-    """Whether some cells are numbers, and words stand beside them; or all have units, or digits of a script."""
-    texts = {text.strip() for text in cells if text not in NULL_WORDS} - {""}
-    words = sum(_PLAIN.fullmatch(text) is None for text in texts)
-    is_few = words <= min(_MOST_WORDS, len(texts) - words)
-    return words > 0 and (is_few or are_among_words(cells) or all(map(_is_with_unit, texts)))
-
-
 def are_among_words(cells: Iterable[str]) -> bool:
-    """Whether a third of distinct cells, and two of them, are numbers, maybe marked; no codes of one length are.
+    """Whether a third of distinct cells, and two of them, are numbers, maybe marked, and the others no codes.
 
     >>> are_among_words(["5", "7", "-", "n.a."]), are_among_words(["12*", "3[a]"]), are_among_words(["12A4", "9987"])
     (True, True, False)
@@ -469,13 +467,9 @@ def are_among_words(cells: Iterable[str]) -> bool:
     texts = {cell.strip() for cell in cells if cell not in NULL_WORDS} - {""}
     numbers, lengths = [*filter(_MARKED.fullmatch, texts)], {*map(len, texts)}
     are_codes = (len(lengths) == 1 and min(lengths) >= _CODE) or any(map(_PADDED.match, numbers))
+    others = texts.difference(numbers)
+    are_codes |= len(others) > 1 and all(text.isalpha() and len(text) == 1 for text in others)  # platforms 1, 2, A, B
     return len(texts) / 3 <= len(numbers) >= 2 and not are_codes
-
-
-def is_all_numbers(cells: Iterable[str]) -> bool:
-    """Whether all cells are plain numbers, or empty."""
-    texts = {text.strip() for text in cells} - {""}
-    return bool(texts) and all(map(_PLAIN.fullmatch, texts))
 
 
 def is_known(options: Mapping[str, Any]) -> bool:
@@ -528,11 +522,6 @@ def _loses_digits(text: str) -> bool:
         return False
     number = float(text)
     return Decimal(text) not in (Decimal(number), Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
-
-
-def _is_with_unit(text: str) -> bool:
-    text = western(text)
-    return _CELL.fullmatch(text) is not None or _OTHER_UNIT.fullmatch(text) is not None
 
 
 def western(text: str) -> str:
