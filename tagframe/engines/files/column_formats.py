@@ -70,6 +70,7 @@ OTHER_UNITS = "they have a unit that is not read"
 _MOST_WORDS = 3
 """Words among numbers that may stand for missing ones."""
 _SAMPLE, _CODE = 1_000, 4
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARKED = re.compile(
     r"(?:[<>~\u2248\u2264\u2265\u00b1]=?|ca\.)?\s*[+-]?"
     r"(?:[0-9]{1,3}(?:[.,][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?\s*"
@@ -467,8 +468,8 @@ def are_among_words(cells: Iterable[str]) -> bool:
     texts = {cell.strip() for cell in cells if cell not in NULL_WORDS} - {""}
     numbers, lengths = [*filter(_MARKED.fullmatch, texts)], {*map(len, texts)}
     are_codes = (len(lengths) == 1 and min(lengths) >= _CODE) or any(map(_PADDED.match, numbers))
-    others = texts.difference(numbers)
-    are_codes |= len(others) > 1 and all(text.isalpha() and len(text) == 1 for text in others)  # platforms 1, 2, A, B
+    others = "".join(sorted(texts.difference(numbers)))
+    are_codes |= len(others) > 1 and others in _LETTERS and len(texts) == len(numbers) + len(others)  # 1, 2, A, B
     return len(texts) / 3 <= len(numbers) >= 2 and not are_codes
 
 
