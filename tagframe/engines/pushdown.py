@@ -189,9 +189,13 @@ class Pushdown(ABC):
         number = self.number(table)
         return None if number == self.stored else number
 
+    def unique(self, table: str) -> Sequence[Sequence[str]]:
+        """The sets of columns that the source itself keeps unique."""
+        return ()
+
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """Whether the source itself keeps the keys of these columns unique."""
-        return False
+        return any(one and {*one} <= {*columns} for one in self.unique(table))
 
     def facts(self, table: str) -> dict[Any, Any]:
         """Where facts about the rows of a table are noted for as long as the rows do not change."""

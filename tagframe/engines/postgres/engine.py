@@ -254,9 +254,9 @@ class PostgresPushdown(SampledValues):
             return known.number.name
         return self.stored if known.kind in ("r", "m") else None
 
-    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+    def unique(self, table: str) -> Sequence[Sequence[str]]:
         """By a constraint or an index."""
-        return any(set(unique) <= set(columns) for unique in self._tables[table].unique)
+        return self._tables[table].unique
 
     def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
         """An array as a text, which the server hashes."""

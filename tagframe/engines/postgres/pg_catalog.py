@@ -97,7 +97,7 @@ ORDER BY 1, i.indexrelid"""
 
 _FOREIGN = """
 SELECT k.conrelid::int8 AS oid, k.confrelid::int8 AS other, array_to_string(k.conkey, ',') AS columns,
-    array_to_string(k.confkey, ',') AS others, k.convalidated AS checked
+    array_to_string(k.confkey, ',') AS others
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE k.contype = 'f' AND k.conparentid = 0 AND NOT c.relispartition AND c.relnamespace = ANY({schemas})
 ORDER BY 1, k.oid"""
@@ -155,9 +155,8 @@ class ServerTable:
         schema, name, kind: ``kind`` is "r" (table), "p" (partitioned), "v", "m" (views) or "f" (foreign).
         columns: those that may be read.
         primary_key, unique, foreign_keys: as declared; ``unique`` has the primary key too.
-        checked: the columns of those foreign keys that the server has validated for all rows.
         rows: estimated; None if the server has no estimate.
-        pages, size: of its rows; ``size`` in bytes, 0 for views.
+        size: of its rows in bytes; 0 for views.
         fresh: whether the server's statistics describe the current rows, or nearly.
         state: changes when it is redefined, rewritten, analysed or written to.
         comment: on it.
@@ -170,9 +169,7 @@ class ServerTable:
     primary_key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...]
     foreign_keys: tuple[ForeignKey, ...]
-    checked: tuple[tuple[str, ...], ...]
     rows: float | None
-    pages: float
     size: float
     fresh: bool
     state: str
@@ -288,13 +285,11 @@ def _tables(
         oid = row["oid"]
         keys = [(key["is_primary"], key_names) for key in unique_of[oid] if (key_names := names(oid, key["columns"]))]
         references = []
-        checked = []
         for key in foreign_of[oid]:
             mine, theirs = names(oid, key["columns"]), names(key["other"], key["others"])
             if mine is not None and theirs is not None and key["other"] in names_of:
                 schema, name = names_of[key["other"]]
                 references.append(ForeignKey(mine, name, theirs, "" if schema == row["schema"] else schema))
-                checked += [mine] if key["checked"] else []
         own = tuple(map(_column, columns_of[oid]))
         state = repr((row["state"], row["comment"], row["rows"], own, keys, references))
         result.append(
@@ -307,9 +302,7 @@ def _tables(
                     next((key_names for is_primary, key_names in keys if is_primary), ()),
                     tuple(key_names for _, key_names in keys),
                     tuple(dict.fromkeys(references)),
-                    tuple(checked),
                     None if row["unknown"] or row["kind"] == "v" else _grown(row),
-                    row["pages"],
                     row["bytes"],
                     row["analysed"] and row["changes"] <= 50 + 0.1 * row["rows"],
                     hashlib.sha256(state.encode()).hexdigest(),
