@@ -44,7 +44,6 @@ from tagframe.engines.files.header import (
 from tagframe.engines.files.limits import blocks, ending_of, is_packed, opened
 from tagframe.errors import UnreadableTable
 
-_PADDED = re.compile(rb'[,;\t|"\n\r] ?(?:[+-]?0|\+)[0-9]')
 _ONES = bytes.maketrans(b"023456789", b"111111111")
 _DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED_BYTES = 2**18
@@ -430,8 +429,11 @@ class _Scan:
 
 def _has_odd_numbers(text: bytes) -> bool:
     """Whether a number begins with a zero or a plus, has as many digits as floats hardly hold, or may be a code."""
-    ones = text.translate(_ONES)
-    return _PADDED.search(text) is not None or any(one in ones for one in (16 * b"1", b"1e1", b"1E1"))
+    ones, letters = text.translate(_ONES), np.frombuffer(text, dtype=np.uint8)
+    at = np.flatnonzero((letters[1:-1] == ord("0")) | (letters[1:-1] == ord("+")))
+    before, after = np.where(letters[at] == ord(" "), letters[at - 1], letters[at]), letters[at + 2]
+    is_padded = np.isin(before, [*b',;\t|"\n\r']) & (after >= ord("0")) & (after <= ord("9"))
+    return bool(is_padded.any()) or any(one in ones for one in (16 * b"1", b"1e1", b"1E1"))
 
 
 class _Cells:
