@@ -41,7 +41,6 @@ from tagframe.engines.pushdown import (
     SQLEngine,
     Statement,
     column_gone,
-    named_item,
     table_gone,
 )
 from tagframe.engines.sql_text import table_key
@@ -240,9 +239,6 @@ class PostgresPushdown(SampledValues):
         if known.base in TEXTS:
             return Cells("text", "text", "TEXT" * (known.base in _PADDED)) if known.exact else Cells("", "")
         return Cells(_COMPARED.get(known.base, ""), _KINDS.get(known.base, ""))
-
-    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        return named_item(self.from_item(table), alias)
 
     def names(self, table: str) -> list[str]:
         return [column.name for column in self._tables[table].columns]
