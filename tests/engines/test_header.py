@@ -66,7 +66,7 @@ def test_a_csv_file_with_titles_is_read_below_them_and_they_describe_it(tmp_path
 
 FRENCH = [["Code géographique", "Libellé", "Population en 2019 (princ)"], ["CODGEO", "LIBGEO", "P19_POP"]]
 TOWNS = [["01001", "Abergement", 779], ["01002", "Ambérieu", 254], ["2A004", "Ajaccio", 3]]
-ASKED = [["Q1", "Q2", "Q3_1"], ["¿Cuál es su sexo?", "¿Cuántos años tiene?", "¿Cuánto gana al mes?"]]
+ASKED = [["Q1", "Q2[SQ1]", "Q3_1"], ["¿Cuál es su sexo?", "¿Cuántos años tiene?", "¿Cuánto gana al mes?"]]
 ANSWERS = [["mujer", 31, 900], ["hombre", 28, 1200], ["mujer", 67, 1100], ["mujer", 45, 950]]
 STATIONS = [["Station", "Lufttemperatur", "Windstärke"], ["STATION_ID", "TT_10", "FF_10"]]
 DAYS = [["Ulm", 1.5, 2.25], ["Köln", 3.5, 4.0], ["Bonn", 2.5, 1.0]]
@@ -124,6 +124,7 @@ def test_codes_name_columns_and_labels_describe_them(tmp_path, head, rows, names
         [["Air temperature", "Pressure"], ["degC", "hPa"], [1.5, 1000], [3, 1001], [3, 1003]],
         [["Country", "City", "Founded", "Left"], ["France", "Paris", 1999, 2004], ["DE", "Ulm", 1950, 2000]],
         [["I", "II", "III"], ["City", "Population", "Area"], ["Rom", 1, 2], ["Ulm", 3, 4], ["Bonn", 3, 5]],
+        [["Team", "Points", "Goals"], ["Eastern Conference", "PTS", "GF"], ["Ulm", 5, 6], ["Rom", 7, 8], ["B", 1, 2]],
         [["Shop name", "Price paid", "Code"], ["A1", "B_2", "C3"], ["A1", 5, "x"], ["B2", 6, "y"], ["C3", 7, "z"]],
     ],
 )  # fmt: skip

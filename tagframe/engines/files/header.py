@@ -320,7 +320,7 @@ def _row_of_codes(heads: Sequence[Sequence[str]], numbers: Sequence[int], below:
         if at not in numbers and len(cells) > _FEW
     )
     is_coded = shares[coded] >= 1 / 2 and shares.count(shares[coded]) == 1
-    is_prose = _are_identifiers(heads[coded][:width]) and sum(map(_is_prose_cell, labels)) >= width / 3
+    is_prose = _are_identifiers(heads[coded][:width]) and sum(map(_is_prose_cell, labels)) > width / 2
     is_apart = bool(labels[0]) and len({*filter(None, labels)}) >= width / 2
     is_sure = is_apart and (is_coded or (is_prose and not coded)) and len(numbers) + unlike > (1 if is_coded else 2)
     return coded if is_sure else None
@@ -348,7 +348,7 @@ def _is_prose_cell(text: str) -> bool:
     return " " in text or re.search("[\u0e00-\u0eff\u3040-\u9fff]", text) is not None
 
 
-_IDENTIFIER = re.compile(r"(?=.*[A-Za-z]|\d{4}\Z)[\w.:#$/-]{1,40}", re.ASCII)
+_IDENTIFIER = re.compile(r"(?=.*[A-Za-z]|\d{4}\Z)[\w.:#$/[\]-]{1,40}", re.ASCII)
 
 
 def first_names(rows: Sequence[Row]) -> int | None:
