@@ -110,6 +110,15 @@ def test_codes_name_columns_and_labels_describe_them(tmp_path, head, rows, names
     assert "the others describe them" in "".join(notes)
 
 
+def test_labels_and_titles_of_one_byte_a_letter_are_read_in_its_encoding(tmp_path):
+    head = "Été 2019\n\nCode géographique;Libellé;Population\nCODGEO;LIBGEO;P19_POP\n"
+    text = f"{head}1001;Évry;5\n1002;Alès;7\n1003;Apt;9\n"
+    (tmp_path / "t.csv").write_text(text, encoding="cp1252")
+    profile = opened(tmp_path)[0].profile("t")
+    assert profile.description == "Été 2019"
+    assert [one.description for one in profile.columns] == ["Code géographique", "Libellé", "Population"]
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -373,7 +373,7 @@ class _Scan:
         self._words = re.compile(_words(delimiter))
         self.has_odd_numbers = self.has_words = self.is_long = self.is_wide = self.has_comments = False
         is_utf8 = self._pass(path)
-        self.is_damaged = encoding is None and not is_utf8 and _is_damaged(path)
+        self.is_damaged = encoding is None and not is_utf8 and _is_damaged(next(blocks(path), b""))
         self.encoding = encoding or ("utf-8-sig" if is_utf8 or self.is_damaged else _one_byte_encoding(path))
         if encoding is None and not is_utf8 and not self.is_damaged:
             words = (match[0] for block in blocks(path) for match in _FOREIGN.finditer(block))
@@ -512,7 +512,8 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def _decoded(start: bytes, encoding: str | None) -> str:
-    encoding = encoding or _wide_encoding(start) or "utf-8-sig"
+    is_utf8 = _decodes(codecs.getincrementaldecoder("utf-8")(), start) or _is_damaged(start)
+    encoding = encoding or _wide_encoding(start) or ("utf-8-sig" if is_utf8 else "cp1252")
     return codecs.getincrementaldecoder(encoding)("replace").decode(start)
 
 
@@ -524,9 +525,9 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = 
     return True
 
 
-def _is_damaged(path: Path) -> bool:
+def _is_damaged(start: bytes) -> bool:
     """Whether a text that is not UTF-8 was: more of its letters are than bytes are none."""
-    text = b"".join(islice(blocks(path), 1)).decode("utf-8", "surrogateescape")
+    text = start.decode("utf-8", "surrogateescape")
     wrong = len(re.findall("[\udc80-\udcff]", text))
     return sum(not one.isascii() for one in text) > 2 * wrong
 
