@@ -96,6 +96,7 @@ DAYS = [["Ulm", 1.5, 2.25], ["Köln", 3.5, 4.0], ["Bonn", 2.5, 1.0]]
 def test_codes_name_columns_and_labels_describe_them(tmp_path, head, rows, names, labels, ending):
     cells = pd.DataFrame([*head, *rows])
     if ending in ("xlsx", "ods"):
+        pytest.importorskip("python_calamine")
         cells.to_excel(tmp_path / f"t.{ending}", sheet_name="t", index=False, header=False)
     else:
         name, mark = ("t.tsv", "\t") if ending == "tsv" else ("t.csv", ";")
