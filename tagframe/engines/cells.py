@@ -361,10 +361,17 @@ def typed_series(values: Sequence[Any]) -> pd.Series:
     """Cells of a database as a column whose dtype loses nothing.
 
     Integers are ``int64``, or ``Int64`` beside nulls. Floats are ``float64``, with integers among them where float64
-    can hold those exactly. Text has pandas' own text dtype. Columns of bytes, of mixed types and of nulls only are
-    ``object``.
+    can hold those exactly. Booleans and moments have dtypes of their own, moments with a zone that of UTC; text has
+    pandas' own text dtype. Columns of bytes, of mixed types and of nulls only are ``object``.
     """
     types = set(map(type, values)) - {type(None)}
+    if types == {bool}:
+        return pd.Series(values, dtype="boolean" if None in values else "bool")
+    if types == {dt.datetime} and len({value.tzinfo is None for value in values if value is not None}) == 1:
+        utc = [value.astimezone(dt.UTC) if value is not None and value.tzinfo else value for value in values]
+        is_aware = any(value is not None and value.tzinfo for value in values)
+        # Microseconds hold every day of Python's calendar.
+        return pd.Series(utc, dtype="datetime64[us, UTC]" if is_aware else "datetime64[us]")
     if types == {int}:
         return pd.Series(values, dtype="Int64" if None in values else "int64")
     if types in ({float}, {int, float}) and all(abs(v) <= EXACT for v in values if type(v) is int):

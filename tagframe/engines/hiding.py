@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
@@ -41,6 +41,7 @@ from tagframe.errors import (
 if TYPE_CHECKING:
     from tagframe.engines.pushdown import Pushdown
 
+T = TypeVar("T")
 Visible = Mapping[str, tuple[str, ...]]
 """The columns that may be seen, by the names of their tables in the source."""
 
@@ -362,21 +363,20 @@ class HidingEngine(Engine):
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows in these columns, or in all visible ones."""
-        checked = self._checked(table, columns)
-        with self._silent():
-            return self.inner.scan(table, checked, limit)
+        return self._read(self.inner.scan, table, columns, limit)
 
     def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
         """As the inner engine, of visible columns."""
-        checked = self._checked(table, columns)
-        with self._silent():
-            return self.inner.numbered(table, checked)
+        return self._read(self.inner.numbered, table, columns)
 
     def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
         """As the inner engine, of visible columns."""
+        return self._read(self.inner.pick, table, columns, numbers)
+
+    def _read(self, read: Callable[..., T], table: str, columns: Sequence[str] | None, *others: Any) -> T:
         checked = self._checked(table, columns)
         with self._silent():
-            return self.inner.pick(table, checked, numbers)
+            return read(table, checked, *others)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """Of visible tables; statements of ours name visible columns only, because no plan has others."""

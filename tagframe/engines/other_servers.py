@@ -446,20 +446,8 @@ def frame_of(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFram
 
 
 def column_of(values: Sequence[Any]) -> pd.Series:
-    """One column; see :func:`frame_of`."""
-    types = set(map(type, values)) - {type(None)}
-    if types == {bool}:
-        return pd.Series(values, dtype="boolean" if None in values else "bool")
-    if types == {dt.datetime} and len({value.tzinfo is None for value in values if value is not None}) == 1:
-        aware = any(value is not None and value.tzinfo is not None for value in values)
-        # Microseconds hold every day of Python's calendar.
-        utc = [value.astimezone(dt.UTC) if aware and value is not None else value for value in values]
-        return pd.Series(utc, dtype="datetime64[us, UTC]" if aware else "datetime64[us]")
-    odd = next((word for kind, word in _WORDS.items() if kind in types), None)
-    if odd is None:
-        # A driver may give text and numbers of types of its own.
-        return typed_series(values)
-    return column_of([_WORDS[type(value)](value) if type(value) in _WORDS else value for value in values])
+    """One column; see :func:`frame_of`. A driver may give text and numbers of types of its own."""
+    return typed_series([_WORDS[type(value)](value) if type(value) in _WORDS else value for value in values])
 
 
 @dataclass(frozen=True)
@@ -654,10 +642,10 @@ class OtherServerPushdown(Pushdown):
         query = exp.select("1").from_(self.item(table, "t")).where(odd).limit(1)
         return not self._run(query.sql(dialect=self.dialect)).fetchall()
 
-    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+    def unique(self, table: str) -> Sequence[Sequence[str]]:
         """As it is declared."""
         shape = self._tables[table].shape
-        return any(unique and {*unique} <= {*columns} for unique in (shape.primary_key, *shape.unique))
+        return [shape.primary_key, *shape.unique]
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         from sqlglot import exp

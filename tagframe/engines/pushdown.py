@@ -189,9 +189,13 @@ class Pushdown(ABC):
         number = self.number(table)
         return None if number == self.stored else number
 
+    def unique(self, table: str) -> Sequence[Sequence[str]]:
+        """The sets of columns that the source itself keeps unique."""
+        return ()
+
     def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
         """Whether the source itself keeps the keys of these columns unique."""
-        return False
+        return any(one and {*one} <= {*columns} for one in self.unique(table))
 
     def facts(self, table: str) -> dict[Any, Any]:
         """Where facts about the rows of a table are noted for as long as the rows do not change."""
@@ -499,6 +503,10 @@ class SampledValues(Pushdown):
     def from_item(self, table: str) -> str:
         """The table in FROM."""
 
+    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
+        """The same with a name."""
+        return named_item(self.from_item(table), alias)
+
     def compared(self, table: str, column: str) -> str:
         """A key column of ``t`` as it is compared."""
         return compared(self, table, column, "t").sql(dialect=self.dialect)
@@ -523,18 +531,6 @@ class SampledValues(Pushdown):
     def sample(self, table: str) -> tuple[str, str]:
         """SQL that takes some of the rows of a large table, the same ones each time: a part before WHERE, and one after
         it."""
-
-    def contained(self, table: str, column: str, other: str, other_column: str, most: int) -> tuple[int, int]:
-        """Some distinct values of a column, and how many of them another column of the source holds."""
-        theirs = f"SELECT DISTINCT {self.compared(other, other_column)} AS k FROM {self.from_item(other)} AS t"
-        query = (
-            f"WITH v AS MATERIALIZED ({self.some(table, column, most)}) "
-            f"SELECT count(*) AS seen, count(o.k) AS found FROM v LEFT JOIN "
-            f"({theirs} WHERE {self.compared(other, other_column)} IN (SELECT k FROM v)) AS o ON o.k = v.k"
-        )
-        numbers = [("", "integer", "seen"), ("", "integer", "found")]
-        found = self.rows(Statement(query, numbers, f"table {other!r}", counts=True))
-        return int(found["seen"].iloc[0]), int(found["found"].iloc[0])
 
     def keys(self, table: str, column: str, most: int) -> pd.Index:
         """Some distinct values of a column that are not null."""

@@ -58,13 +58,11 @@ def contains_in(corpus: Corpus) -> Contains:
 def _overlap(
     here: SampledValues, there: SampledValues, mine: tuple[str, str], theirs: tuple[str, str], kind: str
 ) -> Overlap | None:
-    if here is there:
-        seen, shared = here.contained(*mine, *theirs, MOST_VALUES)
-    else:
-        keys = here.keys(*mine, MOST_VALUES)
-        seen, shared = len(keys), there.count_keys(*theirs, keys) if len(keys) else 0
+    keys = here.keys(*mine, MOST_VALUES)
+    seen = len(keys)
     if not seen:
         return None
+    shared = there.count_keys(*theirs, keys)
     share = shared / seen
     if kind == "text" and share < SHARE:
         return None  # the values may be written differently

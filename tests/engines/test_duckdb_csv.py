@@ -43,7 +43,7 @@ NUMBERS = "\n1,Rome,41.9\n2,Ulm,48.4\n3,Bonn,50.7\n4,Graz,47.1\n"
         ("city,2023,,2024\n,Q1,Q2,Q1\nRome,1,2,3\nUlm,4,5,6\n", "name the columns together"),
         ("a,b,c\n1,2\n3,4,5\n", ""),
         ('a,b,c\n1,"x\ny",2\n3,4\n', ""),
-        ("a,b\n" + "1,2\n" * 300 + "x,3\n", "the numbers of column 'a' stay text, because a later cell is"),
+        ("a,b\n" + "1,2\n9,2\n" * 600 + "x,3\n", "the numbers of column 'a' stay text, because some of its cells are"),
         ("id,v\n1,2\n3,4\n(2 rows)\n", "the notes below the rows are left out"),
         ("a,b,c\n#1,2,3\n4,5,6\n", ""),
         ("a;b\n1;x,y\n2;z\n", ""),

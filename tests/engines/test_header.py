@@ -64,6 +64,84 @@ def test_a_csv_file_with_titles_is_read_below_them_and_they_describe_it(tmp_path
     assert batch["name"].tolist() == ["Ann", "Bo", "Cy"]
 
 
+FRENCH = [["Code géographique", "Libellé", "Population en 2019 (princ)"], ["CODGEO", "LIBGEO", "P19_POP"]]
+TOWNS = [["01001", "Abergement", 779], ["01002", "Ambérieu", 254], ["2A004", "Ajaccio", 3]]
+ASKED = [["Q1", "Q2[SQ1]", "Q3_1"], ["¿Cuál es su sexo?", "¿Cuántos años tiene?", "¿Cuánto gana al mes?"]]
+ANSWERS = [["mujer", 31, 900], ["hombre", 28, 1200], ["mujer", 67, 1100], ["mujer", 45, 950]]
+STATIONS = [["Station", "Lufttemperatur", "Windstärke"], ["STATION_ID", "TT_10", "FF_10"]]
+DAYS = [["Ulm", 1.5, 2.25], ["Köln", 3.5, 4.0], ["Bonn", 2.5, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "names", "labels"),
+    [
+        (FRENCH, TOWNS, FRENCH[1], FRENCH[0]),
+        ([["Recensement 2019", "", ""], ["", "", ""], *FRENCH], TOWNS, FRENCH[1], FRENCH[0]),
+        (ASKED, ANSWERS, ASKED[0], ASKED[1]),
+        ([*ASKED, ['{"ImportId":"QID1"}', '{"ImportId":"QID2"}', '{"ImportId":"QID3"}']], ANSWERS, *ASKED),
+        ([*STATIONS, ["", "°C", "m/s"]], DAYS, STATIONS[1], ["Station", "Lufttemperatur; °C", "Windstärke; m/s"]),
+        ([STATIONS[0], ["-", "°C", "m/s"], STATIONS[1]], DAYS, STATIONS[1],
+         ["Station", "Lufttemperatur; °C", "Windstärke; m/s"]),
+        ([["Schlüssel", "Einwohner", ""], ["AGS", "EW_M", "EW_W"]], [["a1", 4, 5], ["a2", 6, 7], ["a3", 8, 8]],
+         ["AGS", "EW_M", "EW_W"], ["Schlüssel", "Einwohner", "Einwohner"]),
+        ([["Comune", "Popolazione 1999", "Popolazione 2000"], ["PRO_COM", "1999", "2000"]], DAYS,
+         ["PRO_COM", "1999", "2000"], ["Comune", "Popolazione 1999", "Popolazione 2000"]),
+        ([["市区町村", "総人口", "世帯数"], ["area", "A1101", "A7101"]], DAYS,
+         ["area", "A1101", "A7101"], ["市区町村", "総人口", "世帯数"]),
+        ([["Município", "Idade média", "Renda média"], ["municipio", "idade", "renda"]], DAYS,
+         ["municipio", "idade", "renda"], ["Município", "Idade média", "Renda média"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["csv", "tsv", "xlsx", "ods", "duckdb"])
+def test_codes_name_columns_and_labels_describe_them(tmp_path, head, rows, names, labels, ending):
+    cells = pd.DataFrame([*head, *rows])
+    if ending in ("xlsx", "ods"):
+        pytest.importorskip("python_calamine")
+        cells.to_excel(tmp_path / f"t.{ending}", sheet_name="t", index=False, header=False)
+    else:
+        name, mark = ("t.tsv", "\t") if ending == "tsv" else ("t.csv", ";")
+        cells.to_csv(tmp_path / name, sep=mark, index=False, header=False)
+    corpus, notes = opened(tmp_path, **({"engine": "duckdb"} if ending == "duckdb" else {}))
+    frame, (id,) = corpus[corpus.tables["id"][0]], corpus.tables["id"]
+    assert [*frame.columns] == names
+    assert frame.to_numpy(dtype=object).tolist() == rows
+    assert [one.description for one in corpus.profile(id).columns] == [
+        "" if label == name else label for label, name in zip(labels, names, strict=True)
+    ]
+    assert "the others describe them" in "".join(notes)
+
+
+def test_labels_and_titles_of_one_byte_a_letter_are_read_in_its_encoding(tmp_path):
+    head = "Été 2019\n\nCode géographique;Libellé;Population\nCODGEO;LIBGEO;P19_POP\n"
+    text = f"{head}1001;Évry;5\n1002;Alès;7\n1003;Apt;9\n"
+    (tmp_path / "t.csv").write_text(text, encoding="cp1252")
+    profile = opened(tmp_path)[0].profile("t")
+    assert profile.description == "Été 2019"
+    assert [one.description for one in profile.columns] == ["Code géographique", "Libellé", "Population"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["iata", "city", "lat", "lon"], ["JFK", "New York", 40.6, -73.7], ["LAX", "Los Angeles", 33.9, -118.4]],
+        [["Code", "City", "Height", "Runways"], ["JFK", "New York", "unknown", "several"], ["LAX", "Lima", 38, 4],
+         ["ORD", "Chicago", 204, 8], ["ATL", "Atlanta", 313, 5]],
+        [["Country", "Capital city", "Main language"], ["DE", "BERLIN", "D"], ["FR", "PARIS", "F"], ["IT", "ROM", "I"]],
+        [["Product", "Price", "Quantity"], ["Fruits", "", ""], ["Apple", 1.2, 3], ["Pear", 2.2, 4], ["Fig", 3, 1]],
+        [["", "Sales 2023", "", ""], ["City", "Q1", "Q2", "Q3"], ["Rom", 1, 2, 3], ["Ulm", 3, 4, 3], ["Bonn", 3, 4, 5]],
+        [["Region", "Population by sex", ""], ["name", "male", "female"], ["Rom", 1, 2], ["Ulm", 3, 4], ["Bonn", 3, 4]],
+        [["Station", "Temp", "Wind"], ["", "°C", "m/s"], ["A", 1.5, 2], ["B", 3, 4.5], ["C", 3, 4]],
+        [["Air temperature", "Pressure"], ["degC", "hPa"], [1.5, 1000], [3, 1001], [3, 1003]],
+        [["Country", "City", "Founded", "Left"], ["France", "Paris", 1999, 2004], ["DE", "Ulm", 1950, 2000]],
+        [["I", "II", "III"], ["City", "Population", "Area"], ["Rom", 1, 2], ["Ulm", 3, 4], ["Bonn", 3, 5]],
+        [["Team", "Points", "Goals"], ["Eastern Conference", "PTS", "GF"], ["Ulm", 5, 6], ["Rom", 7, 8], ["B", 1, 2]],
+        [["Shop name", "Price paid", "Code"], ["A1", "B_2", "C3"], ["A1", 5, "x"], ["B2", 6, "y"], ["C3", 7, "z"]],
+    ],
+)  # fmt: skip
+def test_rows_of_data_groups_and_units_are_no_codes(rows):
+    assert head_of(rows).labels == ()
+
+
 def test_a_wide_header_below_titles_is_refused_and_told_separators_find_titles(tmp_path):
     names = [f"c{number}" for number in range(10_001)]
     (tmp_path / "wide.csv").write_text(f"Report\n\n{','.join(names)}\n{','.join('1' * len(names))}\n")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tagframe.engines.duckdb.csv import csv_source
+from tagframe.engines.duckdb.csv import csv_source, labels_of
 from tagframe.engines.duckdb.tables import LakeTable, Logged, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
@@ -88,10 +88,12 @@ class Opened:
         return [pq.read_metadata(file) for file in self.table.files] if self.table.format == "parquet" else None
 
     def comments(self) -> dict[str, str]:
-        """The comments on columns in the log, or in the first of its Parquet files."""
+        """The comments on columns in the log, in the first of its Parquet files, or in CSV files."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if self.table.format == "csv":
+            return labels_of(self.table)
         if self.logged is None and self.table.format != "parquet":
             return {}
         with suppress(pa.ArrowException):  # DuckDB reads what Arrow does not

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from tagframe.engines.base import CHUNK_ROWS
 from tagframe.engines.duckdb.tables import LakeTable, literal
+from tagframe.engines.files.column_formats import Formats
 from tagframe.engines.files.csv import CSVEngine, CSVRows
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
-from tagframe.errors import NumbersAsTextWarning, warn
+from tagframe.errors import warn
 
 if TYPE_CHECKING:
     from tagframe.engines.duckdb.connection import Lake
@@ -50,14 +51,15 @@ def csv_source(lake: Lake, table: LakeTable) -> tuple[str, list[str]]:
         )
         try:
             lake.fetch(f"SELECT count(COLUMNS(*)) FROM {source}")
-            texts = {column.name for column in lake.columns(source) if column.type == "VARCHAR"}
-            for name in texts.intersection(*(engine.layout.numeric for engine in engines)):
-                why = "because a later cell is a word"
-                warn(f"{table.called}: the numbers of column {name!r} stay text, {why}", NumbersAsTextWarning)
             return source, []
         except duckdb.Error:  # rows have fewer cells than there are names, say
             pass
     return _copied(lake, table, engines)
+
+
+def labels_of(table: LakeTable) -> dict[str, str]:
+    """What the files say of their columns."""
+    return {name: text for engine in reversed(_engines(table)) for name, text in engine.layout.labels.items()}
 
 
 def _engines(table: LakeTable) -> list[CSVEngine]:
@@ -82,8 +84,8 @@ def _is_plain(engine: CSVEngine) -> bool:
     return not (
         engine.given_options
         or layout.notes
-        or layout.is_written
         or layout.has_words
+        or engine.formats != Formats()
         or layout.options["encoding"] != "utf-8-sig"
         or len({*map(str.lower, layout.names)}) < len(layout.names)
     )

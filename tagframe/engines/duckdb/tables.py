@@ -49,7 +49,6 @@ _PART = re.compile(r"(?:(?:part|data|chunk|file)[-_.]?)?\d+(?:[-_.]\d+)*\Z|part-
 
 _HEADER = {
     "parquet": "hive_partitioning=false",
-    "csv": "hive_partitioning=false, header=true, all_varchar=true, sample_size=100",
     "json": "hive_partitioning=false, sample_size=1000",
 }
 _EXTENDED, _CHANGED = 0.5, 0.6
@@ -195,9 +194,6 @@ def _gathered(
     """Files that may be pieces of one table: those with the columns of most are, the others are tables of their own."""
     columns = dict(zip(files, _columns_of(files, format), strict=True))
     groups = _of_one_shape(columns)
-    if format == "csv" and len(groups) > 1:  # the first row of some may be data
-        columns = {file: names if _names_columns(file) else frozenset() for file, names in columns.items()}
-        groups = _of_one_shape(columns)
     whole = _table(folder, root, format, groups[0], partitioned=partitioned)
     stems = [group[0].stem for group in groups]
     has_most = len(groups) == 1 or len(groups[0]) > len(groups[1])
@@ -226,6 +222,9 @@ def _columns_of(files: Sequence[Path], format: Format) -> Iterator[frozenset[str
     if not has_duckdb():
         yield from repeat(frozenset[str](), len(files))
         return
+    if format == "csv":
+        yield from map(_names_of, files)
+        return
     import duckdb
 
     from tagframe.engines.duckdb.worker import OPTIONS
@@ -240,12 +239,13 @@ def _columns_of(files: Sequence[Path], format: Format) -> Iterator[frozenset[str
             yield frozenset(name.lower() for name, *_ in rows)
 
 
-def _names_columns(file: Path) -> bool:
-    """Whether the first row of a CSV file names its columns; so of one that cannot be read, which its reader says."""
+def _names_of(file: Path) -> frozenset[str]:
+    """Of a CSV file; none where the first row may be data, or the file cannot be read, which its reader says."""
     try:
-        return not CSVEngine(file).layout.is_nameless
+        layout = CSVEngine(file).layout
     except CorpusError:
-        return True
+        return frozenset()
+    return frozenset() if layout.is_nameless else frozenset(map(str.lower, layout.names))
 
 
 def _of_one_shape(columns: Mapping[Path, frozenset[str]]) -> list[list[Path]]:

@@ -50,6 +50,8 @@ _OTHER_UNIT = re.compile(
 _NO_CENTS = re.compile(r"(?<=[0-9][.,])(?:[\u2013\u2014]|--?)(?![0-9])")
 """What stands for zeros behind the decimal mark, as in ``54,–``."""
 _CODES = frozenset("AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY MXN NOK NZD PLN RON SEK TRY USD ZAR".split())
+UNITS = _MEASURES | _CODES | {*_MONEY}
+"""Words that stand next to numbers."""
 _SPACES = "[ \u00a0\u202f]"
 _SEPARATORS = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _SPACES}
 _WORDS = frozenset(NULL_WORDS) - {""}
@@ -68,6 +70,7 @@ OTHER_UNITS = "they have a unit that is not read"
 _MOST_WORDS = 3
 """Words among numbers that may stand for missing ones."""
 _SAMPLE, _CODE = 1_000, 4
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARKED = re.compile(
     r"(?:[<>~\u2248\u2264\u2265\u00b1]=?|ca\.)?\s*[+-]?"
     r"(?:[0-9]{1,3}(?:[.,][0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?\s*"
@@ -371,9 +374,15 @@ class Column:
         """Whether all cells are numbers that may be read."""
         return self.is_number and not (self.words_beside or self.other_units)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether pandas by itself reads what was seen so far as numbers that are written in one way."""
+        return self.is_all_numbers and self.plain and not self.blank
+
     def _see_date(self, text: str) -> None:
         match = _DATE.fullmatch(text)
-        possible: set[Order] = {order for order in _ORDERS if match and _moment(text, order) is not None}
+        orders = _ORDERS if match and match["sign"] else _ORDERS[:1]
+        possible: set[Order] = {order for order in orders if match and _moment(text, order) is not None}
         if match is None or not possible:
             self.is_date = False
             return
@@ -450,16 +459,8 @@ class Column:
 _ORDERS: tuple[Order, Order] = ("day first", "month first")
 
 
-def is_mixed(cells: Collection[str]) -> bool:
-    """Whether some cells are numbers, and words stand beside them; or all have units, or digits of a script."""
-    texts = {text.strip() for text in cells if text not in NULL_WORDS} - {""}
-    words = sum(_PLAIN.fullmatch(text) is None for text in texts)
-    is_few = words <= min(_MOST_WORDS, len(texts) - words)
-    return words > 0 and (is_few or are_among_words(cells) or all(map(_is_with_unit, texts)))
-
-
 def are_among_words(cells: Iterable[str]) -> bool:
-    """Whether a third of distinct cells, and two of them, are numbers, maybe marked; no codes of one length are.
+    """Whether a third of distinct cells, and two of them, are numbers, maybe marked, and the others no codes.
 
     >>> are_among_words(["5", "7", "-", "n.a."]), are_among_words(["12*", "3[a]"]), are_among_words(["12A4", "9987"])
     (True, True, False)
@@ -467,13 +468,9 @@ def are_among_words(cells: Iterable[str]) -> bool:
     texts = {cell.strip() for cell in cells if cell not in NULL_WORDS} - {""}
     numbers, lengths = [*filter(_MARKED.fullmatch, texts)], {*map(len, texts)}
     are_codes = (len(lengths) == 1 and min(lengths) >= _CODE) or any(map(_PADDED.match, numbers))
+    others = "".join(sorted(texts.difference(numbers)))
+    are_codes |= len(others) > 1 and others in _LETTERS and len(texts) == len(numbers) + len(others)  # 1, 2, A, B
     return len(texts) / 3 <= len(numbers) >= 2 and not are_codes
-
-
-def is_all_numbers(cells: Iterable[str]) -> bool:
-    """Whether all cells are plain numbers, or empty."""
-    texts = {text.strip() for text in cells} - {""}
-    return bool(texts) and all(map(_PLAIN.fullmatch, texts))
 
 
 def is_known(options: Mapping[str, Any]) -> bool:
@@ -514,7 +511,7 @@ def _is_number(cell: re.Match[str]) -> bool:
     unit = _unit(cell)
     if unit in _MEASURES:  # "A4" and "12a" are codes
         return bool(cell["after"]) and (len(unit) > 1 or cell.string[cell.start("after") - 1].isspace())
-    return not unit or unit == "%" or unit in _CODES or unit in _MONEY or unicodedata.category(unit[0]) == "Sc"
+    return not unit or unit == "%" or unit in UNITS or unicodedata.category(unit[0]) == "Sc"
 
 
 def _loses_digits(text: str) -> bool:
@@ -526,11 +523,6 @@ def _loses_digits(text: str) -> bool:
         return False
     number = float(text)
     return Decimal(text) not in (Decimal(number), Decimal(repr(number)), Decimal(f"{number:.{_FLOAT_DIGITS}g}"))
-
-
-def _is_with_unit(text: str) -> bool:
-    text = western(text)
-    return _CELL.fullmatch(text) is not None or _OTHER_UNIT.fullmatch(text) is not None
 
 
 def western(text: str) -> str:

@@ -48,6 +48,7 @@ CSV_OPTIONS = frozenset(
 """Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
 _DATES = ("parse_dates", "dayfirst", "date_format")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
+_YEAR_FIRST = "[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?:[T ][0-9:.]*)?"
 _SEPARATORS = ("decimal", "thousands")
 _HEAD_ROWS = 1_000
 _EXACT: dict[str, Any] = {} if int(pd.__version__.split(".")[0]) > 2 else {"float_precision": "round_trip"}
@@ -88,30 +89,16 @@ class CSVEngine(FileEngine):
     def shapes(self) -> list[TableShape]:
         """The table's names and types, from the head of the file."""
         layout = self.layout
-        return [TableShape(stem_of(self.path), layout.columns, ("",) * len(layout.columns), comment=layout.title)]
+        labels = tuple(layout.labels.get(name, "") for name in layout.columns)
+        types = ("",) * len(layout.columns)
+        return [TableShape(stem_of(self.path), layout.columns, types, comment=layout.title, column_comments=labels)]
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        late: dict[str, str] = {}
         for frame in self.frames(CHUNK_ROWS):
             yield frame_chunk(frame[list(shape.columns)])
-            late |= {
-                name: _word(frame[name])
-                for name in self._still_text(late, shape.columns)
-                if frame[name].dtype == "string"
-            }
-        for name, word in ((name, word) for name, word in late.items() if word):
-            way = option(self.path, na_values={name: [word]})
-            why = f"because a later cell is {word!r}. {way} reads it as missing"
-            warn(f"{self.path}: the numbers of column {name!r} stay text, {why}", NumbersAsTextWarning)
         for what, category in self.notes(shape.columns):
             warn(f"{self.path}: {what}", category)
-
-    def _still_text(self, known: Collection[str], columns: Sequence[str]) -> list[str]:
-        """Columns that begin as numbers and of which nothing else tells that they stay text."""
-        formats = self.formats
-        others = {*known, *formats.as_text, *formats.mixed, *formats.orders, *formats.codes}
-        return [name for name in self.layout.numeric if name in columns and name not in others]
 
     def frames(self, rows: int, as_text: Collection[str] = (), **options: Any) -> Iterator[pd.DataFrame]:
         """Frames of this many rows, in nullable dtypes, numbers and dates as :attr:`formats` says.
@@ -160,8 +147,6 @@ class CSVEngine(FileEngine):
         if "date_format" in given:
             given = {name: value for name, value in given.items() if name not in _DATES}
         layout = self.layout
-        if not (given or layout.is_written or layout.has_words):
-            return Formats()
         names = layout.columns
         columns = {name: Column(has_words=layout.has_words) for name in names}
         options = self._options(dates=False)
@@ -174,8 +159,10 @@ class CSVEngine(FileEngine):
                 _see(columns, frame)
             still = [name for name in names if columns[name].is_open]
             if rows == _HEAD_ROWS and still:
-                for frame in self.batches(CHUNK_ROWS, dtype=str, **{**options, "usecols": still}):
-                    _see(columns, frame)
+                is_read_whole = given or layout.has_odd_numbers or layout.has_words or options["sep"] == ";"
+                texts = {name: str for name in still if is_read_whole or not columns[name].is_plain}
+                for frame in self.batches(CHUNK_ROWS, **{**options, "dtype": texts, "usecols": still}):
+                    _see(columns, frame, is_quick=not is_read_whole)
                     if not any(columns[name].is_open for name in still):
                         break
         if isinstance(dates := given.get("parse_dates"), list | tuple):
@@ -320,21 +307,21 @@ def _layout_of(engine: CSVEngine, size: int, mtime_ns: int) -> Layout:
     return engine.find_layout()
 
 
-def _word(cells: pd.Series) -> str:
-    """The first cell that is no number; "" for none, as of integers beyond 64 bits."""
-    return str(next(iter(cells[pd.to_numeric(cells, errors="coerce").isna() & cells.notna()]), ""))
-
-
 def either(words: Sequence[str]) -> str:
     """Words, as a sentence names them."""
     return " or ".join(map(repr, words))
 
 
-def _see(columns: Mapping[str, Column], frame: pd.DataFrame) -> None:
-    for position, name in enumerate(map(str, frame.columns)):
-        if columns[name].is_open:
-            columns[name].has_null |= frame.iloc[:, position].hasnans
-            columns[name].see(frame.iloc[:, position].dropna().unique())
+def _see(columns: Mapping[str, Column], frame: pd.DataFrame, *, is_quick: bool = False) -> None:
+    """Look at the cells of a frame; ``is_quick`` leaves out dates that begin with the year where all were such ones."""
+    for position, column in enumerate(columns[str(name)] for name in frame.columns):
+        cells = frame.iloc[:, position]
+        if column.is_open and not pd.api.types.is_numeric_dtype(cells.dtype):
+            column.has_null |= cells.hasnans
+            texts = cells.dropna().astype(str)
+            if is_quick and column.is_date and not column.year_last:
+                texts = texts[~texts.str.fullmatch(_YEAR_FIRST)]
+            column.see(texts.unique())
 
 
 def _listed(names: Sequence[str]) -> str:

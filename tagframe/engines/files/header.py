@@ -10,10 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from tagframe.engines.cells import NULL_WORDS
+from tagframe.engines.files.column_formats import UNITS
 
 LOOKED_AT = 60
 """Rows from the first one on among which the names of columns are looked for."""
@@ -50,6 +51,7 @@ class Head:
         depth: rows of names; 0 where the first row is data.
         below: 1 where a row of the columns' numbers stands below the names, else 0.
         names: of the columns, as far as rows name them; "" for none.
+        labels: what other rows say of each column, where a row of codes names them; none elsewhere.
         is_unsure: whether nothing tells the names from the cells below.
     """
 
@@ -58,6 +60,7 @@ class Head:
     below: int = 0
     names: tuple[str, ...] = ()
     is_unsure: bool = False
+    labels: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -90,6 +93,8 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
     if may_have_titles and (above := comments_above(rows)):
         below = head_of(rows[above:])
         return replace(below, above=above + below.above)
+    if (head := _labelled(rows, _titles(rows) if may_have_titles else 0)) is not None:
+        return head
     if may_have_titles and (head := head_below_titles(rows)) is not None:
         return head
     depth = _depth(rows)
@@ -249,6 +254,101 @@ def _joined(rows: Sequence[Row]) -> tuple[str, ...]:
                 upper[at] = upper[at - 1]
     columns = zip(*texts, strict=True)
     return tuple(_SEPARATOR.join(dict.fromkeys(filter(None, parts))) for parts in columns)
+
+
+def _labelled(rows: Sequence[Row], above: int) -> Head | None:
+    """The names in a row of codes (``P19_POP``) next to rows of labels and units; None if there are no such rows.
+
+    >>> rows = [["City code", "Population in 2019"], ["CITY", "P19_POP"], ["a01", 5], ["a02", 7], ["a03", 9]]
+    >>> _labelled(rows, 0).names, _labelled(rows, 0).labels
+    (('CITY', 'P19_POP'), ('City code', 'Population in 2019'))
+    """
+    width = max(map(len, rows[above:]), default=0)
+    texts = [[*map(_text, row), *[""] * (width - len(row))] for row in rows[above:]]
+    tail = texts[len(texts) // 2 + 1 :]
+    numbers = [at for at in range(width) if _holds_values([row[at] for row in tail])]
+    first = texts[: _MOST_ROWS + 1]
+    heads = [*takewhile(lambda row: _is_above_numbers(row, first, numbers), first)]
+    whole = [at for at, row in enumerate(heads) if not _is_of_units(row, numbers)]
+    heads = heads[: whole[2] if len(whole) > 2 else None]
+    if len(heads) < 2 or not numbers or len(texts) < len(heads) + 2:
+        return None
+    coded = _row_of_codes(heads, numbers, _columns_below(texts[len(heads) :], width))
+    if coded is None:
+        return None
+    names, labels = heads[coded], [row for at, row in enumerate(heads) if at != coded]
+    for at in range(1, width) if coded else []:
+        is_alike = names[at - 1][:2] == names[at][:2]  # as where labels are merged: BEV_M, BEV_W
+        labels[0][at] = labels[0][at] or (labels[0][at - 1] if is_alike else "")
+    described = ["; ".join(dict.fromkeys(filter(_is_label, cells))) for cells in zip(*labels, strict=True)]
+    return replace(_head(rows, above, len(heads)), names=tuple(names), labels=tuple(described))
+
+
+def _is_above_numbers(row: Sequence[str], first: Sequence[Sequence[str]], numbers: Sequence[int]) -> bool:
+    """Whether most numbers have a word of a row above them, or a year of which a label in the same column speaks."""
+    cells = [(row[at], [other[at] for other in first]) for at in numbers if row[at]]
+    return len(cells) >= len(numbers) / 2 and all(
+        _is_word(cell) or (_YEAR.fullmatch(cell) and any(cell in other and not is_value(other) for other in column))
+        for cell, column in cells
+    )
+
+
+def _is_of_units(row: Sequence[str], numbers: Sequence[int]) -> bool:
+    """Whether a row says nothing of columns of texts, or what the program of a survey reads, or has units alone."""
+    others = [cell for at, cell in enumerate(row) if at not in numbers]
+    is_bare = all(cell in _MISSING or cell.startswith("{") for cell in others)
+    return is_bare and (bool(others) or all(not cell or cell in UNITS or cell[0] in "([{" for cell in row))
+
+
+def _row_of_codes(heads: Sequence[Sequence[str]], numbers: Sequence[int], below: Sequence[Sequence[str]]) -> int | None:
+    """Which of some rows above numbers has the names, if the others describe them for certain.
+
+    No cell is repeated below, as one of a row of data may be. Labels above codes begin with the first column and differ
+    in most: groups of columns have names of two rows. Labels below codes differ, too, and are words with blanks.
+    """
+    columns = [column for column in zip(*heads, strict=True) if any(column)]
+    width = len(columns)
+    if any(cell in others and not is_value(cell) for row in heads for cell, others in zip(row, below, strict=True)):
+        return None
+    shares = [_are_identifiers(row[:width]) and sum(map(_is_code_beside, row, columns)) / width for row in heads]
+    coded = shares.index(max(shares))
+    others = (row for at, row in enumerate(heads) if at != coded)
+    labels = max(others, key=lambda row: sum(map(_is_label, row)))
+    unlike = sum(
+        any(len({*map(kind, cells[:_SAMPLE])}) == 1 and kind(heads[-1][at]) != kind(cells[0]) for kind in (len, _form))
+        for at, cells in enumerate(below)
+        if at not in numbers and len(cells) > _FEW
+    )
+    is_coded = shares[coded] >= 1 / 2 and shares.count(shares[coded]) == 1
+    is_prose = _are_identifiers(heads[coded][:width]) and sum(map(_is_prose_cell, labels)) > width / 2
+    is_apart = bool(labels[0]) and len({*filter(None, labels)}) >= width / 2
+    is_sure = is_apart and (is_coded or (is_prose and not coded)) and len(numbers) + unlike > (1 if is_coded else 2)
+    return coded if is_sure else None
+
+
+def _are_identifiers(cells: Sequence[str]) -> bool:
+    """Whether cells are codes as computers read them, no two alike."""
+    return len({*cells}) == len(cells) and all(map(_IDENTIFIER.fullmatch, cells))
+
+
+def _is_code_beside(cell: str, column: Sequence[str]) -> bool:
+    """Whether a cell is written as codes are, and not as units, or shortens one that stands in its column."""
+    is_written = re.search(r"[\d_]", cell) is not None or (cell.isupper() and len(cell) > 1)
+    is_short = any(cell[:3].lower() in other.lower() for other in column if other != cell)
+    return cell not in UNITS and (is_written or is_short)
+
+
+def _is_label(text: str) -> bool:
+    """Whether a text says something of a column; one for the program of a survey does not (``{"ImportId": …}``)."""
+    return _is_word(text) and not text.startswith("{")
+
+
+def _is_prose_cell(text: str) -> bool:
+    """Whether a text has several words, or is of a script without blanks between them."""
+    return " " in text or re.search("[\u0e00-\u0eff\u3040-\u9fff]", text) is not None
+
+
+_IDENTIFIER = re.compile(r"(?=.*[A-Za-z]|\d{4}\Z)[\w.:#$/[\]-]{1,40}", re.ASCII)
 
 
 def first_names(rows: Sequence[Row]) -> int | None:
@@ -593,13 +693,14 @@ def sentences(head: Head) -> list[str]:
     notes = [f"several columns are called {name!r}; the later ones are called '{name}.1', …" for name in several]
     if not head.depth:
         notes.append("the first row is like the others, and is read as data")
+    elif head.labels:
+        notes.append(f"one of the rows {first} to {last} names the columns by codes, and the others describe them")
     elif head.depth > 1:
         notes.append(f"rows {first} to {last} name the columns together")
     if head.above:
         left = "the row above it is the title" if head.above == 1 else f"the {head.above} rows above it are the title"
-        notes.append(
-            f"row {first} {'names the columns' if head.depth else 'is the first one'}, and {left} of the table"
-        )
+        is_plain = head.depth and not head.labels
+        notes.append(f"row {first} {'names the columns' if is_plain else 'is the first one'}, and {left} of the table")
     if head.is_unsure:
         notes.append(
             "the first row may be one of the others, as nothing tells its words from theirs; it names the columns"

@@ -157,11 +157,13 @@ class Sheet:
     Attributes:
         frame: its rows, without blank ones, notes below them, and columns without a name and a cell.
         title: what stands above the names.
+        labels: what the sheet says of each column.
         notes: what is not read as it looks.
     """
 
     frame: pd.DataFrame
     title: str
+    labels: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -217,7 +219,9 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
         notes.append(f"the dates of column {name!r}, {what}, stay text; pandas.to_datetime reads them")
     kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
     notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
-    return Sheet(plain_dtypes(numbers.typed(frame).convert_dtypes()), title, tuple(notes))
+    labels = dict(zip(names, head.labels, strict=False))
+    typed = plain_dtypes(numbers.typed(frame).convert_dtypes())
+    return Sheet(typed, title, tuple(labels.get(name, "") for name in cells), tuple(notes))
 
 
 _ERRORS = frozenset(
@@ -271,7 +275,8 @@ class WorkbookEngine(WholeFileEngine):
             limits.check_names(f"sheet {name!r} of {self.path}", head_of(_without_merged(rows)).names)
             sheet = self._sheet(name)
             if columns := tuple(map(str, sheet.frame.columns)):
-                shapes.append(TableShape(name, columns, ("",) * len(columns), comment=sheet.title))
+                types, labels = ("",) * len(columns), sheet.labels
+                shapes.append(TableShape(name, columns, types, comment=sheet.title, column_comments=labels))
         empty = [repr(name) for name in sheets if name not in {shape.name for shape in shapes}]
         if not shapes:
             raise UnreadableTable(f"{self.path} has no table: no cell is filled in {', '.join(empty)}")

@@ -204,7 +204,7 @@ def _stored(
         return {}
     by_schema: dict[str, list[str]] = defaultdict(list)
     for table in tables:
-        by_schema[table.schema].append(table.name)
+        by_schema[table.shape.database].append(table.shape.called)
     sought = " OR ".join(
         f"(schemaname = {literal(schema)} AND tablename IN ({', '.join(map(literal, names))}))"
         for schema, names in by_schema.items()
@@ -224,7 +224,7 @@ FROM pg_stats WHERE {sought}"""
         f"<= {values} AS whole FROM ({stored}) AS q ORDER BY inherited",  # of a partitioned table all parts win
         "the statistics",
     )
-    keys = {(table.schema, table.name): table.key for table in tables}
+    keys = {(table.shape.database, table.shape.called): table.key for table in tables}
     known: dict[str, dict[str, tuple[float, float, list[str], list[str], bool]]] = {}
     for schema, name, column, *facts in zip(*(part.to_pylist() for part in rows.columns), strict=True):
         known.setdefault(keys[schema, name], {})[column] = (*facts,)
@@ -245,7 +245,7 @@ def _of_stored(
         null_share, estimate, common_texts, bound_texts, complete = stored
         nulls = 0 if column.filled else round(null_share * rows)
         distinct = min(rows - nulls, round(estimate if estimate >= 0 else -estimate * rows))
-        if (column.name,) in table.unique:
+        if (column.name,) in table.shape.unique:
             distinct = rows - nulls
         common, bounds = (
             [value for text in texts if text is not None and (value := read_text(column, text)) == value]  # NaN is not
@@ -298,7 +298,7 @@ def _counted(reads: Reading, table: str, what: str, seen: int) -> float:
 
 
 def _of_column(column: ServerColumn, cells: pd.Series, total: int, table: ServerTable) -> ColumnStatistics:
-    is_unique = (column.name,) in table.unique
+    is_unique = (column.name,) in table.shape.unique
     statistics = column_of_sample(cells, total, 0 if column.filled else None, is_unique=is_unique)
     values = [read_text(column, value) if isinstance(value, str) else value for value in statistics.values]
     low, high = (min(values), max(values)) if values and len({*map(type, values)}) == 1 else (None, None)

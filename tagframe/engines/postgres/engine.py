@@ -41,7 +41,6 @@ from tagframe.engines.pushdown import (
     SQLEngine,
     Statement,
     column_gone,
-    named_item,
     table_gone,
 )
 from tagframe.engines.sql_text import table_key
@@ -114,7 +113,7 @@ class PostgresEngine(SQLEngine):
 
     def shapes(self) -> list[TableShape]:
         """The tables by schema and name."""
-        return [table.shape() for table in self.look()]
+        return [table.shape for table in self.look()]
 
     def ran(self) -> Iterator[tuple[str, int]]:
         """The statements that were run in the database, and how often: what pg_stat_statements counts.
@@ -200,7 +199,7 @@ _KINDS: dict[str, Kind] = {
     "float4": "real32", "bool": "boolean", "date": "date", "timestamp": "moment", "timestamptz": "instant",
 }  # fmt: skip
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
-_MADE = {"integer": ("bigint", "int8"), "real": ("double precision", "float8")}
+_MADE = {"integer": "int8", "real": "float8"}
 _MAX_FEW_ROWS = 1_000
 _PADDED = ("bpchar", "name")
 """Texts of types that compare differently from text."""
@@ -225,8 +224,17 @@ class PostgresPushdown(SampledValues):
         self._identity, self._reads, self._tables = identity, reads, tables
 
     def _column(self, table: str, column: str) -> ServerColumn:
+        """A column of a table as it is now; raises ColumnNotFound where it no longer has that."""
         known = self._tables[table]
-        return known.column(column) or self._columns_of(known, [column])[0]  # raises as a scan does
+        called = f"{known.key!r} of {self._identity}"
+        if not known.columns:
+            raise UnreadableTable(
+                f"{called} has no column that its user may read any more: grant SELECT on it again, or call "
+                "tagframe.open_corpus again, which leaves it out"
+            )
+        if (here := known.column(column)) is None:
+            raise column_gone(called, column, known.shape.columns, ", or its user may not read it")
+        return here
 
     def cells(self, table: str, column: str) -> Cells:
         """By the column's type.
@@ -241,9 +249,6 @@ class PostgresPushdown(SampledValues):
             return Cells("text", "text", "TEXT" * (known.base in _PADDED)) if known.exact else Cells("", "")
         return Cells(_COMPARED.get(known.base, ""), _KINDS.get(known.base, ""))
 
-    def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        return named_item(self.from_item(table), alias)
-
     def names(self, table: str) -> list[str]:
         return [column.name for column in self._tables[table].columns]
 
@@ -254,9 +259,9 @@ class PostgresPushdown(SampledValues):
             return known.number.name
         return self.stored if known.kind in ("r", "m") else None
 
-    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
+    def unique(self, table: str) -> Sequence[Sequence[str]]:
         """By a constraint or an index."""
-        return any(set(unique) <= set(columns) for unique in self._tables[table].unique)
+        return self._tables[table].shape.unique
 
     def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
         """An array as a text, which the server hashes."""
@@ -290,7 +295,7 @@ class PostgresPushdown(SampledValues):
         return [
             replace(self._column(table, column), name=name)
             if table
-            else ServerColumn(name, *_MADE[column], None, exact=True, filled=False, comment="")
+            else ServerColumn(name, _MADE[column], None, exact=True, filled=False)
             for table, column, name in statement.columns
         ]
 
@@ -334,23 +339,6 @@ class PostgresPushdown(SampledValues):
             done += size
             if size < rows:
                 return
-
-    def _columns_of(self, table: ServerTable, names: Sequence[str]) -> list[ServerColumn]:
-        """Columns of a table as it is now.
-
-        Raises:
-            ColumnNotFound: it no longer has one of them.
-        """
-        known = {column.name: column for column in table.columns}
-        for name in names:
-            if not known:
-                raise UnreadableTable(
-                    f"{table.key!r} of {self._identity} has no column that its user may read any more: grant SELECT on "
-                    "it again, or call tagframe.open_corpus again, which leaves it out"
-                )
-            if name not in known:
-                raise column_gone(f"{table.key!r} of {self._identity}", name, known, ", or its user may not read it")
-        return [known[name] for name in names]
 
     @contextmanager
     def _workers(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tagframe.engines.base import ForeignKey, TableShape, quoted
@@ -97,7 +97,7 @@ ORDER BY 1, i.indexrelid"""
 
 _FOREIGN = """
 SELECT k.conrelid::int8 AS oid, k.confrelid::int8 AS other, array_to_string(k.conkey, ',') AS columns,
-    array_to_string(k.confkey, ',') AS others, k.convalidated AS checked
+    array_to_string(k.confkey, ',') AS others
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE k.contype = 'f' AND k.conparentid = 0 AND NOT c.relispartition AND c.relnamespace = ANY({schemas})
 ORDER BY 1, k.oid"""
@@ -130,21 +130,17 @@ class ServerColumn:
 
     Attributes:
         name: of the column.
-        declared: its type, as the server writes it.
         base: the name of its type; for a domain, the name of its base type; "" for other kinds than base types.
         modifier: for a numeric, the number that encodes its precision and scale.
         exact: whether texts of it are equal only if their bytes are.
         filled: whether it is NOT NULL.
-        comment: on it.
     """
 
     name: str
-    declared: str
     base: str
     modifier: int | None
     exact: bool
     filled: bool
-    comment: str
 
 
 @dataclass(frozen=True)
@@ -152,67 +148,40 @@ class ServerTable:
     """A table, view or materialised view as the server has it.
 
     Attributes:
-        schema, name, kind: ``kind`` is "r" (table), "p" (partitioned), "v", "m" (views) or "f" (foreign).
-        columns: those that may be read.
-        primary_key, unique, foreign_keys: as declared; ``unique`` has the primary key too.
-        checked: the columns of those foreign keys that the server has validated for all rows.
+        shape: its shape for the corpus, of the columns that may be read; ``unique`` has the primary key too.
+        kind: "r" (table), "p" (partitioned), "v", "m" (views) or "f" (foreign).
+        columns: those of the shape.
         rows: estimated; None if the server has no estimate.
-        pages, size: of its rows; ``size`` in bytes, 0 for views.
+        size: of its rows in bytes; 0 for views.
         fresh: whether the server's statistics describe the current rows, or nearly.
-        state: changes when it is redefined, rewritten, analysed or written to.
-        comment: on it.
     """
 
-    schema: str
-    name: str
+    shape: TableShape
     kind: str
     columns: tuple[ServerColumn, ...]
-    primary_key: tuple[str, ...]
-    unique: tuple[tuple[str, ...], ...]
-    foreign_keys: tuple[ForeignKey, ...]
-    checked: tuple[tuple[str, ...], ...]
     rows: float | None
-    pages: float
     size: float
     fresh: bool
-    state: str
-    comment: str
 
     @property
     def key(self) -> str:
         """Its name in the engine, unique among the tables of the server."""
-        return table_key(self.schema, self.name)
+        return self.shape.name
 
     @property
     def in_sql(self) -> str:
         """With its schema, in statements."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
+        return f"{quoted(self.shape.database)}.{quoted(self.shape.called)}"
 
     @property
     def number(self) -> ServerColumn | None:
         """The primary key, where it is one column of integers."""
-        column = self.column(self.primary_key[0]) if len(self.primary_key) == 1 else None
+        column = self.column(self.shape.primary_key[0]) if len(self.shape.primary_key) == 1 else None
         return column if column is not None and column.base in INTEGERS else None
 
     def column(self, name: str) -> ServerColumn | None:
         """A column by its name; None where there is none."""
         return next((column for column in self.columns if column.name == name), None)
-
-    def shape(self) -> TableShape:
-        """Its shape for the corpus."""
-        return TableShape(
-            self.key,
-            columns=tuple(column.name for column in self.columns),
-            declared_types=tuple(column.declared for column in self.columns),
-            primary_key=self.primary_key,
-            foreign_keys=self.foreign_keys,
-            called=self.name,
-            database=self.schema,
-            unique=self.unique,
-            comment=self.comment,
-            column_comments=tuple(column.comment for column in self.columns),
-            state=self.state,
-        )
 
 
 literal = quoted_text
@@ -288,36 +257,34 @@ def _tables(
         oid = row["oid"]
         keys = [(key["is_primary"], key_names) for key in unique_of[oid] if (key_names := names(oid, key["columns"]))]
         references = []
-        checked = []
         for key in foreign_of[oid]:
             mine, theirs = names(oid, key["columns"]), names(key["other"], key["others"])
             if mine is not None and theirs is not None and key["other"] in names_of:
                 schema, name = names_of[key["other"]]
                 references.append(ForeignKey(mine, name, theirs, "" if schema == row["schema"] else schema))
-                checked += [mine] if key["checked"] else []
-        own = tuple(map(_column, columns_of[oid]))
-        state = repr((row["state"], row["comment"], row["rows"], own, keys, references))
-        result.append(
-            (
-                ServerTable(
-                    row["schema"],
-                    row["name"],
-                    row["kind"],
-                    own,
-                    next((key_names for is_primary, key_names in keys if is_primary), ()),
-                    tuple(key_names for _, key_names in keys),
-                    tuple(dict.fromkeys(references)),
-                    tuple(checked),
-                    None if row["unknown"] or row["kind"] == "v" else _grown(row),
-                    row["pages"],
-                    row["bytes"],
-                    row["analysed"] and row["changes"] <= 50 + 0.1 * row["rows"],
-                    hashlib.sha256(state.encode()).hexdigest(),
-                    row["comment"],
-                ),
-                row["readable"],
-            )
+        shape = TableShape(
+            table_key(row["schema"], row["name"]),
+            columns=tuple(column["name"] for column in columns_of[oid]),
+            declared_types=tuple(column["declared"] for column in columns_of[oid]),
+            primary_key=next((key_names for is_primary, key_names in keys if is_primary), ()),
+            foreign_keys=tuple(dict.fromkeys(references)),
+            called=row["name"],
+            database=row["schema"],
+            unique=tuple(key_names for _, key_names in keys),
+            comment=row["comment"],
+            column_comments=tuple(column["comment"] for column in columns_of[oid]),
         )
+        own = tuple(map(_column, columns_of[oid]))
+        state = repr((row["state"], row["rows"], shape, own))
+        table = ServerTable(
+            replace(shape, state=hashlib.sha256(state.encode()).hexdigest()),
+            row["kind"],
+            own,
+            None if row["unknown"] or row["kind"] == "v" else _grown(row),
+            row["bytes"],
+            row["analysed"] and row["changes"] <= 50 + 0.1 * row["rows"],
+        )
+        result.append((table, row["readable"]))
     return result
 
 
@@ -330,9 +297,7 @@ def _by_table(rows: Sequence[Row]) -> dict[int, list[Row]]:
 
 def _column(row: Row) -> ServerColumn:
     base = row["base"] if row["kind"] in ("b", "d") else ""
-    return ServerColumn(
-        row["name"], row["declared"], base, row["modifier"], row["exact"], row["filled"], row["comment"]
-    )
+    return ServerColumn(row["name"], base, row["modifier"], row["exact"], row["filled"])
 
 
 def _grown(row: Row) -> float:

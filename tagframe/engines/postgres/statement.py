@@ -435,11 +435,6 @@ def _series(values: Sequence[Any], *, computed: bool) -> pd.Series:
         is_exact = finite and all(Decimal(repr(float(number))) == number for number in numbers)
         if is_exact or (computed and not whole and all(map(_has_float, numbers))):
             return pd.Series([None if value is None else float(value) for value in values], dtype="float64")
-    if len(kinds) == 1 and issubclass(next(iter(kinds)), bool):
-        return pd.Series(list(values), dtype="boolean" if None in values else "bool")
-    if len(kinds) == 1 and hasattr(next(iter(kinds)), "astimezone"):
-        with suppress(ValueError, OverflowError):
-            return pd.Series(pd.to_datetime(pd.Series(list(values), dtype=object)))
     return typed_series(tuple(values))
 
 

@@ -429,15 +429,11 @@ class SQLitePushdown(Pushdown):
         with _named_errors(str(self._path)):
             return rowid_name(self._connection, table)
 
-    def lets_none_repeat(self, table: str, columns: Sequence[str]) -> bool:
-        """By the table's indexes."""
-        if self._row_id_column(table) in columns:
-            return True
-        for _, index, unique, _, is_partial in self._indexes(table):
-            parts = {part for _, _, part in self._fetch(f"PRAGMA index_info({quoted(index)})")}
-            if unique and not is_partial and parts <= set(columns):
-                return True
-        return False
+    def unique(self, table: str) -> Sequence[Sequence[str]]:
+        """Its row ids, and what its indexes keep unique."""
+        row_id = self._row_id_column(table)
+        with _named_errors(str(self._path)):
+            return [*([[row_id]] if row_id else []), *_unique(self._connection, table)]
 
     def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
         """Keys are sent as JSON."""
@@ -466,10 +462,8 @@ class SQLitePushdown(Pushdown):
         with _named_errors(str(self._path)):
             keys = [(name, declared) for name, declared, key in table_columns(self._connection, table) if key]
         is_alias = len(keys) == 1 and keys[0][1].upper() == "INTEGER"
-        return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in self._indexes(table)) else None
-
-    def _indexes(self, table: str) -> list[tuple[Any, ...]]:
-        return self._fetch(f"PRAGMA index_list({quoted(table)})")
+        indexes = self._fetch(f"PRAGMA index_list({quoted(table)})") if is_alias else []
+        return keys[0][0] if is_alias and all(origin != "pk" for _, _, _, origin, _ in indexes) else None
 
     def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
         with _named_errors(str(self._path)):
