@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from math import prod
@@ -92,11 +93,12 @@ _Sides = tuple[int, int]
 
 class _Candidate(NamedTuple):
     """The columns of two tables that may be parts of a key: of those whose values are found on the other side, and of
-    those of one name that share some values."""
+    those of one name that share some values; and further columns with the values of one of the first."""
 
     tables: frozenset[str]
     whole: Sequence[_Part]
     in_part: Sequence[_Part]
+    roles: Sequence[_Part] = ()
 
 
 class _Rows:
@@ -158,7 +160,7 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
         pair.tables for pair in known if (pair.right_table, *pair.right_columns) in times
     }
     found = [one for one in _candidates(columns) if one.tables not in linked]
-    rows = _Rows(read, [[*one.whole, *one.in_part] for one in found])
+    rows = _Rows(read, [[*one.whole, *one.in_part, *one.roles] for one in found])
     best: dict[frozenset[str], KeyPair] = {}
     for partly in (False, True):
         sure = {*best}
@@ -167,9 +169,25 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
             if key is not None and (key.tables not in best or _is_better(key, best[key.tables])):
                 best[key.tables] = key
     yield from best.values()
+    yield from (key for one in found for key in _in_other_roles(best.get(one.tables), one, rows))
     large = {column.owner.id for column in columns if _most_columns(column.owner) < 2}
     if large:
         yield from (key for key in _by_names(columns, known) if key.tables not in linked and key.tables & large)
+
+
+def _in_other_roles(key: KeyPair | None, found: _Candidate, rows: _Rows) -> Iterator[KeyPair]:
+    """The keys that differ from a key in one referencing column: (season, guest) beside (season, host)."""
+    if key is None or not found.roles or key.left_table != found.roles[0].left.owner.id:
+        return
+    part_of = {(part.left.profile.name, part.right.profile.name): part for part in found.whole}
+    chosen = [part_of.get(names) for names in zip(key.left_columns, key.right_columns, strict=True)]
+    parts = [part for part in chosen if part is not None]
+    if len(parts) < len(chosen):
+        return
+    for role in found.roles:
+        others = [role if part.right is role.right else part for part in parts]
+        if others != parts and (other := _verified(others, rows)) is not None:
+            yield replace(other, score=key.score)
 
 
 def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[KeyPair]:
@@ -283,11 +301,13 @@ def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
         named = [_Part(mine[words], theirs[words]) for words in theirs if words in mine]
         named = [part for part in named if _may_take_part(part)]
         parts = [part for part in named if _holds_values(part)]
+        roles: list[_Part] = []
         if len(parts) < _MOST_PARTS:
-            parts += _parts_of_other_names([*mine.values()], [*theirs.values()], parts)
+            others, roles = _parts_of_other_names([*mine.values()], [*theirs.values()], parts)
+            parts += others
         whole, in_part = (_likeliest(some, most) if len(some) > 1 else [] for some in (parts, _that_say_which(named)))
         if whole or in_part:
-            yield _Candidate(frozenset((first.id, second.id)), whole, in_part)
+            yield _Candidate(frozenset((first.id, second.id)), whole, in_part, roles if whole else ())
 
 
 def _pairs_of_tables(columns: Sequence[Column], tables: Mapping[int, Mapping[Words, Column]]) -> list[_Sides]:
@@ -358,15 +378,17 @@ def _that_say_which(parts: Sequence[_Part]) -> list[_Part]:
     return [*(keys or others), *(part for part in some if is_time(part.right) and part not in keys)]
 
 
-def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part]) -> list[_Part]:
-    """Columns of two tables that hold the same values under other names, such as (area, age) and (region, age)."""
+def _parts_of_other_names(
+    mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part]
+) -> tuple[list[_Part], list[_Part]]:
+    """Columns of two tables that hold the same values under other names, such as (area, age) and (region, age); and
+    further columns with the values of one of the second table's: host and guest beside team."""
     taken = {side.key for part in parts for side in part}
-    lefts = [column for column in mine if column.key not in taken and _may_be_renamed(column)]
-    rights = [column for column in theirs if column.key not in taken and _may_be_renamed(column)]
-    pairs = [_Part(left, right) for right in rights for left in lefts if left.profile.family == right.profile.family]
-    pairs = [part for part in pairs if _may_take_part(part)]
+    lefts = [column for column in mine if column.key not in taken]
+    pairs = [_Part(left, right) for right in theirs for left in lefts if left.profile.family == right.profile.family]
+    pairs = [part for part in pairs if _may_be_renamed(part) and _may_take_part(part)]
     if not pairs:
-        return []
+        return [], []
     sketches = [side.profile.sketch for part in pairs for side in part]
     at = np.arange(0, len(sketches), 2)
     contained = overlaps(sketches, at, at + 1)[0]
@@ -378,13 +400,23 @@ def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], part
         if shares[place] >= CONTAINED and not {part.left.key, part.right.key} & taken:
             best[part.right.key] = part
             taken |= {part.left.key, part.right.key}
-    return [best[right.key] for right in rights if right.key in best]
+    found = [best[right.key] for right in theirs if right.key in best]
+    held = (pairs[place] for place in np.flatnonzero(shares >= CONTAINED))
+    return found, [
+        part for part in held if part.right.key in taken and part.left.key not in taken and not is_time(part.right)
+    ]
 
 
-def _may_be_renamed(column: Column) -> bool:
-    if column.profile.sketch is None or is_rank(column.spelt):
-        return False
-    return column.profile.family in ("text", "date") or _has_years(column)
+def _may_be_renamed(part: _Part) -> bool:
+    """Whether values may show that two columns are one: texts, days, years, and ids whose names end alike."""
+    left, right = part.left.name.words, part.right.name.words
+    ends_alike = _is_named_key(part.right) and left[-len(right) :] == right
+    return all(
+        side.profile.sketch is not None
+        and not is_rank(side.spelt)
+        and (ends_alike or side.profile.family in ("text", "date") or _has_years(side))
+        for side in part
+    )
 
 
 def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
