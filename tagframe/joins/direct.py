@@ -27,7 +27,7 @@ _NAME_CHANCE = 0.25
 _NEARLY_ALL = 0.9
 """Without a name that both have, so many of the values of one side have to be found."""
 _HALF = 0.5
-"""With a name that both have, so many of the values of one side, or _FEWEST of them, have to be found."""
+"""With a name that both have, so many of the values of one side, or _FEWEST of them, have to be found; of codes any."""
 _MOST_REPEATED = 0.01
 """A column is unique if at most this share of its rows repeats a value: true tables have a doubled row."""
 _DENSE = 0.5
@@ -39,7 +39,7 @@ _MOMENTS = frozenset("date day time timestamp datetime hour".split())
 
 
 def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
-    """Key pairs between tables of different parts, each table pair's surest.
+    """Key pairs between tables of different parts, each table pair's surest with its roles.
 
     One side is unique, and either both columns have the name, or nearly all values of one side are found. Codes are
     likelier than names, and numbers that are not named alike.
@@ -52,16 +52,24 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
     apart = [ends for ends in _apart(profiles, parts) if frozenset(one.id for one in ends) not in likely]
     options = ([*_between(one, other), *_between(other, one)] for one, other in apart)
-    return [max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
-            for keys in options if keys]  # fmt: skip
+    return [key for keys in options if keys for key in _surest(keys)]
+
+
+def _surest(keys: Sequence[KeyPair]) -> Iterator[KeyPair]:
+    """The surest of several keys between two tables, with those that are as likely to refer to the same column."""
+    best = max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
+    return (key for key in keys if (key.score, key.right_table, key.right_columns) ==
+            (best.score, best.right_table, best.right_columns))  # fmt: skip
 
 
 def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> list[KeyPair]:
     """The keys of all columns that say of what a row is, between tables of different parts: module and presentation.
 
     They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
+    Without any, the column by which most values of names or codes are found, as few hold the same ones by accident.
     """
-    return [key for ends in _apart(profiles, parts) if (key := _natural_key(*ends)) is not None]
+    keys = (_natural_key(*ends) or _shared_values(*ends) for ends in _apart(profiles, parts))
+    return [key for key in keys if key is not None]
 
 
 def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tuple[TableProfile, TableProfile]]:
@@ -83,7 +91,8 @@ def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
             continue
         are_codes = is_code(mine) and is_code(theirs)
         is_of_thing = are_codes and bool(names.column_name(mine.name).entity)
-        enough = min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
+        is_one_name = is_of_thing and mine.family == "text" and mine.name.casefold() == theirs.name.casefold()
+        enough = 0.0 if is_one_name else min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
         named = _are_named_alike(mine.name, theirs.name) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         sides = [(shares[0], mine), (shares[1] * (mine.family == "text"), theirs)]
@@ -104,11 +113,33 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
 def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
     shared = [*_shared(one, other)]
     shared += _abbreviated(one, other, {column.name for pair in shared for column in pair})
-    if len(shared) < 2:
+    if not shared or (len(shared) == 1 and not is_period(shared[0][0].name)):
         return None
     mine, theirs = zip(*((column.name, same.name) for column, same in shared), strict=True)
     evidence = Evidence(origin="shared", reason="the columns that both tables have, which say of what a row is")
-    return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE, evidence)
+    return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE if len(mine) > 1 else _NAME_CHANCE, evidence)
+
+
+def _shared_values(one: TableProfile, other: TableProfile) -> KeyPair | None:
+    """The key of two columns of text with the largest share of one's values, and so many, among the other's.
+
+    One of them is unique; or it is nearly so, nearly all values are found, and the names have a word in common.
+    """
+    options: list[tuple[float, KeyPair]] = []
+    for mine, theirs in product(one.columns, other.columns):
+        if (
+            mine.family == theirs.family == "text"
+            and names.is_attribute(mine.name) + names.is_attribute(theirs.name) < 2
+        ):
+            shares = _shares(mine, theirs)
+            found = max(share * (side.distinct or 0) for share, side in zip(shares, (mine, theirs), strict=True))
+            tells = max(uniqueness(mine) or 0.0, uniqueness(theirs) or 0.0)
+            named = tells >= _HALF and max(shares) >= _NEARLY_ALL and _common_words(mine.name, theirs.name) > 0
+            if found >= _FEWEST and (named or (tells >= 1 - _MOST_REPEATED and max(shares) >= _HALF)):
+                evidence = Evidence(contained=max(shares), reason=f"{max(shares):.0%} of the values found")
+                key = KeyPair(one.id, (mine.name,), other.id, (theirs.name,), _NAME_CHANCE, evidence)
+                options.append((max(shares), key.reversed() if _is_unique(mine) else key))
+    return max(options, key=lambda option: option[0])[1] if options else None
 
 
 def _abbreviated(

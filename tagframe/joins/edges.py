@@ -203,6 +203,11 @@ def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bo
     return is_one and all(id in tables and repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
 
 
+def is_constant(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether a column of the key has one value: it tells no rows apart."""
+    return any(tables[id].column(name).distinct == 1 for id in key.tables for name in key.columns_of(id))
+
+
 def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:
     """Lower the keys of names between two tables below a likely key of codes of which as many values are found."""
     inferred = [key for key in group if key.evidence.origin == "inferred" and len(key.left_columns) == 1]

@@ -16,7 +16,7 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, repeat_on_both_sides, siblings
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, is_constant, repeat_on_both_sides, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
@@ -494,8 +494,8 @@ def plan_joins(
     composite = {key.tables for key in direct}
 
     def tells_rows(key: KeyPair) -> bool:
-        """Whether no key of several columns tells the rows of its tables where this one repeats on both sides."""
-        return key.tables not in composite or not repeat_on_both_sides(key, available)
+        """Whether a key that repeats on both sides is no part of a key of several columns, and has several values."""
+        return not repeat_on_both_sides(key, available) or not (key.tables in composite or is_constant(key, available))
 
     usable = [*filter(tells_rows, usable)]
     usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]

@@ -163,3 +163,87 @@ def test_a_referenced_column_that_hardly_ever_repeats_is_said_and_a_start_at_the
     with pytest.raises(tf.errors.FanOut, match="distinct=True"):
         found.merge(eval(way, {"plan": found.join_plan}))
     assert len(found.merge(found.join_plan.restarted("frames.returns"), distinct=True)) == 80
+
+
+TEAMS = [f"{name} FC" for name in ("Ajax", "Bayern", "Celtic", "Dynamo", "Everton", "Fulham", "Genoa", "Hertha")]
+SEASONS = range(2019, 2023)
+BUDGETS = frame_of(
+    "season team budget", [(year, team, year % 7 + k * 3) for year in SEASONS for k, team in enumerate(TEAMS)]
+)
+
+
+@pytest.mark.parametrize("as_ids", [False, True])
+@pytest.mark.parametrize(
+    ("host", "guest", "question", "column"),
+    [
+        ("home_team", "away_team", "goals by budget of the away team", "away_team"),
+        ("home_team", "away_team", "goals by budget of the home team", "home_team"),
+        ("team", "opponent_team", "goals by budget of the opponent team", "opponent_team"),
+        ("home_team", "away_team", "goals by budget", None),
+        ("host_team", "guest_team", "goals by budget", None),
+    ],
+)
+def test_roles_of_a_key_of_several_columns_are_chosen_by_the_question_or_a_tie(host, guest, question, column, as_ids):
+    rows = [(year, one, other, 3) for year in SEASONS for one in TEAMS for other in TEAMS if one != other]
+    matches, budgets = frame_of(f"season {host} {guest} goals", rows), BUDGETS
+    if as_ids:
+        number = {team: 7 + 3 * k for k, team in enumerate(TEAMS)}
+        matches, budgets = (
+            frame.replace(number).rename(columns=lambda name: f"{name}_id" if name.endswith("team") else name)
+            for frame in (matches, budgets)
+        )
+    found = found_of({"matches": matches, "budgets": budgets}, question)
+    (step,) = found.join_plan.steps
+    assert len(found.join_plan.ambiguous) == (column is None)
+    if column is not None:
+        assert {*step.oriented.left_columns, *step.oriented.right_columns} >= {"season", f"{column}{'_id' * as_ids}"}
+
+
+def merged(frames, question, **given):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        frame = found_of(frames, question).merge(**given)
+    return frame, " ".join(str(one.message) for one in heard)
+
+
+def test_both_references_to_a_table_count_where_inference_prefers_another_table():
+    """With the winner's number only in a list that repeats, and in a list of all people, of which both roles are."""
+    people = frame_of("person_id gender", [(f"P{i:04}", "fm"[i % 2]) for i in range(90)])
+    votes = frame_of("vote person_id finalist_id", [(i, f"P{i % 80:04}", f"P{i * 7 % 80:04}") for i in range(300)])
+    played = frame_of("person_id version season", [(f"P{i % 90:04}", "US", i // 30) for i in range(150)])
+    found = tf.open_corpus({"people": people, "votes": votes, "played": played}).retrieve_tables("votes of finalists")
+    plan = found.add("people", "votes").only("people", "votes").join_plan
+    assert [step.oriented.left_columns[0] for step in plan.steps] == ["finalist_id"]
+
+
+@pytest.mark.parametrize("shared", [2, 20])
+def test_a_code_of_one_name_is_the_key_before_a_column_of_one_value(shared):
+    """Retired plates have few codes in common with those in use: whichever share is found, the loss is said."""
+    used = frame_of("country plate town", [("D", f"A{i:02}", f"Town {i}") for i in range(90)])
+    retired = frame_of("country plate district", [("D", f"A{i:02}", f"Old {i}") for i in range(90 - shared, 150)])
+    states = frame_of("country name", [("D", "Germany"), *((f"X{i}", f"Land {i}") for i in range(30))])
+    corpus = tf.open_corpus({"used": used, "retired": retired, "states": states})
+    found = corpus.retrieve_tables("retired plates").add("used", "retired").only("used", "retired")
+    with pytest.warns(tf.errors.DoubtfulJoinWarning), pytest.warns(tf.errors.RowsLostWarning):
+        assert len(found.merge()) == shared
+
+
+def test_names_of_which_most_are_found_join_two_tables_that_nothing_else_connects():
+    regions = frame_of("Name people", [(f"Region {chr(65 + i)}", i) for i in range(20)])
+    cases = frame_of("Regione casi", [(f"Region {chr(65 + i % 26)}", i) for i in range(200)])
+    frame, said = merged({"cases": cases, "population": regions}, "casi e people")
+    assert len(frame) == sum(i % 26 < 20 for i in range(200))
+    assert "low-confidence key" in said
+    assert "no partner" in said
+
+
+def test_tables_that_share_a_year_alone_are_joined_by_it_where_the_question_names_one_row_of_each_year():
+    stages = frame_of("Year Stage Start", [(1950 + i // 9, i % 9, f"Town {i * 7 % 40}") for i in range(180)])
+    riders = frame_of("Year Rank Rider", [(1950 + i // 25, 1 + i % 25, f"Rider {i % 60}") for i in range(500)])
+    frame, said = merged({"stages": stages, "riders": riders}, "stages in years with the rider 'Rider 7'")
+    assert "where={'Rider': 'Rider 7'}" in said
+    assert len(frame[frame["Rider"] == "Rider 7"]) == sum(
+        (stages["Year"] == year).sum() for year in riders.loc[riders["Rider"] == "Rider 7", "Year"]
+    )
+    with pytest.raises(tf.errors.FanOut):
+        merged({"stages": stages, "riders": riders}, "stages and riders")
