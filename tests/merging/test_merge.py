@@ -27,7 +27,7 @@ from tagframe.errors import (
 )
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
 from tagframe.keys import Evidence, KeyPair, infer_key_pairs
-from tagframe.merging import join_plan, run_plan
+from tagframe.merging import join_plan, merge, run_plan
 from tagframe.merging.table_rows import PlanRows
 
 LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
@@ -299,6 +299,16 @@ def column(values: list[int | None], kind: str) -> pd.Series:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "found"), [("MN ", ["MN"]), (" Mn", ["Mn"]), ("mn", []), ("ny ", ["NY"]), ("MN", ["MN"])]
+)
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
+def test_a_text_with_spaces_finds_the_one_that_differs_from_another_in_case_only(key, found):
+    states = pd.DataFrame({"state": ["MN", "Mn", "NY", "TX"], "code": ["MN", "Mn", "NY", "TX"]})
+    frame = merge(pd.DataFrame({"state": [key]}), states, on="state", on_loss="allow")
+    assert frame["code"].tolist() == found
+
+
 @pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
 @settings(deadline=None, max_examples=150)
 @given(KEYS, KEYS, KINDS, KINDS, st.sampled_from(["inner", "left", "outer"]))
