@@ -13,7 +13,7 @@ tables only the few columns are combined that are the likeliest parts of a key.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
@@ -67,6 +67,8 @@ _MOST_NULLS = 0.2
 """A column with a larger share of missing values is not part of a key; rows with a missing value match nothing."""
 _FEWEST_OF_PANEL = 4
 """A panel of things by day or year, such as (country, year), needs fewer rows."""
+_FEWEST_NAMED = 0.4
+"""If names fit less well, two columns of numbers are not the same part of a key."""
 _FEWEST_VALUES = 3
 """With fewer values, two columns of other names hold the same ones by accident."""
 _YEARS = (1800, 2100)
@@ -89,6 +91,8 @@ class _Part(NamedTuple):
 
 
 _Sides = tuple[int, int]
+_Ends = tuple[tuple[str, str], tuple[str, str]]
+"""The ids of two tables, each with a column."""
 
 
 class _Candidate(NamedTuple):
@@ -142,11 +146,14 @@ def _repeats(codes: Sequence[Positions]) -> int:
     return len(joint) - (int(joint.max()) + 1 if len(joint) else 0)
 
 
-def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Read | None) -> Iterator[KeyPair]:
+def composite_keys(
+    columns: Sequence[Column], known: Sequence[KeyPair], read: Read | None, faint: Iterable[KeyPair] = ()
+) -> Iterator[KeyPair]:
     """The composite keys between tables that no single column links.
 
     Args:
         columns: of the tables of one database.
+        faint: key pairs that are less likely, whose names may show that two columns are the same part of a key.
         known: key pairs of single columns. Tables that these link directly are skipped, unless the referenced column is
             not unique, or lacks values: it may be part of a key.
         read: reads the rows to check the proposals against; None for those that names show.
@@ -159,7 +166,8 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
     unique = {pair.tables for pair in known if pair.evidence.uniqueness == 1.0} - {
         pair.tables for pair in known if (pair.right_table, *pair.right_columns) in times
     }
-    found = [one for one in _candidates(columns) if one.tables not in linked]
+    named = {end for pair in faint if pair.evidence.name >= _FEWEST_NAMED for end in _both_ways(pair)}
+    found = [one for one in _candidates(columns, named) if one.tables not in linked]
     rows = _Rows(read, [[*one.whole, *one.in_part, *one.roles] for one in found])
     best: dict[frozenset[str], KeyPair] = {}
     for partly in (False, True):
@@ -281,7 +289,12 @@ def _is_measured(column: Column) -> bool:
     return is_measure(column.spelt) and column.profile.family != "text" and not _has_years(column)
 
 
-def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
+def _both_ways(pair: KeyPair) -> Iterator[_Ends]:
+    left, right = (pair.left_table, pair.left_columns[0]), (pair.right_table, pair.right_columns[0])
+    yield from ((left, right), (right, left))
+
+
+def _candidates(columns: Sequence[Column], alike: Set[_Ends]) -> Iterator[_Candidate]:
     """For each two tables that share enough, in both directions: the columns that may be parts of a key, likeliest
     combinations first."""
     of_table: dict[int, dict[Words, Column]] = defaultdict(dict)
@@ -303,7 +316,7 @@ def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
         parts = [part for part in named if _holds_values(part)]
         roles: list[_Part] = []
         if len(parts) < _MOST_PARTS:
-            others, roles = _parts_of_other_names([*mine.values()], [*theirs.values()], parts)
+            others, roles = _parts_of_other_names([*mine.values()], [*theirs.values()], parts, alike)
             parts += others
         whole, in_part = (_likeliest(some, most) if len(some) > 1 else [] for some in (parts, _that_say_which(named)))
         if whole or in_part:
@@ -379,14 +392,14 @@ def _that_say_which(parts: Sequence[_Part]) -> list[_Part]:
 
 
 def _parts_of_other_names(
-    mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part]
+    mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part], alike: Set[_Ends]
 ) -> tuple[list[_Part], list[_Part]]:
     """Columns of two tables that hold the same values under other names, such as (area, age) and (region, age); and
     further columns with the values of one of the second table's: host and guest beside team."""
     taken = {side.key for part in parts for side in part}
     lefts = [column for column in mine if column.key not in taken]
     pairs = [_Part(left, right) for right in theirs for left in lefts if left.profile.family == right.profile.family]
-    pairs = [part for part in pairs if _may_be_renamed(part) and _may_take_part(part)]
+    pairs = [part for part in pairs if _may_be_renamed(part, alike) and _may_take_part(part)]
     if not pairs:
         return [], []
     sketches = [side.profile.sketch for part in pairs for side in part]
@@ -407,14 +420,13 @@ def _parts_of_other_names(
     ]
 
 
-def _may_be_renamed(part: _Part) -> bool:
-    """Whether values may show that two columns are one: texts, days, years, and ids whose names end alike."""
-    left, right = part.left.name.words, part.right.name.words
-    ends_alike = _is_named_key(part.right) and left[-len(right) :] == right
+def _may_be_renamed(part: _Part, alike: Set[_Ends]) -> bool:
+    """Whether values may show that two columns are one: texts, days, years, and numbers whose names fit."""
+    is_named = (part.left.key, part.right.key) in alike
     return all(
         side.profile.sketch is not None
         and not is_rank(side.spelt)
-        and (ends_alike or side.profile.family in ("text", "date") or _has_years(side))
+        and (is_named or side.profile.family in ("text", "date") or _has_years(side))
         for side in part
     )
 
