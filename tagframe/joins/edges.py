@@ -170,17 +170,19 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
 def _lift_composites(keys: Sequence[KeyPair], strengths: dict[KeyPair, float]) -> None:
     """Put a key of several columns, each a period or a reference to a further table, before these references.
 
-    Ratings and wishes by user and book: joined by way of the book, each rating would meet the wishes of all users.
+    Ratings and wishes by user and book: joined by way of the book, each rating would meet the wishes of all users. So
+    it is with a likely key of which one column refers to one table on both sides: cities by their country and province.
     """
     refers: dict[tuple[str, str], list[float]] = defaultdict(list)
     for key in keys:
         if len(key.left_columns) == 1 and key.score >= ACCEPTED:
             refers[key.left_table, key.left_columns[0]].append(strengths[key])
     for key in filter(is_composite, keys):
-        ends = zip(key.left_columns, key.right_columns, strict=True)
+        ends = [*zip(key.left_columns, key.right_columns, strict=True)]
         own = [[*refers[key.left_table, mine], *refers[key.right_table, theirs]] for mine, theirs in ends]
         tells = [found or is_period(column) for found, column in zip(own, key.left_columns, strict=True)]
-        if any(own) and all(tells):
+        both = [refers[key.left_table, mine] and refers[key.right_table, theirs] for mine, theirs in ends]
+        if (any(own) and all(tells)) or (key.score >= ACCEPTED and any(both)):
             strengths[key] = max(strengths[key], *chain.from_iterable(own)) + _LIFT
 
 

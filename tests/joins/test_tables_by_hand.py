@@ -247,3 +247,37 @@ def test_tables_that_share_a_year_alone_are_joined_by_it_where_the_question_name
     )
     with pytest.raises(tf.errors.FanOut):
         merged({"stages": stages, "riders": riders}, "stages and riders")
+
+
+YEARS, CODES = range(2015, 2022), range(10, 22)
+SECTIONS = [(year, code, f"Sección {code}{'bis' * (code == 13 and year % 2)}") for year in YEARS for code in CODES]
+SPENT = [(i, 2015 + i % 7, 10 + i * 5 % 12, i % 900) for i in range(420)]
+EPISODES = [(s, e, f"Title {s}-{e}") for s in range(1, 8) for e in range(1, 11 + s % 3)]
+RATINGS_OF = [(s, e, (s * e) % 10) for s, e, _ in EPISODES]
+PROVINCES = [(f"Prov {i}", land, 100 * i) for land in ("AA", "BB", "CC", "DD") for i in range(9)]
+CITIES = [(f"City {i}", ["AA", "BB", "CC", "DD"][i % 4], f"Prov {i * 7 % 9}") for i in range(300)]
+LANDS = [(f"Land {land}", land) for land in ("AA", "BB", "CC", "DD")]
+
+
+@pytest.mark.parametrize(
+    ("frames", "rows"),
+    [
+        ({"gastos": ("linea anio seccion importe", SPENT), "secciones": ("anio codigo nombre", SECTIONS)}, 420),
+        ({"gastos": ("linea anio codigo_seccion euros", SPENT), "secciones": ("anio codigo nombre", SECTIONS)}, 420),
+        ({"ratings": ("season_number episode_number rating", RATINGS_OF), "e": ("season episode title", EPISODES)}, 77),
+        ({"city": ("name country province", CITIES), "province": ("name country area", PROVINCES)}, 300),
+        (
+            {
+                "city": ("name country province", CITIES),
+                "province": ("name country area", PROVINCES),
+                "country": ("name code", LANDS),
+            },
+            300,
+        ),
+    ],
+)
+def test_a_key_of_a_code_and_what_it_is_counted_in_is_found_under_other_names(frames, rows):
+    made = {table: frame_of(columns, cells) for table, (columns, cells) in frames.items()}
+    frame, said = merged(made, " ".join(name for table in made.values() for name in table))
+    assert len(frame) == rows
+    assert "low-confidence" not in said
