@@ -283,7 +283,8 @@ def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyP
     for key in keys:
         groups[key.tables].append(key)
     for both, group in groups.items():
-        things = frozenset(word for table in both for word in words_of(table.partition(".")[2]))
+        names = [word for table in both for word in words_of(table.partition(".")[2])]
+        things = frozenset([*names, *map(singular, names)])
         if len(group) > 1:
             yield things, _roles(group)
         elif len(both) == 1:
