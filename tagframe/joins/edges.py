@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.joins.direct import is_code, is_period, repeats
+from tagframe.joins.direct import DIRECT_CHANCE, is_code, is_period, repeats
 from tagframe.joins.steps import Order
 from tagframe.keys.column_names import column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
@@ -34,6 +34,8 @@ _SIBLING_PENALTY = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _MAX_UNLIKE_CHANCE = 0.4
 """The largest chance of such a pair if the names differ: the head of a department is no teacher of a class."""
+_MAX_ACCIDENT = 0.01
+"""Values that match by accident more often than this, relative to those of a key, are no evidence of a role."""
 _MIN_ROLE_GAP = 1.0
 """Two references of one table to the same column are equally likely, for pairs with another table's reference, if their
 log odds differ by less."""
@@ -69,8 +71,8 @@ class Edge:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is likelier right than wrong, or joins by several columns, each of which would repeat rows."""
-        return self.key.score >= ACCEPTED or is_composite(self.key)
+        """Whether it is likelier right than wrong, or meant, or joins by several columns that each would repeat."""
+        return self.key.score >= ACCEPTED or self.strength > 0 or is_composite(self.key)
 
 
 def is_composite(key: KeyPair) -> bool:
@@ -160,6 +162,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         _doubt_names(group, tables, strengths)
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
+        near += [key for key in group if hints.get(key, 0.0) > 0 and key not in near and _is_way_back(key, near)]
         if any(key in hints for key in near):
             against = {key: strengths[key] + min(0.0, hints.get(key, 0.0)) for key in group}
             strengths.update(against | {key: surest + hints.get(key, 0.0) for key in near})
@@ -232,6 +235,20 @@ def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
     surest = max(others, key=lambda other: other.score)
     is_told = any(other.evidence.origin in ("declared", "given") for other in others)
     return not is_told and log_odds(key.score) > log_odds(surest.score) - _MIN_ROLE_GAP
+
+
+def is_sound(key: KeyPair) -> bool:
+    """Whether all values of a column are found among the unique values of another, whatever their names say, and an
+    accident is unlikely."""
+    found = key.evidence
+    is_rare = found.chance is not None and (found.chance <= _MAX_ACCIDENT or key.score >= DIRECT_CHANCE)
+    return found.contained == found.uniqueness == 1.0 and is_rare
+
+
+def _is_way_back(key: KeyPair, others: Sequence[KeyPair]) -> bool:
+    """Whether a sound key refers to the table that refers by the others: a country's capital, beside its cities."""
+    told = any(other.evidence.origin in ("declared", "given") for other in others)
+    return not told and is_sound(key) and all(other.left_table == key.right_table for other in others)
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

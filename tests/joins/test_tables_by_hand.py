@@ -281,3 +281,24 @@ def test_a_key_of_a_code_and_what_it_is_counted_in_is_found_under_other_names(fr
     frame, said = merged(made, " ".join(name for table in made.values() for name in table))
     assert len(frame) == rows
     assert "low-confidence" not in said
+
+
+COUNTRIES = frame_of("code name capital", [(f"C{i:02}", f"Land {i}", f"City {i * 5}") for i in range(30)])
+CAPITALS = frame_of("city_name country_code people", [(f"City {i}", f"C{i // 5:02}", i * 100) for i in range(150)])
+CLUBS_LED = frame_of("club_id stadium captain_id", [(i, f"St {i}", 5000 + 44 * i) for i in range(1, 31)])
+PLAYERS = frame_of("player_id player_name club_id", [(5000 + 11 * i, f"P{i}", 1 + i % 30) for i in range(300)])
+
+
+@pytest.mark.parametrize(
+    ("frames", "question", "rows"),
+    [
+        ({"countries": COUNTRIES, "cities": CAPITALS}, "people of the capital of each country", 30),
+        ({"countries": COUNTRIES, "cities": CAPITALS}, "people of cities by name of the country", 150),
+        ({"clubs": CLUBS_LED, "players": PLAYERS}, "name of the captain of each club", 30),
+        ({"clubs": CLUBS_LED, "players": PLAYERS}, "players of each club by stadium", 300),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+def test_a_reference_back_is_taken_where_the_question_names_it(frames, question, rows):
+    assert len(found_of(frames, question).merge()) == rows
