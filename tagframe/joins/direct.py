@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
@@ -51,25 +51,24 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     """
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
     apart = [ends for ends in _apart(profiles, parts) if frozenset(one.id for one in ends) not in likely]
-    options = ([*_between(one, other), *_between(other, one)] for one, other in apart)
-    return [key for keys in options if keys for key in _surest(keys)]
+    return [*chain.from_iterable(_direct(*ends, _NEARLY_ALL) for ends in apart)]
 
 
-def _surest(keys: Sequence[KeyPair]) -> Iterator[KeyPair]:
-    """The surest of several keys between two tables, with those that are as likely to refer to the same column."""
-    best = max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
-    return (key for key in keys if (key.score, key.right_table, key.right_columns) ==
-            (best.score, best.right_table, best.right_columns))  # fmt: skip
+def _direct(one: TableProfile, other: TableProfile, least: float) -> list[KeyPair]:
+    """The surest key between two tables, with those that are as likely to refer to the same column."""
+    keys = [*_between(one, other, least), *_between(other, one, least)]
+    best = max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0), default=None)
+    return [key for key in keys if best and (key.score, key.right) == (best.score, best.right)]
 
 
 def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> list[KeyPair]:
     """The keys of all columns that say of what a row is, between tables of different parts: module and presentation.
 
     They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
-    Without any, the column by which most values of names or codes are found, as few hold the same ones by accident.
+    Without any, half of the values of a text have to be found.
     """
-    keys = (_natural_key(*ends) or _shared_values(*ends) for ends in _apart(profiles, parts))
-    return [key for key in keys if key is not None]
+    keys = ([key] if (key := _natural_key(*ends)) else _direct(*ends, _HALF) for ends in _apart(profiles, parts))
+    return [*chain.from_iterable(keys)]
 
 
 def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tuple[TableProfile, TableProfile]]:
@@ -81,7 +80,8 @@ def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tup
     ]
 
 
-def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
+def _between(table: TableProfile, target: TableProfile, least: float) -> Iterator[KeyPair]:
+    """The keys to unique columns; ``least`` is the share of the values of a text without a common name."""
     columns = [column for column in target.columns if _is_unique(column) and not _is_dense(column)]
     for mine, theirs in product(table.columns, columns):
         if mine.family != theirs.family or mine.family not in ("integer", "text"):
@@ -95,8 +95,11 @@ def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
         enough = 0.0 if is_one_name else min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
         named = _are_named_alike(mine.name, theirs.name) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
-        sides = [(shares[0], mine), (shares[1] * (mine.family == "text"), theirs)]
-        if named or any(share >= _NEARLY_ALL and (side.distinct or 0) >= _FEWEST for share, side in sides):
+        is_text = mine.family == "text"
+        sides = [(shares[0], mine), (shares[1] * is_text, theirs)]
+        if named or any(
+            share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
+        ):
             reason = f"{shares[0]:.0%} of the values found, target unique" + ", both have the name" * named
             evidence = Evidence(contained=shares[0], name=float(named), reason=reason, uniqueness=1.0)
             chance = DIRECT_CHANCE if are_codes and (named or mine.family == "text") else _NAME_CHANCE
@@ -118,28 +121,6 @@ def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
     mine, theirs = zip(*((column.name, same.name) for column, same in shared), strict=True)
     evidence = Evidence(origin="shared", reason="the columns that both tables have, which say of what a row is")
     return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE if len(mine) > 1 else _NAME_CHANCE, evidence)
-
-
-def _shared_values(one: TableProfile, other: TableProfile) -> KeyPair | None:
-    """The key of two columns of text with the largest share of one's values, and so many, among the other's.
-
-    One of them is unique; or it is nearly so, nearly all values are found, and the names have a word in common.
-    """
-    options: list[tuple[float, KeyPair]] = []
-    for mine, theirs in product(one.columns, other.columns):
-        if (
-            mine.family == theirs.family == "text"
-            and names.is_attribute(mine.name) + names.is_attribute(theirs.name) < 2
-        ):
-            shares = _shares(mine, theirs)
-            found = max(share * (side.distinct or 0) for share, side in zip(shares, (mine, theirs), strict=True))
-            tells = max(uniqueness(mine) or 0.0, uniqueness(theirs) or 0.0)
-            named = tells >= _HALF and max(shares) >= _NEARLY_ALL and _common_words(mine.name, theirs.name) > 0
-            if found >= _FEWEST and (named or (tells >= 1 - _MOST_REPEATED and max(shares) >= _HALF)):
-                evidence = Evidence(contained=max(shares), reason=f"{max(shares):.0%} of the values found")
-                key = KeyPair(one.id, (mine.name,), other.id, (theirs.name,), _NAME_CHANCE, evidence)
-                options.append((max(shares), key.reversed() if _is_unique(mine) else key))
-    return max(options, key=lambda option: option[0])[1] if options else None
 
 
 def _abbreviated(
