@@ -55,10 +55,18 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
 
 
 def _direct(one: TableProfile, other: TableProfile, least: float) -> list[KeyPair]:
-    """The surest key between two tables, with those that are as likely to refer to the same column."""
+    """The surest key between two tables, with those that are as likely to refer to the same column.
+
+    Small numbers are found everywhere: of those that refer to half as many rows, none is as likely.
+    """
     keys = [*_between(one, other, least), *_between(other, one, least)]
-    best = max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0), default=None)
-    return [key for key in keys if best and (key.score, key.right) == (best.score, best.right)]
+    best = max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.covered or 0.0), default=None)
+
+    def is_as_likely(key: KeyPair, best: KeyPair) -> bool:
+        few = key.evidence.families[0] == "integer" and 2 * (key.evidence.covered or 0.0) < (best.evidence.covered or 0)
+        return (key.score, key.right) == (best.score, best.right) and not few
+
+    return [key for key in keys if best is not None and is_as_likely(key, best)]
 
 
 def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> list[KeyPair]:
@@ -101,7 +109,10 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
             share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
         ):
             reason = f"{shares[0]:.0%} of the values found, target unique" + ", both have the name" * named
-            evidence = Evidence(contained=shares[0], name=float(named), reason=reason, uniqueness=1.0)
+            evidence = Evidence(
+                contained=shares[0], covered=shares[1], name=float(named), reason=reason, uniqueness=1.0,
+                families=(mine.family, theirs.family),
+            )  # fmt: skip
             chance = DIRECT_CHANCE if are_codes and (named or mine.family == "text") else _NAME_CHANCE
             yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), chance, evidence)
 

@@ -302,3 +302,15 @@ PLAYERS = frame_of("player_id player_name club_id", [(5000 + 11 * i, f"P{i}", 1 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
 def test_a_reference_back_is_taken_where_the_question_names_it(frames, question, rows):
     assert len(found_of(frames, question).merge()) == rows
+
+
+def test_of_two_numbers_that_are_both_found_the_one_that_refers_to_most_rows_is_the_key():
+    """Seats by the number of the district, and the code of a profession, which is as small."""
+    districts = frame_of("District-No People", [(i, i * 7 % 90) for i in range(1, 300)])
+    seats = frame_of("Name ProfessionKey AreaNo", [(f"N{i}", 1 + i % 90, 1 + i * 7 % 299) for i in range(700)])
+    more = frame_of("ProfessionKey Label", [(i, f"Job {i}") for i in range(1, 91)])
+    corpus = tf.open_corpus({"districts": districts, "seats": seats, "professions": more})
+    plan = corpus.retrieve_tables("seats").add("districts", "seats").only("districts", "seats").join_plan
+    assert [{*step.oriented.left_columns, *step.oriented.right_columns} for step in plan.steps] == [
+        {"AreaNo", "District-No"}
+    ]
