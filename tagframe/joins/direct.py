@@ -60,13 +60,12 @@ def _direct(one: TableProfile, other: TableProfile, least: float) -> list[KeyPai
     Small numbers are found everywhere: of those that refer to half as many rows, none is as likely.
     """
     keys = [*_between(one, other, least), *_between(other, one, least)]
-    best = max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.covered or 0.0), default=None)
-
-    def is_as_likely(key: KeyPair, best: KeyPair) -> bool:
-        few = key.evidence.families[0] == "integer" and 2 * (key.evidence.covered or 0.0) < (best.evidence.covered or 0)
-        return (key.score, key.right) == (best.score, best.right) and not few
-
-    return [key for key in keys if best is not None and is_as_likely(key, best)]
+    if not keys:
+        return []
+    shares = {key: key.evidence.covered or 0.0 for key in keys}
+    best = max(keys, key=lambda key: (key.score, key.evidence.name, shares[key]))
+    as_many = [key for key in keys if key.evidence.families[0] == "text" or 2 * shares[key] >= shares[best]]
+    return [key for key in as_many if (key.score, key.right) == (best.score, best.right)]
 
 
 def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> list[KeyPair]:

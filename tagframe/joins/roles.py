@@ -203,7 +203,7 @@ def keys_in_roles(
         return replace(key, right_table=in_role(key.right_table, name))
 
     between = [key for key in keys if key.left_table != key.right_table and {*key.tables} <= tables.keys()]
-    likely = [key for key in between if _is_reference(key) or (roles != "all" and is_sound(key))]
+    likely = [key for key in between if key.score >= ACCEPTED or (roles != "all" and is_sound(key))]
     referenced = {key.right_table for key in likely}
     for group in sorted(
         _groups(likely), key=lambda keys: [keys[0].left_table in some for some in (doubtful, referenced)]
@@ -244,11 +244,6 @@ def keys_in_roles(
                 by_itself.add(right)
                 found.append(key)
     return found
-
-
-def _is_reference(key: KeyPair) -> bool:
-    """Whether the key is likely right, and compares no moments."""
-    return key.score >= ACCEPTED and not key.signs
 
 
 def _of_itself(

@@ -304,6 +304,28 @@ def test_a_reference_back_is_taken_where_the_question_names_it(frames, question,
     assert len(found_of(frames, question).merge()) == rows
 
 
+CLUBS_OF = frame_of(
+    "club_no club_name last_match_no", [(100 + 7 * i, f"C{i}", 5000 + 13 * (200 + i)) for i in range(20)]
+)
+MATCHES = [(5000 + 13 * i, 100 + 7 * (i % 20), 100 + 7 * ((i * 3 + 1) % 20), i % 5) for i in range(260)]
+
+
+@pytest.mark.parametrize(
+    ("question", "column"),
+    [
+        ("goals and club name of the away team", "away_team_no"),
+        ("goals and club name of the home team", "home_team_no"),
+        ("club name of the last match", "last_match_no"),
+        ("goals and club names", None),
+    ],
+)
+def test_references_in_both_directions_are_chosen_by_words_or_a_tie(question, column):
+    matches = frame_of("match_no home_team_no away_team_no goals", MATCHES)
+    plan = found_of({"clubs": CLUBS_OF, "matches": matches}, question).join_plan
+    assert bool(plan.ambiguous) == (column is None)
+    assert column in (None, *(name for step in plan.steps for name in (*step.columns, *step.base_columns)))
+
+
 def test_of_two_numbers_that_are_both_found_the_one_that_refers_to_most_rows_is_the_key():
     """Seats by the number of the district, and the code of a profession, which is as small."""
     districts = frame_of("District-No People", [(i, i * 7 % 90) for i in range(1, 300)])
