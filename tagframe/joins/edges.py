@@ -209,8 +209,10 @@ def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bo
 
 
 def is_constant(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
-    """Whether a column of the key has one value: it tells no rows apart."""
-    return any(tables[id].column(name).distinct == 1 for id in key.tables for name in key.columns_of(id))
+    """Whether a column of a guessed key has one value: it tells no rows apart."""
+    return key.evidence.is_guess and any(
+        tables[id].column(name).distinct == 1 for id in key.tables for name in key.columns_of(id)
+    )
 
 
 def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:
