@@ -209,8 +209,9 @@ def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bo
 
 
 def is_constant(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
-    """Whether a column of a guessed key has one value: it tells no rows apart."""
-    return key.evidence.is_guess and any(
+    """Whether a column of a key that nobody told has one value: it tells no rows apart."""
+    told = key.evidence.origin in ("declared", "given")
+    return not told and any(
         tables[id].column(name).distinct == 1 for id in key.tables for name in key.columns_of(id)
     )
 
