@@ -189,6 +189,11 @@ def _lift_composites(keys: Sequence[KeyPair], strengths: dict[KeyPair, float]) -
             strengths[key] = max(strengths[key], *chain.from_iterable(own)) + _LIFT
 
 
+def _is_stated(key: KeyPair) -> bool:
+    """Whether a source or a person says that it is a key."""
+    return key.evidence.origin in ("declared", "given")
+
+
 def _strength(key: KeyPair) -> float:
     """How strongly a plan prefers the key: its log odds up to a limit, plus a bonus for a clear name.
 
@@ -196,7 +201,7 @@ def _strength(key: KeyPair) -> float:
     """
     if key.score < ACCEPTED:
         return log_odds(key.score)  # a key below 50% comes after all likelier ones, whatever its name
-    declared = _DECLARED_BONUS * (key.evidence.origin in ("declared", "given"))
+    declared = _DECLARED_BONUS * _is_stated(key)
     if is_of_names(key):
         return log_odds(key.score)  # namesakes come after references
     return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
@@ -209,9 +214,8 @@ def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bo
 
 
 def is_constant(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
-    """Whether a column of a key that nobody told has one value: it tells no rows apart."""
-    told = key.evidence.origin in ("declared", "given")
-    return not told and any(
+    """Whether a column of a key that nobody states has one value: it tells no rows apart."""
+    return not _is_stated(key) and any(
         tables[id].column(name).distinct == 1 for id in key.tables for name in key.columns_of(id)
     )
 
@@ -236,8 +240,7 @@ def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[
 
 def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
     surest = max(others, key=lambda other: other.score)
-    is_told = any(other.evidence.origin in ("declared", "given") for other in others)
-    return not is_told and log_odds(key.score) > log_odds(surest.score) - _MIN_ROLE_GAP
+    return not any(map(_is_stated, others)) and log_odds(key.score) > log_odds(surest.score) - _MIN_ROLE_GAP
 
 
 def is_sound(key: KeyPair) -> bool:
@@ -250,8 +253,11 @@ def is_sound(key: KeyPair) -> bool:
 
 def _is_way_back(key: KeyPair, others: Sequence[KeyPair]) -> bool:
     """Whether a sound key refers to the table that refers by the others: a country's capital, beside its cities."""
-    told = any(other.evidence.origin in ("declared", "given") for other in others)
-    return not told and is_sound(key) and all(other.left_table == key.right_table for other in others)
+    return (
+        not any(map(_is_stated, others))
+        and is_sound(key)
+        and all(other.left_table == key.right_table for other in others)
+    )
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

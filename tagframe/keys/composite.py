@@ -414,9 +414,9 @@ def _parts_of_other_names(
             best[part.right.key] = part
             taken |= {part.left.key, part.right.key}
     found = [best[right.key] for right in theirs if right.key in best]
-    held = (pairs[place] for place in np.flatnonzero(shares >= CONTAINED))
+    whole = (pairs[place] for place in np.flatnonzero(shares >= CONTAINED))
     return found, [
-        part for part in held if part.right.key in taken and part.left.key not in taken and not is_time(part.right)
+        part for part in whole if part.right.key in taken and part.left.key not in taken and not is_time(part.right)
     ]
 
 
