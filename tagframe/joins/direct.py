@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
@@ -27,7 +27,7 @@ _NAME_CHANCE = 0.25
 _NEARLY_ALL = 0.9
 """Without a name that both have, so many of the values of one side have to be found."""
 _HALF = 0.5
-"""With a name that both have, so many of the values of one side, or _FEWEST of them, have to be found."""
+"""With a name that both have, so many of the values of one side, or _FEWEST of them, have to be found; of codes any."""
 _MOST_REPEATED = 0.01
 """A column is unique if at most this share of its rows repeats a value: true tables have a doubled row."""
 _DENSE = 0.5
@@ -39,7 +39,7 @@ _MOMENTS = frozenset("date day time timestamp datetime hour".split())
 
 
 def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known: Sequence[KeyPair]) -> list[KeyPair]:
-    """Key pairs between tables of different parts, each table pair's surest.
+    """Key pairs between tables of different parts, each table pair's surest with its roles.
 
     One side is unique, and either both columns have the name, or nearly all values of one side are found. Codes are
     likelier than names, and numbers that are not named alike.
@@ -51,17 +51,31 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     """
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
     apart = [ends for ends in _apart(profiles, parts) if frozenset(one.id for one in ends) not in likely]
-    options = ([*_between(one, other), *_between(other, one)] for one, other in apart)
-    return [max(keys, key=lambda key: (key.score, key.evidence.name, key.evidence.contained or 0.0))
-            for keys in options if keys]  # fmt: skip
+    return [*chain.from_iterable(_direct(*ends, _NEARLY_ALL) for ends in apart)]
+
+
+def _direct(one: TableProfile, other: TableProfile, least: float) -> list[KeyPair]:
+    """The surest key between two tables, with those that are as likely to refer to the same column.
+
+    Small numbers are found everywhere: of those that refer to half as many rows, none is as likely.
+    """
+    keys = [*_between(one, other, least), *_between(other, one, least)]
+    if not keys:
+        return []
+    shares = {key: key.evidence.covered or 0.0 for key in keys}
+    best = max(keys, key=lambda key: (key.score, key.evidence.name, shares[key]))
+    as_many = [key for key in keys if key.evidence.families[0] == "text" or 2 * shares[key] >= shares[best]]
+    return [key for key in as_many if (key.score, key.right) == (best.score, best.right)]
 
 
 def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> list[KeyPair]:
     """The keys of all columns that say of what a row is, between tables of different parts: module and presentation.
 
     They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
+    Without any, half of the values of a text have to be found.
     """
-    return [key for ends in _apart(profiles, parts) if (key := _natural_key(*ends)) is not None]
+    keys = ([key] if (key := _natural_key(*ends)) else _direct(*ends, _HALF) for ends in _apart(profiles, parts))
+    return [*chain.from_iterable(keys)]
 
 
 def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tuple[TableProfile, TableProfile]]:
@@ -73,7 +87,8 @@ def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tup
     ]
 
 
-def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
+def _between(table: TableProfile, target: TableProfile, least: float) -> Iterator[KeyPair]:
+    """The keys to unique columns; ``least`` is the share of the values of a text without a common name."""
     columns = [column for column in target.columns if _is_unique(column) and not _is_dense(column)]
     for mine, theirs in product(table.columns, columns):
         if mine.family != theirs.family or mine.family not in ("integer", "text"):
@@ -83,13 +98,20 @@ def _between(table: TableProfile, target: TableProfile) -> Iterator[KeyPair]:
             continue
         are_codes = is_code(mine) and is_code(theirs)
         is_of_thing = are_codes and bool(names.column_name(mine.name).entity)
-        enough = min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
+        is_one_name = is_of_thing and mine.family == "text" and mine.name.casefold() == theirs.name.casefold()
+        enough = 0.0 if is_one_name else min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
         named = _are_named_alike(mine.name, theirs.name) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
-        sides = [(shares[0], mine), (shares[1] * (mine.family == "text"), theirs)]
-        if named or any(share >= _NEARLY_ALL and (side.distinct or 0) >= _FEWEST for share, side in sides):
+        is_text = mine.family == "text"
+        sides = [(shares[0], mine), (shares[1] * is_text, theirs)]
+        if named or any(
+            share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
+        ):
             reason = f"{shares[0]:.0%} of the values found, target unique" + ", both have the name" * named
-            evidence = Evidence(contained=shares[0], name=float(named), reason=reason, uniqueness=1.0)
+            evidence = Evidence(
+                contained=shares[0], covered=shares[1], name=float(named), reason=reason, uniqueness=1.0,
+                families=(mine.family, theirs.family),
+            )  # fmt: skip
             chance = DIRECT_CHANCE if are_codes and (named or mine.family == "text") else _NAME_CHANCE
             yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), chance, evidence)
 
@@ -104,11 +126,11 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
 def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
     shared = [*_shared(one, other)]
     shared += _abbreviated(one, other, {column.name for pair in shared for column in pair})
-    if len(shared) < 2:
+    if not shared or (len(shared) == 1 and not is_period(shared[0][0].name)):
         return None
     mine, theirs = zip(*((column.name, same.name) for column, same in shared), strict=True)
     evidence = Evidence(origin="shared", reason="the columns that both tables have, which say of what a row is")
-    return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE, evidence)
+    return KeyPair(one.id, mine, other.id, theirs, DIRECT_CHANCE if len(mine) > 1 else _NAME_CHANCE, evidence)
 
 
 def _abbreviated(

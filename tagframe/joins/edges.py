@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
-from tagframe.joins.direct import is_code, is_period, repeats
+from tagframe.joins.direct import DIRECT_CHANCE, is_code, is_period, repeats
 from tagframe.joins.steps import Order
 from tagframe.keys.column_names import column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
@@ -34,6 +34,8 @@ _SIBLING_PENALTY = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _MAX_UNLIKE_CHANCE = 0.4
 """The largest chance of such a pair if the names differ: the head of a department is no teacher of a class."""
+_MAX_ACCIDENT = 0.01
+"""Values that match by accident more often than this, relative to those of a key, are no evidence of a role."""
 _MIN_ROLE_GAP = 1.0
 """Two references of one table to the same column are equally likely, for pairs with another table's reference, if their
 log odds differ by less."""
@@ -69,8 +71,8 @@ class Edge:
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is likelier right than wrong, or joins by several columns, each of which would repeat rows."""
-        return self.key.score >= ACCEPTED or is_composite(self.key)
+        """Whether it is likelier right than wrong, or meant, or joins by several columns that each would repeat."""
+        return self.key.score >= ACCEPTED or self.strength > 0 or is_composite(self.key)
 
 
 def is_composite(key: KeyPair) -> bool:
@@ -160,6 +162,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         _doubt_names(group, tables, strengths)
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
+        near += [key for key in group if hints.get(key, 0.0) > 0 and key not in near and _is_way_back(key, near)]
         if any(key in hints for key in near):
             against = {key: strengths[key] + min(0.0, hints.get(key, 0.0)) for key in group}
             strengths.update(against | {key: surest + hints.get(key, 0.0) for key in near})
@@ -170,18 +173,25 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
 def _lift_composites(keys: Sequence[KeyPair], strengths: dict[KeyPair, float]) -> None:
     """Put a key of several columns, each a period or a reference to a further table, before these references.
 
-    Ratings and wishes by user and book: joined by way of the book, each rating would meet the wishes of all users.
+    Ratings and wishes by user and book: joined by way of the book, each rating would meet the wishes of all users. So
+    it is with a likely key of which one column refers to one table on both sides: cities by their country and province.
     """
     refers: dict[tuple[str, str], list[float]] = defaultdict(list)
     for key in keys:
         if len(key.left_columns) == 1 and key.score >= ACCEPTED:
             refers[key.left_table, key.left_columns[0]].append(strengths[key])
     for key in filter(is_composite, keys):
-        ends = zip(key.left_columns, key.right_columns, strict=True)
+        ends = [*zip(key.left_columns, key.right_columns, strict=True)]
         own = [[*refers[key.left_table, mine], *refers[key.right_table, theirs]] for mine, theirs in ends]
         tells = [found or is_period(column) for found, column in zip(own, key.left_columns, strict=True)]
-        if any(own) and all(tells):
+        both = [refers[key.left_table, mine] and refers[key.right_table, theirs] for mine, theirs in ends]
+        if (any(own) and all(tells)) or (key.score >= ACCEPTED and any(both)):
             strengths[key] = max(strengths[key], *chain.from_iterable(own)) + _LIFT
+
+
+def _is_stated(key: KeyPair) -> bool:
+    """Whether a source or a person says that it is a key."""
+    return key.evidence.origin in ("declared", "given")
 
 
 def _strength(key: KeyPair) -> float:
@@ -191,7 +201,7 @@ def _strength(key: KeyPair) -> float:
     """
     if key.score < ACCEPTED:
         return log_odds(key.score)  # a key below 50% comes after all likelier ones, whatever its name
-    declared = _DECLARED_BONUS * (key.evidence.origin in ("declared", "given"))
+    declared = _DECLARED_BONUS * _is_stated(key)
     if is_of_names(key):
         return log_odds(key.score)  # namesakes come after references
     return min(log_odds(key.score), _MAX_LOG_ODDS) + _NAME_BONUS * key.evidence.name + declared
@@ -201,6 +211,13 @@ def repeat_on_both_sides(key: KeyPair, tables: Mapping[str, TableProfile]) -> bo
     """Whether a key of one column has values that repeat on both sides."""
     is_one = len(key.left_columns) == 1
     return is_one and all(id in tables and repeats(tables[id].column(key.columns_of(id)[0])) for id in key.tables)
+
+
+def is_constant(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether a column of a key that nobody states has one value: it tells no rows apart."""
+    return not _is_stated(key) and any(
+        tables[id].column(name).distinct == 1 for id in key.tables for name in key.columns_of(id)
+    )
 
 
 def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]) -> None:
@@ -223,8 +240,24 @@ def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[
 
 def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
     surest = max(others, key=lambda other: other.score)
-    is_told = any(other.evidence.origin in ("declared", "given") for other in others)
-    return not is_told and log_odds(key.score) > log_odds(surest.score) - _MIN_ROLE_GAP
+    return not any(map(_is_stated, others)) and log_odds(key.score) > log_odds(surest.score) - _MIN_ROLE_GAP
+
+
+def is_sound(key: KeyPair) -> bool:
+    """Whether all values of a column are found among the unique values of another, whatever their names say, and an
+    accident is unlikely."""
+    found = key.evidence
+    is_rare = found.chance is not None and (found.chance <= _MAX_ACCIDENT or key.score >= DIRECT_CHANCE)
+    return found.contained == found.uniqueness == 1.0 and is_rare
+
+
+def _is_way_back(key: KeyPair, others: Sequence[KeyPair]) -> bool:
+    """Whether a sound key refers to the table that refers by the others: a country's capital, beside its cities."""
+    return (
+        not any(map(_is_stated, others))
+        and is_sound(key)
+        and all(other.left_table == key.right_table for other in others)
+    )
 
 
 def _role(key: KeyPair, table: TableProfile) -> Any:

@@ -17,6 +17,7 @@ from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import CorpusError, NotConnected
+from tagframe.joins.edges import is_sound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
 from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
@@ -186,11 +187,11 @@ def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
-    """The keys that are more likely right than wrong, and between tables that have none, the likeliest."""
+    """The keys that are more likely right than wrong, or sound, and between tables that have none, the likeliest."""
     best: dict[frozenset[str], float] = {}
     for key in keys:
         best[key.tables] = max(best.get(key.tables, 0.0), key.score)
-    return [key for key in keys if key.score >= min(ACCEPTED, best[key.tables])]
+    return [key for key in keys if key.score >= min(ACCEPTED, best[key.tables]) or is_sound(key)]
 
 
 def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] = ()) -> Seen:

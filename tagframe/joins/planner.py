@@ -16,13 +16,13 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, repeat_on_both_sides, siblings
+from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, is_constant, repeat_on_both_sides, siblings
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
 from tagframe.joins.stacks import Stack, best_of, renamed_hints, renamed_keys, stacks_of
 from tagframe.joins.steps import Order, PlanTable, table_order
-from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own
+from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own, table_entity
 from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
@@ -174,7 +174,9 @@ def _others(
             if edge.key != gone.key and parts.root(edge.ends[0]) != parts.root(edge.ends[1]):
                 loss = gone.strength - edge.strength
                 are_ways = _are_two_ways(gone.key, edge.key, rest, sources)
-                is_open = are_ways and hints.get(gone.key, 0.0) <= hints.get(edge.key, 0.0)
+                is_open = (are_ways or _are_opposite(gone.key, edge.key)) and hints.get(gone.key, 0.0) <= hints.get(
+                    edge.key, 0.0
+                )
                 is_tie = loss < _MAX_TIE_GAP or _are_rivals(gone.key, edge.key) or is_open
                 ranks = loss, edge.role, gone.key.score, _spelling(edge.key, order)
                 found.append((ranks, [*rest, edge], is_tie))
@@ -239,6 +241,15 @@ def _are_two_ways(one: KeyPair, other: KeyPair, rest: Sequence[Edge], tables: Ma
     names = [[column_name(column).entity for column in key.left_columns] for key in (one, other)]
     is_own = any(tables[key.left_table].columns[: len(key.left_columns)] == key.left_columns for key in (one, other))
     return same_target and are_joined and are_likely and is_near and names[0] == names[1] and not is_own
+
+
+def _are_opposite(one: KeyPair, other: KeyPair) -> bool:
+    """Whether two tables refer to each other, and the first reference is not called as its table: a last match."""
+    both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
+    is_back = one.left_table == other.right_table and one.right_table == other.left_table
+    names = {word for column in one.left_columns for word in column_name(column).entity}
+    things = {word for table in one.tables for word in table_entity(table.rpartition(".")[2])}
+    return is_back and both_likely and not names <= things
 
 
 def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
@@ -496,8 +507,8 @@ def plan_joins(
     composite = {key.tables for key in direct}
 
     def tells_rows(key: KeyPair) -> bool:
-        """Whether no key of several columns tells the rows of its tables where this one repeats on both sides."""
-        return key.tables not in composite or not repeat_on_both_sides(key, available)
+        """Whether a key that repeats on both sides is no part of a key of several columns, and has several values."""
+        return not repeat_on_both_sides(key, available) or not (key.tables in composite or is_constant(key, available))
 
     usable = [*filter(tells_rows, usable)]
     usable = [widened(key, available) if key.evidence.origin == "inferred" else key for key in usable]

@@ -17,8 +17,7 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
-from tagframe.joins.direct import DIRECT_CHANCE
-from tagframe.joins.edges import MAX_NEAR_GAP
+from tagframe.joins.edges import MAX_NEAR_GAP, is_sound
 from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.components import Components
 from tagframe.keys.inference import ACCEPTED
@@ -29,8 +28,6 @@ Roles = Literal["all"] | Callable[[Sequence[KeyPair]], Collection[KeyPair]] | No
 """Which roles of a table are joined besides the one that a plan chooses: all of them, those of the keys that a function
 chooses (for example by a question), or none."""
 
-_MAX_ACCIDENT = 0.01
-"""Values that match by accident more often than this, relative to those of a key, are no evidence of a role."""
 _FIRST = frozenset({"id", "fk", "pk"})
 """Key words that may stand first: ``id_buyer``."""
 
@@ -205,7 +202,8 @@ def keys_in_roles(
         taken.add(name.casefold())
         return replace(key, right_table=in_role(key.right_table, name))
 
-    likely = [key for key in keys if _is_reference(key, tables) or (roles != "all" and _is_sound(key, tables))]
+    between = [key for key in keys if key.left_table != key.right_table and {*key.tables} <= tables.keys()]
+    likely = [key for key in between if key.score >= ACCEPTED or (roles != "all" and is_sound(key))]
     referenced = {key.right_table for key in likely}
     for group in sorted(
         _groups(likely), key=lambda keys: [keys[0].left_table in some for some in (doubtful, referenced)]
@@ -248,12 +246,6 @@ def keys_in_roles(
     return found
 
 
-def _is_reference(key: KeyPair, tables: Container[str]) -> bool:
-    """Whether the key is likely right, and one of the tables refers to another by it."""
-    left, right = key.left_table, key.right_table
-    return key.score >= ACCEPTED and left != right and left in tables and right in tables and not key.signs
-
-
 def _of_itself(
     keys: Sequence[KeyPair],
     tables: Container[str],
@@ -275,20 +267,6 @@ def _of_itself(
         and not any(without_role(end, {key.right_table}) == key.right_table != end for end in fixed)
         and (roles == "all" or (key.right_table, key.left_columns) not in others)
     ]
-
-
-def _is_sound(key: KeyPair, tables: Container[str]) -> bool:
-    """Whether all values of a column are found among the unique values of another, whatever their names say, and an
-    accident is unlikely."""
-    found, left, right = key.evidence, key.left_table, key.right_table
-    return (
-        left != right
-        and left in tables
-        and right in tables
-        and found.contained == found.uniqueness == 1.0
-        and found.chance is not None
-        and (found.chance <= _MAX_ACCIDENT or key.score >= DIRECT_CHANCE)
-    )
 
 
 def _across(

@@ -13,7 +13,8 @@ tables only the few columns are combined that are the likeliest parts of a key.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from math import prod
@@ -66,6 +67,8 @@ _MOST_NULLS = 0.2
 """A column with a larger share of missing values is not part of a key; rows with a missing value match nothing."""
 _FEWEST_OF_PANEL = 4
 """A panel of things by day or year, such as (country, year), needs fewer rows."""
+_FEWEST_NAMED = 0.4
+"""If names fit less well, two columns of numbers are not the same part of a key."""
 _FEWEST_VALUES = 3
 """With fewer values, two columns of other names hold the same ones by accident."""
 _YEARS = (1800, 2100)
@@ -88,15 +91,18 @@ class _Part(NamedTuple):
 
 
 _Sides = tuple[int, int]
+_Ends = tuple[tuple[str, str], tuple[str, str]]
+"""The ids of two tables, each with a column."""
 
 
 class _Candidate(NamedTuple):
     """The columns of two tables that may be parts of a key: of those whose values are found on the other side, and of
-    those of one name that share some values."""
+    those of one name that share some values; and further columns with the values of one of the first."""
 
     tables: frozenset[str]
     whole: Sequence[_Part]
     in_part: Sequence[_Part]
+    roles: Sequence[_Part] = ()
 
 
 class _Rows:
@@ -140,11 +146,14 @@ def _repeats(codes: Sequence[Positions]) -> int:
     return len(joint) - (int(joint.max()) + 1 if len(joint) else 0)
 
 
-def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Read | None) -> Iterator[KeyPair]:
+def composite_keys(
+    columns: Sequence[Column], known: Sequence[KeyPair], read: Read | None, faint: Iterable[KeyPair] = ()
+) -> Iterator[KeyPair]:
     """The composite keys between tables that no single column links.
 
     Args:
         columns: of the tables of one database.
+        faint: key pairs that are less likely, whose names may show that two columns are the same part of a key.
         known: key pairs of single columns. Tables that these link directly are skipped, unless the referenced column is
             not unique, or lacks values: it may be part of a key.
         read: reads the rows to check the proposals against; None for those that names show.
@@ -157,8 +166,9 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
     unique = {pair.tables for pair in known if pair.evidence.uniqueness == 1.0} - {
         pair.tables for pair in known if (pair.right_table, *pair.right_columns) in times
     }
-    found = [one for one in _candidates(columns) if one.tables not in linked]
-    rows = _Rows(read, [[*one.whole, *one.in_part] for one in found])
+    named = {end for pair in faint if pair.evidence.name >= _FEWEST_NAMED for end in _both_ways(pair)}
+    found = [one for one in _candidates(columns, named) if one.tables not in linked]
+    rows = _Rows(read, [[*one.whole, *one.in_part, *one.roles] for one in found])
     best: dict[frozenset[str], KeyPair] = {}
     for partly in (False, True):
         sure = {*best}
@@ -167,9 +177,25 @@ def composite_keys(columns: Sequence[Column], known: Sequence[KeyPair], read: Re
             if key is not None and (key.tables not in best or _is_better(key, best[key.tables])):
                 best[key.tables] = key
     yield from best.values()
+    yield from (key for one in found for key in _in_other_roles(best.get(one.tables), one, rows))
     large = {column.owner.id for column in columns if _most_columns(column.owner) < 2}
     if large:
         yield from (key for key in _by_names(columns, known) if key.tables not in linked and key.tables & large)
+
+
+def _in_other_roles(key: KeyPair | None, found: _Candidate, rows: _Rows) -> Iterator[KeyPair]:
+    """The keys that differ from a key in one referencing column: (season, guest) beside (season, host)."""
+    if key is None or not found.roles or key.left_table != found.roles[0].left.owner.id:
+        return
+    part_of = {(part.left.profile.name, part.right.profile.name): part for part in found.whole}
+    chosen = [part_of.get(names) for names in zip(key.left_columns, key.right_columns, strict=True)]
+    parts = [part for part in chosen if part is not None]
+    if len(parts) < len(chosen):
+        return
+    for role in found.roles:
+        others = [role if part.right is role.right else part for part in parts]
+        if others != parts and (other := _verified(others, rows)) is not None:
+            yield replace(other, score=key.score)
 
 
 def _by_names(columns: Sequence[Column], known: Sequence[KeyPair]) -> Iterator[KeyPair]:
@@ -263,7 +289,12 @@ def _is_measured(column: Column) -> bool:
     return is_measure(column.spelt) and column.profile.family != "text" and not _has_years(column)
 
 
-def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
+def _both_ways(pair: KeyPair) -> Iterator[_Ends]:
+    left, right = (pair.left_table, pair.left_columns[0]), (pair.right_table, pair.right_columns[0])
+    yield from ((left, right), (right, left))
+
+
+def _candidates(columns: Sequence[Column], alike: Set[_Ends]) -> Iterator[_Candidate]:
     """For each two tables that share enough, in both directions: the columns that may be parts of a key, likeliest
     combinations first."""
     of_table: dict[int, dict[Words, Column]] = defaultdict(dict)
@@ -283,11 +314,13 @@ def _candidates(columns: Sequence[Column]) -> Iterator[_Candidate]:
         named = [_Part(mine[words], theirs[words]) for words in theirs if words in mine]
         named = [part for part in named if _may_take_part(part)]
         parts = [part for part in named if _holds_values(part)]
+        roles: list[_Part] = []
         if len(parts) < _MOST_PARTS:
-            parts += _parts_of_other_names([*mine.values()], [*theirs.values()], parts)
+            others, roles = _parts_of_other_names([*mine.values()], [*theirs.values()], parts, alike)
+            parts += others
         whole, in_part = (_likeliest(some, most) if len(some) > 1 else [] for some in (parts, _that_say_which(named)))
         if whole or in_part:
-            yield _Candidate(frozenset((first.id, second.id)), whole, in_part)
+            yield _Candidate(frozenset((first.id, second.id)), whole, in_part, roles if whole else ())
 
 
 def _pairs_of_tables(columns: Sequence[Column], tables: Mapping[int, Mapping[Words, Column]]) -> list[_Sides]:
@@ -358,15 +391,17 @@ def _that_say_which(parts: Sequence[_Part]) -> list[_Part]:
     return [*(keys or others), *(part for part in some if is_time(part.right) and part not in keys)]
 
 
-def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part]) -> list[_Part]:
-    """Columns of two tables that hold the same values under other names, such as (area, age) and (region, age)."""
+def _parts_of_other_names(
+    mine: Sequence[Column], theirs: Sequence[Column], parts: Sequence[_Part], alike: Set[_Ends]
+) -> tuple[list[_Part], list[_Part]]:
+    """Columns of two tables that hold the same values under other names, such as (area, age) and (region, age); and
+    further columns with the values of one of the second table's: host and guest beside team."""
     taken = {side.key for part in parts for side in part}
-    lefts = [column for column in mine if column.key not in taken and _may_be_renamed(column)]
-    rights = [column for column in theirs if column.key not in taken and _may_be_renamed(column)]
-    pairs = [_Part(left, right) for right in rights for left in lefts if left.profile.family == right.profile.family]
-    pairs = [part for part in pairs if _may_take_part(part)]
+    lefts = [column for column in mine if column.key not in taken]
+    pairs = [_Part(left, right) for right in theirs for left in lefts if left.profile.family == right.profile.family]
+    pairs = [part for part in pairs if _may_be_renamed(part, alike) and _may_take_part(part)]
     if not pairs:
-        return []
+        return [], []
     sketches = [side.profile.sketch for part in pairs for side in part]
     at = np.arange(0, len(sketches), 2)
     contained = overlaps(sketches, at, at + 1)[0]
@@ -378,13 +413,22 @@ def _parts_of_other_names(mine: Sequence[Column], theirs: Sequence[Column], part
         if shares[place] >= CONTAINED and not {part.left.key, part.right.key} & taken:
             best[part.right.key] = part
             taken |= {part.left.key, part.right.key}
-    return [best[right.key] for right in rights if right.key in best]
+    found = [best[right.key] for right in theirs if right.key in best]
+    whole = (pairs[place] for place in np.flatnonzero(shares >= CONTAINED))
+    return found, [
+        part for part in whole if part.right.key in taken and part.left.key not in taken and not is_time(part.right)
+    ]
 
 
-def _may_be_renamed(column: Column) -> bool:
-    if column.profile.sketch is None or is_rank(column.spelt):
-        return False
-    return column.profile.family in ("text", "date") or _has_years(column)
+def _may_be_renamed(part: _Part, alike: Set[_Ends]) -> bool:
+    """Whether values may show that two columns are one: texts, days, years, and numbers whose names fit."""
+    is_named = (part.left.key, part.right.key) in alike
+    return all(
+        side.profile.sketch is not None
+        and not is_rank(side.spelt)
+        and (is_named or side.profile.family in ("text", "date") or _has_years(side))
+        for side in part
+    )
 
 
 def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:

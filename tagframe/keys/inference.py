@@ -312,7 +312,7 @@ def composites_of(
     least = 0.5 * (default_weights() if weights is None else weights).surest
     likely = [key for key in single if key.score > least]
     columns = known or columns_by_database(profiles)
-    return [key for each in columns for key in composite_keys(each, likely, read)]
+    return [key for each in columns for key in composite_keys(each, likely, read, single)]
 
 
 def by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:

@@ -214,9 +214,16 @@ def _canonical_keys(keys: pd.Index) -> list[str | None]:
 
 
 def _canonical_texts(alone: pd.Index, left: pd.Index, right: pd.Index) -> tuple[list[str | None], list[str | None]]:
-    """The canonical texts of ``alone`` and of ``right``: as numbers only if all of both columns are digits."""
+    """The canonical texts of ``alone`` and of ``right``: as numbers only if all of both columns are digits.
+
+    If several of ``right`` have one ("MN" and "Mn"), the text without surrounding spaces takes its place.
+    """
     as_numbers = all(_are_digits(keys) for keys in (left, right)) or _are_decimals(left, right)
-    return _read_as_text(alone, as_numbers), _read_as_text(right, as_numbers)
+    mine, theirs = (_read_as_text(keys, as_numbers) for keys in (alone, right))
+    often = Counter(theirs)
+    clear = ([text.strip() if often[form] > 1 else form for text, form in zip(keys, forms, strict=True)]
+             for keys, forms in ((alone, mine), (right, theirs)))  # fmt: skip
+    return next(clear), next(clear)
 
 
 def _read_as_text(keys: pd.Index, as_numbers: bool) -> list[str | None]:

@@ -22,6 +22,8 @@ _DENIALS = _LACKS | frozenset(
     jamás mai non não niet nooit aldrig inte ikke aldri nie nigdy""".split()
 )
 """The same with words that deny what is done."""
+_ARTICLES = frozenset("any de d have ha hanno tem têm".split())
+"""Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
@@ -63,15 +65,17 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     ['rail.facilities']
     >>> tables_maybe_denied("Stations without facilities", tables)
     []
+    >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
+    [['rail.facilities'], []]
     """
     own, words = own_words(tables), [spelt_forms(word.text) for word in words_in(question)]
     unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
-    is_open = any(word in _LACKS and named is None for word, named in _denials(question, tables))
+    is_open = any(lacks and named is None for lacks, named in _denials(question, tables))
     return unnamed if is_open and len(unnamed) < len(tables) else []
 
 
-def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, list[str] | None]]:
-    """Each denial with the tables that are named right after it: [] if a column is named, None if nothing is."""
+def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tuple[bool, list[str] | None]]:
+    """Each denial, whether it is of a thing, with the tables named right after it: [] if a column is, None if none."""
     own = own_words(tables)
     parts = words_in(question)
     words = [spelt_forms(word.text) for word in parts]
@@ -86,7 +90,8 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
         after = words[place + 1 : place + 1 + _REACH]
         things = ([table for table in named_by(one, own) if table not in before] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
-        yield spelt[0], next(ends, None)
+        lacks = spelt[0] in _LACKS or any(one[0] in _ARTICLES for one in after[:1])
+        yield lacks, next(ends, None)
 
 
 def denies(question: str) -> bool:

@@ -119,10 +119,10 @@ def _is_form_of(word: str, role: str) -> bool:
     return common >= (6 if "t" in ends else 4) and {*ends} <= _INFLECTED
 
 
-def _roles(group: Sequence[KeyPair]) -> dict[KeyPair, frozenset[str]]:
-    """The words in which the referencing columns of a group of keys differ."""
+def _roles(group: Sequence[KeyPair], things: frozenset[str] = frozenset()) -> dict[KeyPair, frozenset[str]]:
+    """The words in which the referencing columns of a group of keys differ; of one, those that are no things."""
     names = {key: frozenset(word for column in key.left_columns for word in words_of(column)) for key in group}
-    common = frozenset.intersection(*names.values())
+    common = frozenset.intersection(*names.values()) if len(group) > 1 else things
     return {key: name - common - _NO_ROLE for key, name in names.items()}
 
 
@@ -283,11 +283,11 @@ def _groups(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyP
     for key in keys:
         groups[key.tables].append(key)
     for both, group in groups.items():
-        things = frozenset(word for table in both for word in words_of(table.partition(".")[2]))
-        if len(group) > 1:
-            yield things, _roles(group)
-        elif len(both) == 1:
-            yield things, {key: frozenset(words_of(key.left_columns[0])) - _NO_ROLE - things for key in group}
+        names = [word for table in both for word in words_of(table.partition(".")[2])]
+        things = frozenset([*names, *map(singular, names)])
+        if len(group) > 1 or len(both) == 1:
+            ways = [[key for key in group if key.left_table == left] for left in both]
+            yield things, {key: role for way in ways for key, role in _roles(way, things).items()}
 
 
 def _across_tables(keys: Sequence[KeyPair]) -> Iterator[tuple[frozenset[str], dict[KeyPair, frozenset[str]]]]:

@@ -163,3 +163,176 @@ def test_a_referenced_column_that_hardly_ever_repeats_is_said_and_a_start_at_the
     with pytest.raises(tf.errors.FanOut, match="distinct=True"):
         found.merge(eval(way, {"plan": found.join_plan}))
     assert len(found.merge(found.join_plan.restarted("frames.returns"), distinct=True)) == 80
+
+
+TEAMS = [f"{name} FC" for name in ("Ajax", "Bayern", "Celtic", "Dynamo", "Everton", "Fulham", "Genoa", "Hertha")]
+SEASONS = range(2019, 2023)
+BUDGETS = frame_of(
+    "season team budget", [(year, team, year % 7 + k * 3) for year in SEASONS for k, team in enumerate(TEAMS)]
+)
+
+
+@pytest.mark.parametrize("as_ids", [False, True])
+@pytest.mark.parametrize(
+    ("host", "guest", "question", "column"),
+    [
+        ("home_team", "away_team", "goals by budget of the away team", "away_team"),
+        ("home_team", "away_team", "goals by budget of the home team", "home_team"),
+        ("team", "opponent_team", "goals by budget of the opponent team", "opponent_team"),
+        ("home_team", "away_team", "goals by budget", None),
+        ("host_team", "guest_team", "goals by budget", None),
+    ],
+)
+def test_roles_of_a_key_of_several_columns_are_chosen_by_the_question_or_a_tie(host, guest, question, column, as_ids):
+    rows = [(year, one, other, 3) for year in SEASONS for one in TEAMS for other in TEAMS if one != other]
+    matches, budgets = frame_of(f"season {host} {guest} goals", rows), BUDGETS
+    if as_ids:
+        number = {team: 7 + 3 * k for k, team in enumerate(TEAMS)}
+        matches, budgets = (
+            frame.replace(number).rename(columns=lambda name: f"{name}_id" if name.endswith("team") else name)
+            for frame in (matches, budgets)
+        )
+    found = found_of({"matches": matches, "budgets": budgets}, question)
+    (step,) = found.join_plan.steps
+    assert len(found.join_plan.ambiguous) == (column is None)
+    if column is not None:
+        assert {*step.oriented.left_columns, *step.oriented.right_columns} >= {"season", f"{column}{'_id' * as_ids}"}
+
+
+def merged(frames, question, **given):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        frame = found_of(frames, question).merge(**given)
+    return frame, " ".join(str(one.message) for one in heard)
+
+
+def test_both_references_to_a_table_count_where_inference_prefers_another_table():
+    """With the winner's number only in a list that repeats, and in a list of all people, of which both roles are."""
+    people = frame_of("person_id gender", [(f"P{i:04}", "fm"[i % 2]) for i in range(90)])
+    votes = frame_of("vote person_id finalist_id", [(i, f"P{i % 80:04}", f"P{i * 7 % 80:04}") for i in range(300)])
+    played = frame_of("person_id version season", [(f"P{i % 90:04}", "US", i // 30) for i in range(150)])
+    found = tf.open_corpus({"people": people, "votes": votes, "played": played}).retrieve_tables("votes of finalists")
+    plan = found.add("people", "votes").only("people", "votes").join_plan
+    assert [step.oriented.left_columns[0] for step in plan.steps] == ["finalist_id"]
+
+
+@pytest.mark.parametrize("shared", [2, 20])
+def test_a_code_of_one_name_is_the_key_before_a_column_of_one_value(shared):
+    """Retired plates have few codes in common with those in use: whichever share is found, the loss is said."""
+    used = frame_of("country plate town", [("D", f"A{i:02}", f"Town {i}") for i in range(90)])
+    retired = frame_of("country plate district", [("D", f"A{i:02}", f"Old {i}") for i in range(90 - shared, 150)])
+    states = frame_of("country name", [("D", "Germany"), *((f"X{i}", f"Land {i}") for i in range(30))])
+    corpus = tf.open_corpus({"used": used, "retired": retired, "states": states})
+    found = corpus.retrieve_tables("retired plates").add("used", "retired").only("used", "retired")
+    with pytest.warns(tf.errors.DoubtfulJoinWarning), pytest.warns(tf.errors.RowsLostWarning):
+        assert len(found.merge()) == shared
+
+
+def test_names_of_which_most_are_found_join_two_tables_that_nothing_else_connects():
+    regions = frame_of("Name people", [(f"Region {chr(65 + i)}", i) for i in range(20)])
+    cases = frame_of("Regione casi", [(f"Region {chr(65 + i % 26)}", i) for i in range(200)])
+    frame, said = merged({"cases": cases, "population": regions}, "casi e people")
+    assert len(frame) == sum(i % 26 < 20 for i in range(200))
+    assert "low-confidence key" in said
+    assert "no partner" in said
+
+
+def test_tables_that_share_a_year_alone_are_joined_by_it_where_the_question_names_one_row_of_each_year():
+    stages = frame_of("Year Stage Start", [(1950 + i // 9, i % 9, f"Town {i * 7 % 40}") for i in range(180)])
+    riders = frame_of("Year Rank Rider", [(1950 + i // 25, 1 + i % 25, f"Rider {i % 60}") for i in range(500)])
+    frame, said = merged({"stages": stages, "riders": riders}, "stages in years with the rider 'Rider 7'")
+    assert "where={'Rider': 'Rider 7'}" in said
+    assert len(frame[frame["Rider"] == "Rider 7"]) == sum(
+        (stages["Year"] == year).sum() for year in riders.loc[riders["Rider"] == "Rider 7", "Year"]
+    )
+    with pytest.raises(tf.errors.FanOut):
+        merged({"stages": stages, "riders": riders}, "stages and riders")
+
+
+YEARS, CODES = range(2015, 2022), range(10, 22)
+SECTIONS = [(year, code, f"Sección {code}{'bis' * (code == 13 and year % 2)}") for year in YEARS for code in CODES]
+SPENT = [(i, 2015 + i % 7, 10 + i * 5 % 12, i % 900) for i in range(420)]
+EPISODES = [(s, e, f"Title {s}-{e}") for s in range(1, 8) for e in range(1, 11 + s % 3)]
+RATINGS_OF = [(s, e, (s * e) % 10) for s, e, _ in EPISODES]
+PROVINCES = [(f"Prov {i}", land, 100 * i) for land in ("AA", "BB", "CC", "DD") for i in range(9)]
+CITIES = [(f"City {i}", ["AA", "BB", "CC", "DD"][i % 4], f"Prov {i * 7 % 9}") for i in range(300)]
+LANDS = [(f"Land {land}", land) for land in ("AA", "BB", "CC", "DD")]
+
+
+@pytest.mark.parametrize(
+    ("frames", "rows"),
+    [
+        ({"gastos": ("linea anio seccion importe", SPENT), "secciones": ("anio codigo nombre", SECTIONS)}, 420),
+        ({"gastos": ("linea anio codigo_seccion euros", SPENT), "secciones": ("anio codigo nombre", SECTIONS)}, 420),
+        ({"ratings": ("season_number episode_number rating", RATINGS_OF), "e": ("season episode title", EPISODES)}, 77),
+        ({"city": ("name country province", CITIES), "province": ("name country area", PROVINCES)}, 300),
+        (
+            {
+                "city": ("name country province", CITIES),
+                "province": ("name country area", PROVINCES),
+                "country": ("name code", LANDS),
+            },
+            300,
+        ),
+    ],
+)
+def test_a_key_of_a_code_and_what_it_is_counted_in_is_found_under_other_names(frames, rows):
+    made = {table: frame_of(columns, cells) for table, (columns, cells) in frames.items()}
+    frame, said = merged(made, " ".join(name for table in made.values() for name in table))
+    assert len(frame) == rows
+    assert "low-confidence" not in said
+
+
+COUNTRIES = frame_of("code name capital", [(f"C{i:02}", f"Land {i}", f"City {i * 5}") for i in range(30)])
+CAPITALS = frame_of("city_name country_code people", [(f"City {i}", f"C{i // 5:02}", i * 100) for i in range(150)])
+CLUBS_LED = frame_of("club_id stadium captain_id", [(i, f"St {i}", 5000 + 44 * i) for i in range(1, 31)])
+PLAYERS = frame_of("player_id player_name club_id", [(5000 + 11 * i, f"P{i}", 1 + i % 30) for i in range(300)])
+
+
+@pytest.mark.parametrize(
+    ("frames", "question", "rows"),
+    [
+        ({"countries": COUNTRIES, "cities": CAPITALS}, "people of the capital of each country", 30),
+        ({"countries": COUNTRIES, "cities": CAPITALS}, "people of cities by name of the country", 150),
+        ({"clubs": CLUBS_LED, "players": PLAYERS}, "name of the captain of each club", 30),
+        ({"clubs": CLUBS_LED, "players": PLAYERS}, "players of each club by stadium", 300),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+def test_a_reference_back_is_taken_where_the_question_names_it(frames, question, rows):
+    assert len(found_of(frames, question).merge()) == rows
+
+
+CLUBS_OF = frame_of(
+    "club_no club_name last_match_no", [(100 + 7 * i, f"C{i}", 5000 + 13 * (200 + i)) for i in range(20)]
+)
+MATCHES = [(5000 + 13 * i, 100 + 7 * (i % 20), 100 + 7 * ((i * 3 + 1) % 20), i % 5) for i in range(260)]
+
+
+@pytest.mark.parametrize(
+    ("question", "column"),
+    [
+        ("goals and club name of the away team", "away_team_no"),
+        ("goals and club name of the home team", "home_team_no"),
+        ("club name of the last match", "last_match_no"),
+        ("goals and club names", None),
+    ],
+)
+def test_references_in_both_directions_are_chosen_by_words_or_a_tie(question, column):
+    matches = frame_of("match_no home_team_no away_team_no goals", MATCHES)
+    plan = found_of({"clubs": CLUBS_OF, "matches": matches}, question).join_plan
+    assert bool(plan.ambiguous) == (column is None)
+    assert column in (None, *(name for step in plan.steps for name in (*step.columns, *step.base_columns)))
+
+
+def test_of_two_numbers_that_are_both_found_the_one_that_refers_to_most_rows_is_the_key():
+    """Seats by the number of the district, and the code of a profession, which is as small."""
+    districts = frame_of("District-No People", [(i, i * 7 % 90) for i in range(1, 300)])
+    seats = frame_of("Name ProfessionKey AreaNo", [(f"N{i}", 1 + i % 90, 1 + i * 7 % 299) for i in range(700)])
+    more = frame_of("ProfessionKey Label", [(i, f"Job {i}") for i in range(1, 91)])
+    corpus = tf.open_corpus({"districts": districts, "seats": seats, "professions": more})
+    plan = corpus.retrieve_tables("seats").add("districts", "seats").only("districts", "seats").join_plan
+    assert [{*step.oriented.left_columns, *step.oriented.right_columns} for step in plan.steps] == [
+        {"AreaNo", "District-No"}
+    ]

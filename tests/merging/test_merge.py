@@ -24,7 +24,7 @@ from tagframe.errors import (
 )
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
 from tagframe.keys import Evidence, KeyPair, infer_key_pairs
-from tagframe.merging import join_plan, run_plan
+from tagframe.merging import join_plan, merge, run_plan
 from tagframe.merging.table_rows import PlanRows
 
 LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
@@ -215,6 +215,16 @@ def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monke
     assert frame["town"].tolist() == ["t0", "t1", "t2"]
     assert frame["note"].tolist() == ["x" * 50] * 3
     assert sorted(read) == [("shop.sales.shop_id", size), ("shop.shops.shop_id", 50)]
+
+
+@pytest.mark.parametrize(
+    ("key", "found"), [("MN ", ["MN"]), (" Mn", ["Mn"]), ("mn", []), ("ny ", ["NY"]), ("MN", ["MN"])]
+)
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
+def test_a_text_with_spaces_finds_the_one_that_differs_from_another_in_case_only(key, found):
+    states = pd.DataFrame({"state": ["MN", "Mn", "NY", "TX"], "code": ["MN", "Mn", "NY", "TX"]})
+    frame = merge(pd.DataFrame({"state": [key]}), states, on="state", on_loss="allow")
+    assert frame["code"].tolist() == found
 
 
 def test_a_key_that_is_hardly_one_is_followed_with_a_warning():
