@@ -244,11 +244,7 @@ class SchemaReading:
             name = names.column_name(spelt)
             called = name.words if name.entity else names.column_name(column.name).words
             whole, entity = name.words[:-1], name.entity
-            if (
-                name.key_word
-                and len(whole) > len(entity)
-                and any("".join(whole[cut:]) in self._names for cut in range(len(whole)))
-            ):
+            if len(whole) > len(entity) and self._names.intersection("".join(whole[cut:]) for cut in range(len(whole))):
                 entity = whole  # of ``api_keys``, not of an ``api``
             found.append(_Read(column, spelt, name.words, called, entity, name.key_word))
         return found
@@ -341,11 +337,8 @@ class SchemaReading:
         for words, positions in self._by_key.items():
             self._owner[words] = max(positions, key=self._owns_alone)
 
-        self._vocabularies = [
-            at
-            for at, thing in enumerate(self.things)
-            if self._joined[at] in _VOCABULARIES or self._bare[at] in _VOCABULARIES
-        ]
+        spellings = zip(self._joined, self._bare, strict=True)
+        self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
 
     def _owns_alone(self, position: int) -> tuple[float, ...]:
         """Of the tables whose first key has one name, the one that is about that thing: no detail of it whose second
@@ -353,15 +346,8 @@ class SchemaReading:
         columns, (at, strength) = self.columns[position], self.keys[position]
         second = columns[1] if len(columns) > 1 and at == 0 else None
         is_detail = second is not None and (second.key_word > 0 or second.profile.family == "date")
-        return (
-            strength >= 3,
-            not is_detail,
-            strength,
-            at == 0,
-            -min(3, len(self.things[position])),
-            len(columns),
-            -position,
-        )
+        length = min(3, len(self.things[position]))
+        return strength >= 3, not is_detail, strength, at == 0, -length, len(columns), -position
 
     def references(self) -> list[Reference]:
         """All columns with the tables that they may refer to."""
