@@ -39,13 +39,16 @@ _ACTOR_NAMES = ("{0}by", "{0}_by", "user{0}", "user_{0}", "{0}_by_id", "{0}_user
 _OF_EACH, _MOST_OF_ONE = 400, 3.0
 """The keys that a culture counts for, and the most that one of its pairs counts."""
 
+_DECLARED_ALONE = 0.3
+"""What a pair counts in a schema whose undeclared keys nobody looked for: it takes some of them for no keys."""
+
 FOR = frozenset(
-    """key_word level sole role short same_family type_length about margin child_of unmarked_habit by referenced
-    by_rules end""".split()
+    """level short same_family type_length about margin child_of unmarked_habit by referenced
+    by_rules end vocabulary""".split()
 )
 AGAINST = frozenset(
     """higher_elsewhere same_elsewhere plural measure rank_word flag bridge self rank self_role_elsewhere key_shared
-    ends_digit is_code better_beside""".split()
+    ends_digit is_code better_beside title_beside""".split()
 )
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 
@@ -62,6 +65,7 @@ class Schema:
         links, lefts: of each reference, both columns, and the referencing one.
         keys, parts: the declared keys of single columns, and the pairs of columns in composite ones.
         reported: whether figures may be made of it.
+        weight: how much its keys count.
     """
 
     culture: str
@@ -71,6 +75,7 @@ class Schema:
     keys: frozenset[Link]
     parts: frozenset[Link]
     reported: bool = True
+    weight: float = 1.0
 
     @property
     def true(self) -> Floats:
@@ -99,11 +104,19 @@ def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], p
 def read_schema(path: Path) -> Iterator[Schema]:
     """The schema of an application, a JSON file: by names alone, with its primary keys, with short names, and with
     names of what people did."""
-    data = read_json(path)
-    yield _schema(path.stem, data)
-    yield replace(_schema(path.stem, data, declared=True), reported=False)
-    yield replace(_schema(path.stem, _shortened(data, random.Random(path.stem))), reported=False)
-    yield replace(_schema(path.stem, _with_actors(data, random.Random(path.stem))), reported=False)
+    data, weight = read_json(path), 1.0 if _is_annotated(path) else _DECLARED_ALONE
+    yield replace(_schema(path.stem, data), weight=weight)
+    for changed, declared in (
+        (data, True),
+        (_shortened(data, random.Random(path.stem)), False),
+        (_with_actors(data, random.Random(path.stem)), False),
+    ):
+        yield replace(_schema(path.stem, changed, declared=declared), reported=False, weight=weight)
+
+
+def _is_annotated(path: Path) -> bool:
+    """Whether somebody looked for the keys that the schemas of a folder do not declare: it has notes about them."""
+    return (path.parent / "README.md").is_file()
 
 
 def _schema(culture: str, data: Mapping[str, Any], *, declared: bool = False) -> Schema:
@@ -179,7 +192,7 @@ def fit(group: Sequence[Schema]) -> Floats:
     for schema in group:
         keys[schema.culture] += max(1, int(schema.true.sum()))
     features, true = (np.concatenate([getattr(schema, name) for schema in group]) for name in ("features", "true"))
-    counts = [min(_MOST_OF_ONE, _OF_EACH / keys[schema.culture]) for schema in group]
+    counts = [schema.weight * min(_MOST_OF_ONE, _OF_EACH / keys[schema.culture]) for schema in group]
     weight = np.repeat(counts, [len(schema.links) for schema in group])
     mean, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
     terms = np.column_stack([np.ones(len(features)), (features - mean) / spread])

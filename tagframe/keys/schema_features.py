@@ -27,10 +27,10 @@ from tagframe.keys.polymorphic import type_beside
 Words = tuple[str, ...]
 
 FEATURES = tuple(
-    """key_word words level higher_elsewhere same_elsewhere sole role short key_first key_shared same_family
+    """words level higher_elsewhere same_elsewhere short key_first key_shared same_family
     type_length about rank margin self child_of parent_of repeats unmarked unmarked_habit plural measure flag
     rank_word first by self_role_elsewhere bridge target_width referenced better_beside is_code ends_digit
-    unmarked_rare by_rules by_rules_sure end""".split()
+    unmarked_rare by_rules by_rules_sure end vocabulary title_beside""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -46,6 +46,10 @@ _ENDS = frozenset("subject object source target from to left right old new ances
 """Words for the two rows that a row of a table of relations is about."""
 _TEXTS = frozenset("comment reason description summary remark note text".split())
 """Words for free texts: where one table holds these, its rows are called so."""
+_VOCABULARIES = frozenset(
+    "term cvterm vocabulary concept codevalue lookup lookupvalue contenttype reference enumeration code".split()
+)
+"""Names of tables whose rows are types, kinds and states of everything, so that no column is called as they are."""
 _CROWD = 3
 """A first column without a key word that so many tables have is the key of none."""
 _MOSTLY = 0.6
@@ -124,7 +128,10 @@ class _Read:
         """The declared type under one name."""
         word, bracket, rest = self.profile.declared_type.casefold().partition("(")
         word = word.strip().removesuffix(" unsigned").replace(" ", "_")
-        return _SAME_TYPES.get(word, word) + bracket + rest.removesuffix(" unsigned")
+        word, digits = _SAME_TYPES.get(word, word), rest.removesuffix(" unsigned").rstrip(")")
+        if word in _WIDTHS and digits.isdigit() and int(digits) >= _DIGITS:
+            return word  # so many digits are shown, which says nothing of the values
+        return word + bracket + rest.removesuffix(" unsigned")
 
     @cached_property
     def is_serial(self) -> bool:
@@ -215,6 +222,7 @@ class SchemaReading:
             "".join(words[1:] if len(words) > 1 and words[0] in self._modules else words) for words in self.things
         ]
         self._joined = ["".join(words) for words in self.things]
+        self._names = {*self._joined, *self._bare}
         self._starts = [self._starts_of(words) for words in self.things]
         self.columns = [self._read(table) for table in tables]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
@@ -235,7 +243,10 @@ class SchemaReading:
             spelt = spelt or column.name
             name = names.column_name(spelt)
             called = name.words if name.entity else names.column_name(column.name).words
-            found.append(_Read(column, spelt, name.words, called, name.entity, name.key_word))
+            whole, entity = name.words[:-1], name.entity
+            if len(whole) > len(entity) and self._names.intersection("".join(whole[cut:]) for cut in range(len(whole))):
+                entity = whole  # of ``api_keys``, not of an ``api``
+            found.append(_Read(column, spelt, name.words, called, entity, name.key_word))
         return found
 
     def _natural_key(self) -> Words:
@@ -265,7 +276,7 @@ class SchemaReading:
                 strength = 4 if at == 0 or column.words == ("id",) else 2
             elif column.key_word and called and joined == called:
                 strength = 3
-            elif column.key_word == 1.0 and called and at < 2 and self._is_short(called, joined, column, position):
+            elif column.key_word and called and at < 2 and self._is_short(called, joined, column, position):
                 strength = 2
             elif at == 0:
                 of_others = not column.key_word and self._repeats[column.words] >= _CROWD and called != joined
@@ -283,7 +294,7 @@ class SchemaReading:
 
     def _is_short(self, called: str, joined: str, column: _Read, position: int) -> bool:
         ends = joined.endswith(called) or joined.startswith(called)
-        return ends or names.about(column.spelt, self._tables[position].name) >= 0.45
+        return (column.key_word == 1.0 and ends) or names.own(column.spelt, self._tables[position].name) >= 0.75
 
     def _index(self) -> None:
         self._called: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -326,13 +337,17 @@ class SchemaReading:
         for words, positions in self._by_key.items():
             self._owner[words] = max(positions, key=self._owns_alone)
 
+        spellings = zip(self._joined, self._bare, strict=True)
+        self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
+
     def _owns_alone(self, position: int) -> tuple[float, ...]:
         """Of the tables whose first key has one name, the one that is about that thing: no detail of it whose second
         column is a part of the key, too, and with the most to say."""
         columns, (at, strength) = self.columns[position], self.keys[position]
         second = columns[1] if len(columns) > 1 and at == 0 else None
         is_detail = second is not None and (second.key_word > 0 or second.profile.family == "date")
-        return strength, at == 0, -is_detail, -min(3, len(self.things[position])), len(columns), -position
+        length = min(3, len(self.things[position]))
+        return strength >= 3, not is_detail, strength, at == 0, -length, len(columns), -position
 
     def references(self) -> list[Reference]:
         """All columns with the tables that they may refer to."""
@@ -365,7 +380,11 @@ class SchemaReading:
     def _ranked(self, table: int, column: _Read) -> list[_Fit]:
         fits = [self._fit(table, column, target) for target in self._targets(table, column)]
         if column.key_word and names.GENERIC.issuperset(column.entity) and column.entity:
-            fits = [fit for fit in fits if fit.level > 0 or column.entity[-1] in self.things[fit.target]]
+            fits = [
+                fit
+                for fit in fits
+                if fit.level > 0 or column.entity[-1] in self.things[fit.target] or fit.target in self._vocabularies
+            ]
         return sorted(fits, key=lambda fit: (-fit.score, fit.target))
 
     def _targets(self, table: int, column: _Read) -> set[int]:
@@ -388,10 +407,12 @@ class SchemaReading:
             for position, way in self._called.get("".join(self.things[table][:cut]) + text, ()) if text else ():
                 if way == "whole":
                     found.add(position)
-        if any(word in names.SELF_ROLES for word in entity) or (column.key_word == 1.0 and entity):
+        if column.has_self_role or (column.key_word == 1.0 and entity):
             found.add(table)
         if column.is_actor:
             found.update(self._people[:4])
+        if column.key_word == 1.0 and entity and self._names.isdisjoint(column.ends):
+            found.update(self._vocabularies)
         if entity and column.key_word and (short := self._mentions.abbreviated(entity[-1])) is not None:
             found.add(short)
         if column.key_word and (not entity or column.is_end):
@@ -500,13 +521,10 @@ class SchemaReading:
         names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
         ruled = self._by_rules.get(names_of, 0.0)
         values = (
-            max(column.key_word, is_by),
             min(3, rest) * (level < 2),
             level,
             max(0.0, highest - level),
             float(level > 0 and highest == level),
-            float(level > 0 and highest == 0),
-            float(1 <= level < 2),
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(strength <= 1),
             math.log1p(self._repeats[key.words]) * (strength == 0),
@@ -528,7 +546,7 @@ class SchemaReading:
             float(at == 0),
             float(is_by),
             float(self_role and table != target and level < 1),
-            self._bridge[target],
+            self._bridge[target] * (level < _PLAIN),
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
@@ -538,5 +556,7 @@ class SchemaReading:
             ruled,
             float(ruled > 0.5),
             float(self._is_by_role(table, column, target)),
+            float(target in self._vocabularies and level == 0),
+            float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
         )
         return np.array(values, dtype=np.float64)

@@ -93,6 +93,15 @@ def test_what_a_column_says_of_its_rows_finds_their_table(table, column, target)
     assert [one.right_table for one in found] == ([f"schema.{target}"] if target else [])
 
 
+@pytest.mark.parametrize(("column", "target"), [("opening_type_id", "term"), ("shop_key_id", "shop_key")])
+def test_types_are_rows_of_the_one_table_of_terms_and_a_key_word_may_end_the_name_of_a_thing(column, target):
+    made = {thing: {"id": "bigint", "kind": "varchar(9)"} for thing in [*THINGS, "term", "shop_key"]}
+    made |= {thing: {"id": "bigint", "kind": "varchar(9)", column: "bigint"} for thing in ("crate", "truck", "depot")}
+    found = infer_key_pairs(open_corpus(schema=made).profiles, min_score=0.05)
+    best = {one.left_table: one.right_table for one in reversed(found) if one.left_columns == (column,)}
+    assert {*best.values()} == {f"schema.{target}"}
+
+
 @pytest.mark.parametrize("primary", [["label"], ["label", "kind"]])
 def test_a_serial_number_is_referred_to_beside_a_declared_key(primary):
     keys = ", ".join(primary)
