@@ -1,7 +1,11 @@
 """The sending of one call's jobs: each ends with an answer or a named error.
 
-If several calls ask the same at once, one of them sends it. Answers are parsed in a thread of each call, not on the
-event loop that all calls share: a parser that takes half a second would block every other caller.
+If several calls ask the same at once, one of them sends it. As soon as a reply is read, the next prompt is sent; the
+replies of one turn of the event loop are then stored together, before they are parsed. So a process that is killed
+loses no more than the requests in flight and the replies of one turn.
+
+Answers are parsed in a thread of each call, not on the event loop that all calls share: a parser that takes half a
+second would block every other caller.
 """
 
 from __future__ import annotations
@@ -39,18 +43,21 @@ MAX_RETAINED_REPLIES = 4096
 """Replies that are retained for calls that began before they arrived."""
 
 
+class Flight(asyncio.Future["SharedReply | LMRequestFailed | None"]):
+    """A request in flight; done once its reply is stored, at the time ``arrived``."""
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self.key = key
+        self.arrived: float = math.inf
+
+
 class SharedReply(NamedTuple):
-    """A reply, the seconds that its requests took, and the store that has it, if any."""
+    """A reply, the seconds that its requests took, and the store that it goes to, if any."""
 
     reply: Reply
     seconds: float
     store: ResponseStore | None
-
-
-class _Flight(asyncio.Future[SharedReply | LMRequestFailed | None]):
-    """A request in flight, or its reply, which came at the time ``arrived``."""
-
-    arrived: float = math.inf
 
 
 class InFlight:
@@ -67,8 +74,8 @@ class InFlight:
 
     def reset(self) -> None:
         """Forget all requests, in the child of a fork: they are the parent's."""
-        self._requests: dict[Key, _Flight] = {}
-        self._replied: deque[tuple[Key, _Flight]] = deque()
+        self._requests: dict[Key, Flight] = {}
+        self._replied: deque[Flight] = deque()
         self._time = itertools.count(1)
 
     def open(self) -> int:
@@ -80,40 +87,45 @@ class InFlight:
         """The number of requests in flight, and of retained replies."""
         return len(self._requests)
 
-    async def share(self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]) -> SharedReply:
-        """The result of ``ask``, or of another call that asks the same already.
+    async def share(
+        self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]
+    ) -> tuple[SharedReply, Flight]:
+        """The reply of ``ask``, or of another call that asks the same already, and its request. Once the reply is
+        stored, :meth:`end` gives it to the others.
 
         Raises:
-            LMRequestFailed: raised by ``ask``, here or in the other call. (If the other call's request ended for
-                another reason, such as its budget, this call asks by itself.)
+            LMError: there is none. (If the other call's request ended for another reason than a failure, such as its
+                budget, this call asks by itself.)
         """
-        while (request := self._requests.get(key)) is not None and request.arrived >= opened:
-            reply = await asyncio.shield(request)
+        while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
+            reply = await asyncio.shield(flight)
             if isinstance(reply, LMRequestFailed):
                 raise copy.copy(reply)
             if reply is not None:
-                return reply
-        request = self._requests[key] = _Flight(loop=asyncio.get_running_loop())
-        reply = None
+                return reply, flight
+        flight = self._requests[key] = Flight(key)
         try:
-            reply = await ask()
-            return reply
-        except LMRequestFailed as error:
-            reply = error
+            return await ask(), flight
+        except BaseException as error:
+            self.end(flight, error if isinstance(error, LMRequestFailed) else None)
             raise
-        finally:
-            if isinstance(reply, SharedReply):
-                request.arrived = next(self._time)
-                self._replied.append((key, request))
-                if len(self._replied) > MAX_RETAINED_REPLIES:
-                    self._forget(*self._replied.popleft())
-            else:
-                self._forget(key, request)
-            request.set_result(reply)
 
-    def _forget(self, key: Key, request: _Flight) -> None:
-        if self._requests.get(key) is request:
-            del self._requests[key]
+    def end(self, flight: Flight, reply: SharedReply | LMRequestFailed | None) -> None:
+        """Give the calls that wait for a request its reply, unless it has ended."""
+        if flight.done():
+            return
+        if isinstance(reply, SharedReply):
+            flight.arrived = next(self._time)
+            self._replied.append(flight)
+            if len(self._replied) > MAX_RETAINED_REPLIES:
+                self._forget(self._replied.popleft())
+        else:
+            self._forget(flight)
+        flight.set_result(reply)
+
+    def _forget(self, flight: Flight) -> None:
+        if self._requests.get(flight.key) is flight:
+            del self._requests[flight.key]
 
 
 in_flight = InFlight()
@@ -164,18 +176,16 @@ class Run:
         self._ended = ended
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
-        self._answered: list[Job[Any]] = []  # in this turn of the loop
+        self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
         # Two calls share a request only if they are alike in these.
         of = lm.transport.endpoint, lm.model, lm.retry, lm.timeout, id(self.attempts.rates)
         self._rules = _rules.setdefault(of, len(_rules))
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._working = 0
-        self._unparsed = 0
+        self._unsettled = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
         self._useful_repairs = self._failed_repairs = 0  # that have ended
-        self._answers: list[tuple[bytes, int, StoredAnswer]] = []
-        self._on_disk: asyncio.Future[None]
 
     def close(self) -> None:
         """Stop sending; done once."""
@@ -201,10 +211,10 @@ class Run:
 
     async def _work(self) -> None:
         try:
-            while self._ready or self._unparsed:
-                # An answer that is being parsed may have to be repaired; and no more answers wait for a slow parser
-                # than requests may be in flight.
-                if self._ready and self._unparsed < self._concurrency:
+            while self._ready or self._unsettled:
+                # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
+                # parser than requests may be in flight.
+                if self._ready and self._unsettled < self._concurrency:
                     await self._ask(self._ready.popleft())
                 else:
                     await self._next_turn()
@@ -223,8 +233,13 @@ class Run:
             self._turn = None
 
     async def _ask(self, job: Job[Any]) -> None:
+        key = self._rules, job.parameters.limit, job.current_key
+
+        async def ask() -> SharedReply:
+            return SharedReply(await self.attempts.ask(job), job.seconds, self.attempts.store)
+
         try:
-            shared = job.reply = await self._reply(job)
+            job.reply, flight = await in_flight.share(key, self._opened, ask)
         except LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
@@ -232,54 +247,40 @@ class Run:
             unexpected.__cause__ = error
             self._fail(job, unexpected)
         else:
-            if shared.reply.truncated:
-                with_form = job.parameters.form is not None and self.attempts.state.structured is True
-                self._reject(job, shared.reply, _cut(job.parameters.limit, with_form))
-            elif job.batch.accept is None:
-                self._accept(job, shared.reply, shared.reply.text)
-            else:
-                self._unparsed += 1
-                if not self._answered:  # those of one turn of the loop are handed over together
-                    asyncio.get_running_loop().call_soon(self._parse)
-                self._answered.append(job)
-
-    async def _reply(self, job: Job[Any]) -> SharedReply:
-        """The reply, already stored on disk; another call may have requested it.
-
-        It is stored before it is parsed, and the worker takes the next prompt only after that. So a process that is
-        killed loses at most the answers in flight. (If the answer is rejected, it is deleted again. If the process is
-        killed before that, the answer is rejected when it is next looked up.)
-        """
-        store = self.attempts.store
-
-        async def ask() -> SharedReply:
-            shared = SharedReply(await self.attempts.ask(job), job.seconds, store)
-            await self._keep(job.key, shared)
-            return shared
-
-        key = self._rules, job.parameters.limit, job.current_key
-        shared = await in_flight.share(key, self._opened, ask)
-        if shared.store is not store:
-            await self._keep(job.key, shared)
-        return shared
+            self._unsettled += 1
+            if not self._answered:  # those of one turn of the loop are stored, and parsed, together
+                asyncio.get_running_loop().call_soon(self._settle)
+            self._answered.append((job, flight))
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
-    def _parse(self) -> None:
+    def _settle(self) -> None:
+        """Store what was answered, and have it parsed.
+
+        (An answer that is rejected is deleted again. If the process is killed before that, it is rejected when it is
+        next looked up.)
+        """
         answered, self._answered = self._answered, []
+        self._store_answers(answered)
+        jobs = [job for job, _ in answered]
         with contextlib.suppress(RuntimeError):  # the call was left
-            parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, answered)
+            parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, jobs)
             parsing.add_done_callback(lambda done: self._take_parsed(done.result()))
 
-    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Reply, Any, AnswerRejected | None]]) -> None:
-        self._unparsed -= len(answers)
-        for job, reply, value, rejection in answers:
-            if rejection is None:
+    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Any, AnswerRejected | None]]) -> None:
+        self._unsettled -= len(answers)
+        for job, value, rejection in answers:
+            assert job.reply is not None
+            reply = job.reply.reply
+            if reply.truncated:
+                with_form = job.parameters.form is not None and self.attempts.state.structured is True
+                self._reject(job, reply, _cut(job.parameters.limit, with_form))
+            elif rejection is None:
                 self._accept(job, reply, value)
-                continue
-            if not job.batch.keeps_rejected:
-                self._forget(job.key, reply.text)
-            self._reject(job, reply, rejection)
+            else:
+                if not job.batch.keeps_rejected:
+                    self._forget(job.key, reply.text)
+                self._reject(job, reply, rejection)
         self._wake()
 
     def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
@@ -329,24 +330,21 @@ class Run:
 
     # --- the store ------------------------------------------------------------------------------------------------
 
-    async def _keep(self, key: bytes, shared: SharedReply) -> None:
-        """Store a complete answer, and wait until it is on disk."""
-        store, reply = self.attempts.store, shared.reply
-        if store is None or not store.writable or reply.truncated:
-            return
-        if not self._answers:  # the answers of one turn of the loop are written together
-            self._on_disk = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_soon(self._write_answers, store)
-        tokens = reply.billed.tokens_in, reply.billed.tokens_out
-        answer = StoredAnswer(reply.text, reply.logprobs, *tokens, shared.seconds)
-        self._answers.append((key, self.attempts.source, answer))
-        await asyncio.shield(self._on_disk)
-
-    def _write_answers(self, store: ResponseStore) -> None:
-        answers, self._answers = self._answers, []
-        with warned(store, "written"):
-            store.put(answers)
-        self._on_disk.set_result(None)
+    def _store_answers(self, answered: Sequence[tuple[Job[Any], Flight]]) -> None:
+        """Store complete answers that are not in the store yet, in one transaction."""
+        store, source = self.attempts.store, self.attempts.source
+        answers: list[tuple[bytes, int, StoredAnswer]] = []
+        for job, flight in answered:
+            assert job.reply is not None
+            reply, seconds, of = job.reply
+            if not reply.truncated and (of is not store or not flight.done()):
+                tokens = reply.billed.tokens_in, reply.billed.tokens_out
+                answers.append((job.key, source, StoredAnswer(reply.text, reply.logprobs, *tokens, seconds)))
+        if store is not None and store.writable and answers:
+            with warned(store, "written"):
+                store.put(answers)
+        for job, flight in answered:
+            in_flight.end(flight, job.reply)
 
     def _forget(self, key: bytes, text: str) -> None:
         store = self.attempts.store
@@ -355,18 +353,19 @@ class Run:
                 store.forget(key, self.attempts.source, text)
 
 
-def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Reply, Any, AnswerRejected | None]]:
-    """Each answer's value, or the reason why it has none."""
-    parsed: list[tuple[Job[Any], Reply, Any, AnswerRejected | None]] = []
+def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Any, AnswerRejected | None]]:
+    """Each answer's value, or the reason why it has none; of one that was cut off, neither."""
+    parsed: list[tuple[Job[Any], Any, AnswerRejected | None]] = []
     for job in answered:
         assert job.reply is not None
-        reply = job.reply.reply
+        value, rejection, reply = None, None, job.reply.reply
         try:
-            parsed.append((job, reply, accepted(reply.text, job.batch.accept), None))
-        except AnswerRejected as rejection:
-            parsed.append((job, reply, None, rejection))
+            value = None if reply.truncated else accepted(reply.text, job.batch.accept)
+        except AnswerRejected as rejected:
+            rejection = rejected
         except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
-            parsed.append((job, reply, None, AnswerRejected(f"{type(error).__name__}: {error}")))
+            rejection = AnswerRejected(f"{type(error).__name__}: {error}")
+        parsed.append((job, value, rejection))
     return parsed
 
 

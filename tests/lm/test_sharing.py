@@ -150,7 +150,12 @@ def test_how_a_flight_ends_for_those_who_wait(end: str):
                 raise BudgetExceeded("no more")
             return landed("of the first")
 
-        waiting = [asyncio.create_task(flights.share((0, b"key"), time, ask)) for time in opened]
+        async def share(opened: int) -> SharedReply:
+            reply, flight = await flights.share((0, None, b"key"), opened, ask)
+            flights.end(flight, reply)
+            return reply
+
+        waiting = [asyncio.create_task(share(time)) for time in opened]
         await asyncio.sleep(0)
         go.set()
         return await asyncio.gather(*waiting, return_exceptions=True), asked
@@ -177,7 +182,8 @@ def test_what_has_landed_is_kept_for_calls_that_were_open_then():
             return landed("True")
 
         async def share(opened: int) -> int:
-            await flights.share((0, b"key"), opened, ask)
+            reply, flight = await flights.share((0, None, b"key"), opened, ask)
+            flights.end(flight, reply)
             return len(asked)
 
         first, second = flights.open(), flights.open()
