@@ -13,11 +13,10 @@ from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import Step, arun, gather, quote, run, run_many, together
 from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.join import ClaimPlan, ClaimReport, NoLabels, plan_sem_join
-from tagframe.operators.limiting import LimitOrder
 from tagframe.operators.map import known
 from tagframe.operators.operator import OPERATORS, Operator, declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish
-from tagframe.operators.packing import RowsPerCall
+from tagframe.operators.packing import LimitOrder, RowsPerCall
 
 if TYPE_CHECKING:
     from tagframe.operators.functions import *  # noqa: F403

@@ -18,8 +18,7 @@ from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.pydantic_models import model_value
-from tagframe.operators.values import FIELD_TOKENS, SHORT_TOKENS, Value, choice_value, value_of_dtype
+from tagframe.operators.values import FIELD_TOKENS, SHORT_TOKENS, Value, choice_value, model_value, value_of_dtype
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""

@@ -17,10 +17,17 @@ from tagframe.operators.cascade import Cascade, decided_by, scores_of
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import Step, together
 from tagframe.operators.instruction import Instruction
-from tagframe.operators.limiting import LimitOrder, ask_until, check_limit
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, error_text, finish, refuse_taken
-from tagframe.operators.packing import RowsPerCall, ask_packed, ask_rows, rows_per_call_of
+from tagframe.operators.packing import (
+    LimitOrder,
+    RowsPerCall,
+    ask_packed,
+    ask_rows,
+    ask_until,
+    check_limit,
+    rows_per_call_of,
+)
 from tagframe.operators.row_question import (
     Question,
     Reply,

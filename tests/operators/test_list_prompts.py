@@ -5,7 +5,7 @@ from scripted import Scripted
 
 from tagframe.errors import AnswerRejected
 from tagframe.operators import ranked_lists, run
-from tagframe.operators.list_prompts import Item, Lists, parse_ranking
+from tagframe.operators.topk import Item, Lists, parse_ranking
 
 
 @pytest.mark.parametrize(

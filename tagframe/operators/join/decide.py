@@ -19,8 +19,7 @@ from tagframe.operators.drivers import Step, bounded, prompts_of
 from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, ClaimPlan, Labels, ask_by_labels, ask_plan, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
 from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
-from tagframe.operators.limiting import next_round
-from tagframe.operators.packing import max_prompts
+from tagframe.operators.packing import max_prompts, next_round
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 

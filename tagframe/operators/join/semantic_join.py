@@ -18,9 +18,17 @@ from tagframe.operators.drivers import Step, run
 from tagframe.operators.join.decide import Decision, Way, decide, decide_some
 from tagframe.operators.join.labels import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
-from tagframe.operators.join.result import JoinHow, joined_frame, row_pairs, spread, with_unmatched
-from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
-from tagframe.operators.limiting import check_limit
+from tagframe.operators.join.sides import (
+    LEFT,
+    RIGHT,
+    JoinHow,
+    Side,
+    joined_frame,
+    resolve_sides,
+    row_pairs,
+    spread,
+    with_unmatched,
+)
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
     OnError,
@@ -35,7 +43,7 @@ from tagframe.operators.outcome import (
     refuse_taken,
     warn_of_cuts,
 )
-from tagframe.operators.packing import RowsPerCall, rows_per_call_of
+from tagframe.operators.packing import RowsPerCall, check_limit, rows_per_call_of
 from tagframe.operators.row_question import ANSWER, example_column, example_labels
 
 
