@@ -2,7 +2,6 @@
 
 from tagframe.lm.model import LM, get_lm
 from tagframe.lm.pacing import RetryPolicy
-from tagframe.lm.pricing import Price
 from tagframe.lm.prompt import (
     Accept,
     Arrived,
@@ -26,7 +25,7 @@ from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
 from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
 from tagframe.lm.store import default_path, open_store
 from tagframe.lm.stream import Stream
-from tagframe.lm.usage import Budget, Cost, Usage, total_usage, usage
+from tagframe.lm.usage import Budget, Cost, Price, Usage, total_usage, usage
 
 __all__ = [
     "LM",

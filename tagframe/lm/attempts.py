@@ -26,13 +26,12 @@ from tagframe.errors import (
     RequestTimedOut,
     RunStopped,
 )
-from tagframe.lm import pricing
 from tagframe.lm.batch_http import BatchHTTP
 from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
-from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt
+from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt, tokens_of
 from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
 from tagframe.lm.store import ResponseStore, warned
-from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of
+from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of, dollars_of
 from tagframe.logs import note
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class Attempts:
         Raises:
             LMError: there is no usable reply.
         """
-        if self._too_long is not None and max(self._too_long, self._served + 1) <= pricing.size_of(job.current):
+        if self._too_long is not None and max(self._too_long, self._served + 1) <= job.current.size:
             raise ContextTooLong("not sent: the server did not read a shorter prompt")
         job.answers = self.answers if job.answers < 0 else job.answers
         reply, sent, formed = await self._adapted(job, self._asks_for_form(job))
@@ -235,7 +234,7 @@ class Attempts:
 
         Providers and gateways have ever new words for it, and some have none.
         """
-        size = pricing.size_of(job.current)
+        size = job.current.size
         if isinstance(error, ContextTooLong):
             if error.status == 200:  # a part was read
                 self._too_long = min(self._too_long or size, size)
@@ -371,10 +370,10 @@ class Attempts:
 
     async def _send(self, prompt: Prompt, job: Job[Any], parameters: Parameters) -> Reply:
         reserved = None if self._budget is None else await self._reserve(prompt, parameters, self._budget)
-        spent, size, expected = NOTHING, pricing.size_of(prompt), 0
+        spent, size, expected = NOTHING, prompt.size, 0
         try:
             if self.rates is not None:
-                expected = pricing.estimate_tokens(prompt) + pricing.estimate_answer(parameters)
+                expected = prompt.tokens + parameters.answer_tokens
                 await self.rates.take(expected, self._sleep)
             sending = await self.state.enter(self._lm, self._sleep)
             reply: Reply | None = None
@@ -454,7 +453,7 @@ class Attempts:
         """
         if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
             return
-        least = pricing.least_tokens(prompt)
+        least = prompt.least_tokens
         if self._lm.operation == "chat" and count.tokens_in < MIN_READ_SHARE * least:
             error = ContextTooLong(
                 f"the server read {count.tokens_in:,} tokens of a prompt that has at least {least:,}: it cut it,"
@@ -495,16 +494,16 @@ class Attempts:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
-        tokens_in, text_tokens = _most_read(prompt, parameters), pricing.most_tokens(prompt)
+        tokens_in, text_tokens = _most_read(prompt, parameters), prompt.most_tokens
         allowed = _allowed(parameters)
 
         def most(expected: int) -> Cost:
             tokens_out = max(allowed, self.state.longest, expected)
-            return budget.cost(tokens_in + tokens_out, pricing.dollars_of(self._dearest, tokens_in, tokens_out))
+            return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
             long = LONG_ANSWER_TOKENS if not self._transport.in_batches else allowed
-            dollars = pricing.dollars_of(self._dearest, text_tokens, long)
+            dollars = dollars_of(self._dearest, text_tokens, long)
             return await budget.reserve(most, self.state, Cost(1, text_tokens + long, dollars or 0.0))
         except BudgetExceeded as exceeded:
             self.stop(exceeded)
@@ -519,12 +518,12 @@ class Attempts:
         price = self._price
         if self._lm.tier == "flex" and tier in ("default", "standard"):  # no room in the cheaper tier
             price = self._usual_price
-        tokens_in = pricing.estimate_tokens(prompt) if count.tokens_in is None else count.tokens_in
-        tokens_out = pricing.tokens_of(text) if count.tokens_out is None else count.tokens_out
+        tokens_in = prompt.tokens if count.tokens_in is None else count.tokens_in
+        tokens_out = tokens_of(text) if count.tokens_out is None else count.tokens_out
         job.tokens_in += tokens_in
         job.tokens_out += tokens_out
         job.tokens_cached += count.cached
-        dollars = pricing.dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
+        dollars = dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
         job.dollars = None if dollars is None or job.dollars is None else job.dollars + dollars
         job.dollars_saved += 0.0 if price is None else price.saved(count.cached)
         if dollars is not None and self.dollars is not None:
@@ -584,13 +583,13 @@ def _spoils_form(error: LMRequestFailed, known: bool) -> bool:
 
 def _most_read(prompt: Prompt, parameters: Parameters) -> int:
     """More tokens than a request's text can have; tools and schemas are read too."""
-    return pricing.most_tokens(prompt) + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
+    return prompt.most_tokens + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
 
 
 def _allowed(parameters: Parameters) -> int:
     """The tokens that a request's answers may have together."""
     answers = parameters.extra.get("n", 1)
-    return pricing.estimate_answer(parameters) * (answers if isinstance(answers, int) else 1)
+    return parameters.answer_tokens * (answers if isinstance(answers, int) else 1)
 
 
 def _refuses_form(error: LMRequestFailed, known: bool) -> bool:

@@ -19,12 +19,12 @@ from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.openai_http import OpenAIHTTP, Served
 from tagframe.lm.pacing import RetryPolicy, server_state
-from tagframe.lm.pricing import Price, Tier, at_tier, price_of, provider_of, window_of
 from tagframe.lm.prompt import Accept, Batch, Completions, Job, Prompt, Structured
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.reply import Transport
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
 from tagframe.lm.stream import Stream
+from tagframe.lm.usage import Price, Tier, at_tier, price_of, provider_of, window_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

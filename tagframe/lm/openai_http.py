@@ -22,7 +22,6 @@ from tagframe.errors import (
     ResponseTooLong,
 )
 from tagframe.lm import background
-from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.reply import (
     Reply,
@@ -34,6 +33,7 @@ from tagframe.lm.reply import (
     read_reply,
     without,
 )
+from tagframe.lm.usage import Tier
 
 if TYPE_CHECKING:
     import aiohttp

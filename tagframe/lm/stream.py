@@ -1,30 +1,415 @@
 """An open call: batches of prompts are added over time, each distinct prompt is one job, and completions are taken as
-they arrive.
+they arrive. Each job ends with an answer or a named error.
 
-The caller's thread (or task) adds and waits; the background loop sends.
+The caller's thread (or task) adds and waits; the background loop sends. If several calls ask the same at once, one of
+them sends it. As soon as a reply is read, the next prompt is sent; the replies of one turn of the event loop are then
+stored together, before they are parsed. So a process that is killed loses no more than the requests in flight and the
+replies of one turn.
+
+Answers are parsed in a thread of each call, not on the event loop that all calls share: a parser that takes half a
+second would block every other caller.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
+import itertools
+import math
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, InvalidStateError
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from tagframe.errors import InvalidArgument, NotStored, spared
+from tagframe import logs
+from tagframe.config import too_many
+from tagframe.errors import (
+    AnswerCut,
+    AnswerRejected,
+    InvalidArgument,
+    LMError,
+    LMRequestFailed,
+    NotStored,
+    RunStopped,
+    counted,
+    spared,
+)
 from tagframe.lm import background
-from tagframe.lm.dispatch import Run, in_flight
-from tagframe.lm.prompt import Arrived, Batch, Completion, Completions, Job, Parameters, Prompt, Stored, request_keys
+from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, is_endless
+from tagframe.lm.background import after_fork
+from tagframe.lm.prompt import (
+    Arrived,
+    Batch,
+    Completion,
+    Completions,
+    Job,
+    Origin,
+    Parameters,
+    Prompt,
+    Stored,
+    accepted,
+    request_keys,
+)
+from tagframe.lm.reply import Reply, shorten
 from tagframe.lm.store import PACKED, ResponseStore, StoredAnswer, warn_of_store, warned
 from tagframe.lm.usage import DUPLICATE, FAILED_DUPLICATE, Usage, record, total
 from tagframe.progress import RowsBar
 
 if TYPE_CHECKING:
     from tagframe.lm.model import LM
+
+# --- what several calls ask at once ---------------------------------------------------------------------------------
+
+Key: TypeAlias = tuple[int, int | None, bytes]
+"""The number of a request's rules, its limit of tokens, and its key."""
+
+MAX_RETAINED_REPLIES = 4096
+"""Replies that are retained for calls that began before they arrived."""
+
+
+class Flight(asyncio.Future["SharedReply | LMRequestFailed | None"]):
+    """A request in flight; done once its reply is stored, at the time ``arrived``."""
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self.key = key
+        self.arrived: float = math.inf
+
+
+class SharedReply(NamedTuple):
+    """A reply, the seconds that its requests took, and the store that it goes to, if any."""
+
+    reply: Reply
+    seconds: float
+    store: ResponseStore | None
+
+
+class InFlight:
+    """The requests of this process that are in flight, by key.
+
+    A call could look into the response store before an answer arrives, and send the same request after that; the answer
+    would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
+
+    Calls open from any thread; everything else happens on the loop.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all requests, in the child of a fork: they are the parent's."""
+        self._requests: dict[Key, Flight] = {}
+        self._replied: deque[Flight] = deque()
+        self._time = itertools.count(1)
+
+    def open(self) -> int:
+        """Register a call that is about to look into the store; gives a time for :meth:`share`."""
+        return next(self._time)
+
+    @property
+    def size(self) -> int:
+        """The number of requests in flight, and of retained replies."""
+        return len(self._requests)
+
+    async def share(
+        self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]
+    ) -> tuple[SharedReply, Flight]:
+        """The reply of ``ask``, or of another call that asks the same already, and its request. Once the reply is
+        stored, :meth:`end` gives it to the others.
+
+        Raises:
+            LMError: there is none. (If the other call's request ended for another reason than a failure, such as its
+                budget, this call asks by itself.)
+        """
+        while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
+            reply = await asyncio.shield(flight)
+            if isinstance(reply, LMRequestFailed):
+                raise copy.copy(reply)
+            if reply is not None:
+                return reply, flight
+        flight = self._requests[key] = Flight(key)
+        try:
+            return await ask(), flight
+        except BaseException as error:
+            self.end(flight, error if isinstance(error, LMRequestFailed) else None)
+            raise
+
+    def end(self, flight: Flight, reply: SharedReply | LMRequestFailed | None) -> None:
+        """Give the calls that wait for a request its reply, unless it has ended."""
+        if flight.done():
+            return
+        if isinstance(reply, SharedReply):
+            flight.arrived = next(self._time)
+            self._replied.append(flight)
+            if len(self._replied) > MAX_RETAINED_REPLIES:
+                self._forget(self._replied.popleft())
+        else:
+            self._forget(flight)
+        flight.set_result(reply)
+
+    def _forget(self, flight: Flight) -> None:
+        if self._requests.get(flight.key) is flight:
+            del self._requests[flight.key]
+
+
+in_flight = InFlight()
+_rules: dict[object, int] = {}  # a number for what two calls must have in common to share a request
+
+
+after_fork(in_flight.reset)
+
+
+JUDGED_ROWS = 20
+"""A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
+prompt."""
+MAX_FAILED_REPAIRS = 2
+"""Repairs that may fail in a run; more may where repairs help, so that one in three does."""
+
+
+class Run:
+    """Sends the jobs of one call.
+
+    Args:
+        lm: the model.
+        store: where accepted answers are stored, or None.
+        concurrency: the most jobs at once.
+        opened: when the call was opened, by :data:`~tagframe.lm.stream.in_flight`.
+        ended: called on the loop with jobs as soon as they have their completion.
+        max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
+
+    Attributes:
+        attempts: the requests.
+        done: prompts that have ended, for the progress bar.
+    """
+
+    def __init__(
+        self,
+        lm: LM,
+        store: ResponseStore | None,
+        concurrency: int,
+        opened: int,
+        ended: Callable[[Sequence[Job[Any]]], None],
+        max_failed: float | None,
+    ) -> None:
+        self._max_failed = max_failed
+        self._prompts, self._failed = 0.0, 0
+        self.attempts = Attempts(lm, store)
+        self.done = 0
+        self._concurrency = concurrency
+        self._opened = opened
+        self._ended = ended
+        self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
+        self._thread = ThreadPoolExecutor(1, "tagframe-parse")
+        self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
+        # Two calls share a request only if they are alike in these.
+        of = lm.transport.endpoint, lm.model, lm.retry, lm.timeout, id(self.attempts.rates)
+        self._rules = _rules.setdefault(of, len(_rules))
+        self._ready: deque[Job[Any]] = deque()  # to be sent
+        self._working = 0
+        self._unsettled = 0
+        self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
+        self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
+        self._useful_repairs = self._failed_repairs = 0  # that have ended
+
+    def close(self) -> None:
+        """Stop sending; done once."""
+        self._thread.shutdown(wait=False)
+
+    async def send(self, jobs: Sequence[Job[Any]]) -> None:
+        """Complete these jobs too; raises nothing but cancellation.
+
+        All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
+        """
+        self._ready.extend(jobs)
+        # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
+        self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
+        self._wake()
+        try:
+            with self.attempts.state.gate.serving(self._concurrency):
+                async with asyncio.TaskGroup() as workers:
+                    for _ in range(min(self._concurrency - self._working, len(jobs))):
+                        self._working += 1
+                        workers.create_task(self._work())
+        finally:
+            logs.record_metrics()
+
+    async def _work(self) -> None:
+        try:
+            while self._ready or self._unsettled:
+                # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
+                # parser than requests may be in flight.
+                if self._ready and self._unsettled < self._concurrency:
+                    await self._ask(self._ready.popleft())
+                else:
+                    await self._next_turn()
+        finally:
+            self._working -= 1
+        self._wake()
+
+    async def _next_turn(self) -> None:
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._turn)
+
+    def _wake(self) -> None:
+        if self._turn is not None:
+            self._turn.set_result(None)
+            self._turn = None
+
+    async def _ask(self, job: Job[Any]) -> None:
+        key = self._rules, job.parameters.limit, job.current_key
+
+        async def ask() -> SharedReply:
+            return SharedReply(await self.attempts.ask(job), job.seconds, self.attempts.store)
+
+        try:
+            job.reply, flight = await in_flight.share(key, self._opened, ask)
+        except LMError as error:
+            self._fail(job, error)
+        except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
+            unexpected = LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
+            unexpected.__cause__ = error
+            self._fail(job, unexpected)
+        else:
+            self._unsettled += 1
+            if not self._answered:  # those of one turn of the loop are stored, and parsed, together
+                asyncio.get_running_loop().call_soon(self._settle)
+            self._answered.append((job, flight))
+
+    # --- how a job ends -------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Store what was answered, and have it parsed.
+
+        (An answer that is rejected is deleted again. If the process is killed before that, it is rejected when it is
+        next looked up.)
+        """
+        answered, self._answered = self._answered, []
+        self._store_answers(answered)
+        jobs = [job for job, _ in answered]
+        with contextlib.suppress(RuntimeError):  # the call was left
+            parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, jobs)
+            parsing.add_done_callback(lambda done: self._take_parsed(done.result()))
+
+    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Any, AnswerRejected | None]]) -> None:
+        self._unsettled -= len(answers)
+        for job, value, rejection in answers:
+            assert job.reply is not None
+            reply = job.reply.reply
+            if reply.truncated:
+                with_form = job.parameters.form is not None and self.attempts.state.structured is True
+                self._reject(job, reply, _cut(job.parameters.limit, with_form))
+            elif rejection is None:
+                self._accept(job, reply, value)
+            else:
+                if not job.batch.keeps_rejected:
+                    self._forget(job.key, reply.text)
+                self._reject(job, reply, rejection)
+        self._wake()
+
+    def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
+        self._last_accepted.append(True)
+        usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
+        self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
+
+    def _reject(self, job: Job[Any], reply: Reply, rejection: AnswerRejected) -> None:
+        """Ask once for a repair, if there is an answer to repair."""
+        endless = reply.truncated and is_endless(reply.text)
+        helps = self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
+        if job.repaired or reply.unfinished or endless or self.attempts.stopped or not helps:
+            self._fail(job, rejection)
+            return
+        job.repaired = 1
+        job.current = job.prompt.repair(reply.text, str(rejection))
+        job.current_key = request_keys([job.current], job.parameters)[0]
+        self._ready.appendleft(job)
+        self._wake()
+
+    def _fail(self, job: Job[Any], error: LMError) -> None:
+        text = None if job.reply is None else job.reply.reply.text  # the latest answer
+        self._failed += not job.batch.keeps_rejected
+        if too_many(self._failed, max(self._prompts, JUDGED_ROWS), self._max_failed) and not self.attempts.stopped:
+            reason = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
+            self.attempts.stop(RunStopped(f"not sent, because {reason}; the last failure was {error}"))
+        if isinstance(error, LMRequestFailed):
+            if error.stops_run:
+                self.attempts.stop(error)
+            if not isinstance(error, CONCERNS_A_ROW):
+                self.attempts.row_failed(error, job)
+        if isinstance(error, AnswerRejected) and not job.batch.keeps_rejected:
+            self._last_accepted.append(False)
+            rejected = self._last_accepted.count(False)
+            if len(self._last_accepted) == JUDGED_ROWS and rejected > JUDGED_ROWS / 2:
+                last = shorten(text or "")
+                fact = f"{rejected} of the last {JUDGED_ROWS} answers were rejected; the last was {last!r} ({error})"
+                self.attempts.stop(AnswerRejected(fact))
+        self._end(job, Completion(text, None, error, job.usage(failed=1), None, "sent"))
+
+    def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
+        job.completion, job.reply = completion, None  # fewer objects for the garbage collector
+        self.done += 1
+        self._ended((job,))
+        self._useful_repairs += job.repaired and completion.ok
+        self._failed_repairs += job.repaired and not completion.ok
+
+    # --- the store ------------------------------------------------------------------------------------------------
+
+    def _store_answers(self, answered: Sequence[tuple[Job[Any], Flight]]) -> None:
+        """Store complete answers that are not in the store yet, in one transaction."""
+        store, source = self.attempts.store, self.attempts.source
+        answers: list[tuple[bytes, int, StoredAnswer]] = []
+        for job, flight in answered:
+            assert job.reply is not None
+            reply, seconds, of = job.reply
+            if not reply.truncated and (of is not store or not flight.done()):
+                tokens = reply.billed.tokens_in, reply.billed.tokens_out
+                answers.append((job.key, source, StoredAnswer(reply.text, reply.logprobs, *tokens, seconds)))
+        if store is not None and store.writable and answers:
+            with warned(store, "written"):
+                store.put(answers)
+        for job, flight in answered:
+            in_flight.end(flight, job.reply)
+
+    def _forget(self, key: bytes, text: str) -> None:
+        store = self.attempts.store
+        if store is not None and store.writable:
+            with warned(store, "written"):
+                store.forget(key, self.attempts.source, text)
+
+
+def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Any, AnswerRejected | None]]:
+    """Each answer's value, or the reason why it has none; of one that was cut off, neither."""
+    parsed: list[tuple[Job[Any], Any, AnswerRejected | None]] = []
+    for job in answered:
+        assert job.reply is not None
+        value, rejection, reply = None, None, job.reply.reply
+        try:
+            value = None if reply.truncated else accepted(reply.text, job.batch.accept)
+        except AnswerRejected as rejected:
+            rejection = rejected
+        except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+            rejection = AnswerRejected(f"{type(error).__name__}: {error}")
+        parsed.append((job, value, rejection))
+    return parsed
+
+
+def _cut(limit: int | None, with_form: bool) -> AnswerCut:
+    form = '; if the model only fills the form that it is held to, use LM(…, structured="off")' if with_form else ""
+    if limit is None:
+        return AnswerCut(f"it was cut off at the server's limit of tokens: answer in fewer, or raise that limit{form}")
+    return AnswerCut(
+        f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
+        f" in tagframe.configure{form}"
+    )
+
+
+# --- an open call ----------------------------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 

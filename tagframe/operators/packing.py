@@ -31,7 +31,6 @@ from tagframe.errors import (
 )
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.blocks import fence, without_reasoning
-from tagframe.lm.pricing import most_tokens
 from tagframe.operators.answer_grammar import Unsure, lines_of
 from tagframe.operators.cells import cut_note, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, bounded, gather, gather_alike, together
@@ -401,7 +400,7 @@ class _Packing(Generic[T]):
         prompts = [part for pack in packs for part in _tree(pack)] if splits else packs
         question = self.question
         last = _last_line(question.in_packs or question)
-        opening = max(most_tokens(Prompt.of(last, self.system)), most_tokens(question.prompt("")))
+        opening = max(Prompt.of(last, self.system).most_tokens, question.prompt("").most_tokens)
         sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.texts]
         written = sum(max(self._limit(len(part)), question.limit) for part in prompts)
         read = sum(sizes[row] for part in prompts for row in part) + (opening + _FENCE_TOKENS) * len(prompts)

@@ -13,8 +13,8 @@ import pytest
 from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerRejected, BudgetExceeded, ServerFailed
 from tagframe.lm import LM, Batch, Budget, Completions, Prompt
-from tagframe.lm.dispatch import InFlight, SharedReply
 from tagframe.lm.reply import Reply as Answer
+from tagframe.lm.stream import InFlight, SharedReply
 
 
 def rows(count: int) -> list[Prompt]:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from tagframe.display import Displayable
 from tagframe.lm import Bound
-from tagframe.lm.pricing import tokens_of
+from tagframe.lm.prompt import tokens_of
 from tagframe.operators.drivers import Step, bounded, prompts_of
 from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, ClaimPlan, Labels, ask_by_labels, ask_plan, joined_by
 from tagframe.operators.join.pair_candidates import ask_candidates
