@@ -18,8 +18,8 @@ from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm.usage import FAILED_IN_STORE, FROM_STORE, Usage
 
 if TYPE_CHECKING:
+    from tagframe.lm.reply import Reply
     from tagframe.lm.store import StoredAnswer
-    from tagframe.lm.stream import SharedReply
 
 Structured: TypeAlias = Literal["auto", "off", "json_schema"]
 
@@ -532,7 +532,7 @@ class Job(Generic[T]):
     current_key: bytes
     repeats: list[tuple[Batch[T], int]] | None = None
     completion: Completion[T] | None = None
-    reply: SharedReply | None = None
+    reply: Reply | None = None
     sent: int = 0
     retried: int = 0
     repaired: int = 0

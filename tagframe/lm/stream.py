@@ -1,11 +1,7 @@
 """An open call: batches of prompts are added over time, each distinct prompt is one job, and completions are taken as
 they arrive. Each job ends with an answer or a named error.
 
-The caller's thread (or task) adds and waits; the background loop sends. If several calls ask the same at once, one of
-them sends it. As soon as a reply is read, the next prompt is sent; the replies of one turn of the event loop are then
-stored together, before they are parsed. So a process that is killed loses no more than the requests in flight and the
-replies of one turn.
-
+The caller's thread (or task) adds and waits; the background loop sends. If several calls ask the same at once, X
 Answers are parsed in a thread of each call, not on the event loop that all calls share: a parser that takes half a
 second would block every other caller.
 """
@@ -26,19 +22,9 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from tagframe import logs
+from tagframe import errors, logs
 from tagframe.config import too_many
-from tagframe.errors import (
-    AnswerCut,
-    AnswerRejected,
-    InvalidArgument,
-    LMError,
-    LMRequestFailed,
-    NotStored,
-    RunStopped,
-    counted,
-    spared,
-)
+from tagframe.errors import counted, spared
 from tagframe.lm import background
 from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, is_endless
 from tagframe.lm.background import after_fork
@@ -72,21 +58,24 @@ MAX_RETAINED_REPLIES = 4096
 """Replies that are retained for calls that began before they arrived."""
 
 
-class Flight(asyncio.Future["SharedReply | LMRequestFailed | None"]):
-    """A request in flight; done once its reply is stored, at the time ``arrived``."""
+class Flight(asyncio.Future[None]):
+    """A request of this process, done once its reply is stored, or once it has failed.
 
-    def __init__(self, key: Key) -> None:
+    Attributes:
+        key: what it asks.
+        store: where its reply is stored, or None.
+        reply: as soon as it is read.
+        seconds: that its requests took.
+        error: why it has failed.
+        arrived: the time at which it was done.
+    """
+
+    def __init__(self, key: Key, store: ResponseStore | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
-        self.key = key
-        self.arrived: float = math.inf
-
-
-class SharedReply(NamedTuple):
-    """A reply, the seconds that its requests took, and the store that it goes to, if any."""
-
-    reply: Reply
-    seconds: float
-    store: ResponseStore | None
+        self.key, self.store = key, store
+        self.reply: Reply | None = None
+        self.seconds, self.arrived = 0.0, math.inf
+        self.error: errors.LMRequestFailed | None = None
 
 
 class InFlight:
@@ -111,15 +100,10 @@ class InFlight:
         """Register a call that is about to look into the store; gives a time for :meth:`share`."""
         return next(self._time)
 
-    @property
-    def size(self) -> int:
-        """The number of requests in flight, and of retained replies."""
-        return len(self._requests)
-
     async def share(
-        self, key: Key, opened: int, ask: Callable[[], Awaitable[SharedReply]]
-    ) -> tuple[SharedReply, Flight]:
-        """The reply of ``ask``, or of another call that asks the same already, and its request. Once the reply is
+        self, key: Key, opened: int, store: ResponseStore | None, ask: Callable[[], Awaitable[tuple[Reply, float]]]
+    ) -> Flight:
+        """A request that has its reply: of another call that asks the same already, or by ``ask``. Once its reply is
         stored, :meth:`end` gives it to the others.
 
         Raises:
@@ -127,30 +111,32 @@ class InFlight:
                 budget, this call asks by itself.)
         """
         while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
-            reply = await asyncio.shield(flight)
-            if isinstance(reply, LMRequestFailed):
-                raise copy.copy(reply)
-            if reply is not None:
-                return reply, flight
-        flight = self._requests[key] = Flight(key)
+            await asyncio.shield(flight)
+            if flight.error is not None:
+                raise copy.copy(flight.error)
+            if flight.reply is not None:
+                return flight
+        flight = self._requests[key] = Flight(key, store)
         try:
-            return await ask(), flight
+            flight.reply, flight.seconds = await ask()
         except BaseException as error:
-            self.end(flight, error if isinstance(error, LMRequestFailed) else None)
+            flight.error = error if isinstance(error, errors.LMRequestFailed) else None
+            self.end(flight)
             raise
+        return flight
 
-    def end(self, flight: Flight, reply: SharedReply | LMRequestFailed | None) -> None:
-        """Give the calls that wait for a request its reply, unless it has ended."""
+    def end(self, flight: Flight) -> None:
+        """Let the calls that wait for a request go on, unless it has ended."""
         if flight.done():
             return
-        if isinstance(reply, SharedReply):
+        if flight.reply is None:
+            self._forget(flight)
+        else:
             flight.arrived = next(self._time)
             self._replied.append(flight)
             if len(self._replied) > MAX_RETAINED_REPLIES:
                 self._forget(self._replied.popleft())
-        else:
-            self._forget(flight)
-        flight.set_result(reply)
+        flight.set_result(None)
 
     def _forget(self, flight: Flight) -> None:
         if self._requests.get(flight.key) is flight:
@@ -167,6 +153,8 @@ after_fork(in_flight.reset)
 JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
+MAX_UNSTORED = 16
+"""Replies that are read and not stored at most: a process that is killed loses these, and those in flight."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
@@ -264,22 +252,25 @@ class Run:
     async def _ask(self, job: Job[Any]) -> None:
         key = self._rules, job.parameters.limit, job.current_key
 
-        async def ask() -> SharedReply:
-            return SharedReply(await self.attempts.ask(job), job.seconds, self.attempts.store)
+        async def ask() -> tuple[Reply, float]:
+            return await self.attempts.ask(job), job.seconds
 
         try:
-            job.reply, flight = await in_flight.share(key, self._opened, ask)
-        except LMError as error:
+            flight = await in_flight.share(key, self._opened, self.attempts.store, ask)
+        except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
-            unexpected = LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
+            unexpected = errors.LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
             unexpected.__cause__ = error
             self._fail(job, unexpected)
         else:
+            job.reply = flight.reply
             self._unsettled += 1
-            if not self._answered:  # those of one turn of the loop are stored, and parsed, together
-                asyncio.get_running_loop().call_soon(self._settle)
             self._answered.append((job, flight))
+            if len(self._answered) == 1:  # those of one turn of the loop are stored, and parsed, together
+                asyncio.get_running_loop().call_soon(self._settle)
+            elif len(self._answered) == MAX_UNSTORED:
+                self._settle()
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
@@ -290,17 +281,19 @@ class Run:
         next looked up.)
         """
         answered, self._answered = self._answered, []
+        if not answered:
+            return
         self._store_answers(answered)
         jobs = [job for job, _ in answered]
         with contextlib.suppress(RuntimeError):  # the call was left
             parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, jobs)
             parsing.add_done_callback(lambda done: self._take_parsed(done.result()))
 
-    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Any, AnswerRejected | None]]) -> None:
+    def _take_parsed(self, answers: Sequence[tuple[Job[Any], Any, errors.AnswerRejected | None]]) -> None:
         self._unsettled -= len(answers)
         for job, value, rejection in answers:
-            assert job.reply is not None
-            reply = job.reply.reply
+            reply = job.reply
+            assert reply is not None
             if reply.truncated:
                 with_form = job.parameters.form is not None and self.attempts.state.structured is True
                 self._reject(job, reply, _cut(job.parameters.limit, with_form))
@@ -317,7 +310,7 @@ class Run:
         usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
         self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
 
-    def _reject(self, job: Job[Any], reply: Reply, rejection: AnswerRejected) -> None:
+    def _reject(self, job: Job[Any], reply: Reply, rejection: errors.AnswerRejected) -> None:
         """Ask once for a repair, if there is an answer to repair."""
         endless = reply.truncated and is_endless(reply.text)
         helps = self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
@@ -330,24 +323,24 @@ class Run:
         self._ready.appendleft(job)
         self._wake()
 
-    def _fail(self, job: Job[Any], error: LMError) -> None:
-        text = None if job.reply is None else job.reply.reply.text  # the latest answer
+    def _fail(self, job: Job[Any], error: errors.LMError) -> None:
+        text = None if job.reply is None else job.reply.text  # the latest answer
         self._failed += not job.batch.keeps_rejected
         if too_many(self._failed, max(self._prompts, JUDGED_ROWS), self._max_failed) and not self.attempts.stopped:
             reason = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
-            self.attempts.stop(RunStopped(f"not sent, because {reason}; the last failure was {error}"))
-        if isinstance(error, LMRequestFailed):
+            self.attempts.stop(errors.RunStopped(f"not sent, because {reason}; the last failure was {error}"))
+        if isinstance(error, errors.LMRequestFailed):
             if error.stops_run:
                 self.attempts.stop(error)
             if not isinstance(error, CONCERNS_A_ROW):
                 self.attempts.row_failed(error, job)
-        if isinstance(error, AnswerRejected) and not job.batch.keeps_rejected:
+        if isinstance(error, errors.AnswerRejected) and not job.batch.keeps_rejected:
             self._last_accepted.append(False)
             rejected = self._last_accepted.count(False)
             if len(self._last_accepted) == JUDGED_ROWS and rejected > JUDGED_ROWS / 2:
                 last = shorten(text or "")
                 fact = f"{rejected} of the last {JUDGED_ROWS} answers were rejected; the last was {last!r} ({error})"
-                self.attempts.stop(AnswerRejected(fact))
+                self.attempts.stop(errors.AnswerRejected(fact))
         self._end(job, Completion(text, None, error, job.usage(failed=1), None, "sent"))
 
     def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
@@ -364,16 +357,17 @@ class Run:
         store, source = self.attempts.store, self.attempts.source
         answers: list[tuple[bytes, int, StoredAnswer]] = []
         for job, flight in answered:
-            assert job.reply is not None
-            reply, seconds, of = job.reply
-            if not reply.truncated and (of is not store or not flight.done()):
+            reply = flight.reply
+            assert reply is not None
+            if not reply.truncated and not (flight.store is store and flight.done()):
                 tokens = reply.billed.tokens_in, reply.billed.tokens_out
-                answers.append((job.key, source, StoredAnswer(reply.text, reply.logprobs, *tokens, seconds)))
+                answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
+                answers.append((job.key, source, answer))
         if store is not None and store.writable and answers:
             with warned(store, "written"):
                 store.put(answers)
-        for job, flight in answered:
-            in_flight.end(flight, job.reply)
+        for _, flight in answered:
+            in_flight.end(flight)
 
     def _forget(self, key: bytes, text: str) -> None:
         store = self.attempts.store
@@ -382,27 +376,29 @@ class Run:
                 store.forget(key, self.attempts.source, text)
 
 
-def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Any, AnswerRejected | None]]:
+def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Any, errors.AnswerRejected | None]]:
     """Each answer's value, or the reason why it has none; of one that was cut off, neither."""
-    parsed: list[tuple[Job[Any], Any, AnswerRejected | None]] = []
+    parsed: list[tuple[Job[Any], Any, errors.AnswerRejected | None]] = []
     for job in answered:
-        assert job.reply is not None
-        value, rejection, reply = None, None, job.reply.reply
+        value, rejection, reply = None, None, job.reply
+        assert reply is not None
         try:
             value = None if reply.truncated else accepted(reply.text, job.batch.accept)
-        except AnswerRejected as rejected:
+        except errors.AnswerRejected as rejected:
             rejection = rejected
         except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
-            rejection = AnswerRejected(f"{type(error).__name__}: {error}")
+            rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
         parsed.append((job, value, rejection))
     return parsed
 
 
-def _cut(limit: int | None, with_form: bool) -> AnswerCut:
+def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:
     form = '; if the model only fills the form that it is held to, use LM(…, structured="off")' if with_form else ""
     if limit is None:
-        return AnswerCut(f"it was cut off at the server's limit of tokens: answer in fewer, or raise that limit{form}")
-    return AnswerCut(
+        return errors.AnswerCut(
+            f"it was cut off at the server's limit of tokens: answer in fewer, or raise that limit{form}"
+        )
+    return errors.AnswerCut(
         f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
         f" in tagframe.configure{form}"
     )
@@ -416,7 +412,7 @@ T = TypeVar("T")
 _SECONDS_BETWEEN_ARRIVALS = 0.1
 """A complete batch is delivered at once; completions of incomplete batches, and the progress bar, this often."""
 _SECONDS_TO_STOP = 0.4
-_NOT_STORED = NotStored("the response store has no answer")
+_NOT_STORED = errors.NotStored("the response store has no answer")
 
 
 class _Sending(NamedTuple):
@@ -480,14 +476,14 @@ class Stream:
         """The jobs of a batch's prompts that are new to the call, each once."""
         for prompt in batch.prompts:
             if not isinstance(prompt, Prompt):
-                raise InvalidArgument(
+                raise errors.InvalidArgument(
                     f"prompts must be Prompt objects, such as Prompt.of(user, system); got {prompt!r}"
                 )
         parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
         try:
             keys = request_keys(batch.prompts, parameters)
         except (TypeError, AttributeError) as error:
-            raise InvalidArgument(f"a prompt or parameter has no JSON form: {error}") from error
+            raise errors.InvalidArgument(f"a prompt or parameter has no JSON form: {error}") from error
         new: list[Job[Any]] = []
         with self._lock:
             if keys:

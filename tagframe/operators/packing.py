@@ -18,17 +18,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from tagframe.errors import (
-    AnswerRejected,
-    ContentFiltered,
-    ContextTooLong,
-    InvalidArgument,
-    LMRequestFailed,
-    RequestTimedOut,
-    ResponseTooLong,
-    counted,
-    spared,
-)
+from tagframe import errors
+from tagframe.errors import counted, spared
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.blocks import fence, without_reasoning
 from tagframe.operators.answer_grammar import Unsure, lines_of
@@ -69,7 +60,13 @@ _Pack: TypeAlias = list[int]
 """Rows by their positions among those asked."""
 _PackAnswer: TypeAlias = tuple[Any, str | None, str]
 """A pack's answer to one row: value, explanation, and the text that an answer to this row alone would have."""
-_SPLITTING = (AnswerRejected, ContentFiltered, ContextTooLong, RequestTimedOut, ResponseTooLong)
+_SPLITTING = (
+    errors.AnswerRejected,
+    errors.ContentFiltered,
+    errors.ContextTooLong,
+    errors.RequestTimedOut,
+    errors.ResponseTooLong,
+)
 
 
 def max_prompts(rows: int, size: int) -> int:
@@ -101,7 +98,7 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     if given == "auto":
         return _Auto(MAX_ROWS_A_PACK)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
+        raise errors.InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
     return given
 
 
@@ -515,16 +512,16 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_PackAn
             numbered = _LINE.fullmatch(line)
             if numbered is None:
                 if answers and len(answers) < length and line.strip(" `*-_"):
-                    raise AnswerRejected(f"expected a line for each row and nothing else, got {line[:80]!r}")
+                    raise errors.AnswerRejected(f"expected a line for each row and nothing else, got {line[:80]!r}")
                 continue
             number = int(numbered[1])
             if number in answers:
-                raise AnswerRejected(f"row {number} is answered twice")
+                raise errors.AnswerRejected(f"row {number} is answered twice")
             answers[number] = _read_line(question, numbered[2])
         missing = [number for number in range(1, length + 1) if number not in answers]
         if missing or len(answers) > length:
             odd = f"no line for row {missing[0]}" if missing else f"a line for row {max(answers)}, which is none"
-            raise AnswerRejected(f"expected one line for each row from 1 to {length}; there is {odd}")
+            raise errors.AnswerRejected(f"expected one line for each row from 1 to {length}; there is {odd}")
         return [answers[number] for number in range(1, length + 1)]
 
     return read
@@ -536,7 +533,9 @@ def _read_line(question: Question[Any], text: str) -> _PackAnswer:
     if question.explains:
         label = list(_LABEL.finditer(text))
         if not label:
-            raise AnswerRejected(f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}")
+            raise errors.AnswerRejected(
+                f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}"
+            )
         reason, text = text[: label[-1].start()].strip(" *_-–—"), text[label[-1].end() :].strip(" *_`")
     value = read(text)
     alone = text if question.write is None or isinstance(value, Unsure) else question.write(value)
@@ -547,7 +546,7 @@ def _is_worth_splitting(error: Exception | None) -> bool:
     """Whether parts of a pack may get an answer if the whole pack does not."""
     if isinstance(error, _SPLITTING):
         return True
-    return isinstance(error, LMRequestFailed) and error.status in (400, 413, 422) and not error.stops_run
+    return isinstance(error, errors.LMRequestFailed) and error.status in (400, 413, 422) and not error.stops_run
 
 
 # --- only as many rows as are needed to find a number that pass ------------------------------------------------------
@@ -567,9 +566,11 @@ def check_limit(limit: Any, order: Any) -> None:
         InvalidArgument: ``limit`` is not a whole number of at least 1, or ``order`` is neither of the two.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
-        raise InvalidArgument(f"limit must be the number of rows to find, at least 1, or None for all; got {limit!r}")
+        raise errors.InvalidArgument(
+            f"limit must be the number of rows to find, at least 1, or None for all; got {limit!r}"
+        )
     if order not in get_args(LimitOrder):
-        raise InvalidArgument(f"limit_order must be one of {get_args(LimitOrder)}; got {order!r}")
+        raise errors.InvalidArgument(f"limit_order must be one of {get_args(LimitOrder)}; got {order!r}")
 
 
 def ask_until(
