@@ -274,9 +274,9 @@ class ResponseStore:
         now = time.time()
         self._write(_PUT, [_row(*answer, now) for answer in answers])
 
-    def forget(self, request: bytes, source: int, text: str) -> None:
-        """Delete an answer that was rejected after it was stored."""
-        self._write("DELETE FROM answers WHERE request = ? AND source = ? AND text = ?", [(request, source, text)])
+    def forget(self, answers: Sequence[tuple[bytes, int, str]]) -> None:
+        """Delete answers (request, source, text) that were rejected after they were stored."""
+        self._write("DELETE FROM answers WHERE request = ? AND source = ? AND text = ?", answers)
 
     def put_reasoning(self, source: int, tokens: int) -> None:
         """Store the tokens needed beyond ``max_tokens``."""

@@ -97,7 +97,7 @@ class InFlight:
         self._time = itertools.count(1)
 
     def open(self) -> int:
-        """Register a call that is about to look into the store; gives a time for :meth:`share`."""
+        """Register a call, before it looks into the store; gives a time for :meth:`share`."""
         return next(self._time)
 
     async def share(
@@ -163,34 +163,20 @@ class Run:
     """Sends the jobs of one call.
 
     Args:
-        lm: the model.
-        store: where accepted answers are stored, or None.
-        concurrency: the most jobs at once.
-        opened: when the call was opened, by :data:`~tagframe.lm.stream.in_flight`.
-        ended: called on the loop with jobs as soon as they have their completion.
-        max_failed: the prompts that may fail, see :class:`~tagframe.config.Settings`; if more do, it stops.
+        stream: the call.
 
     Attributes:
         attempts: the requests.
         done: prompts that have ended, for the progress bar.
     """
 
-    def __init__(
-        self,
-        lm: LM,
-        store: ResponseStore | None,
-        concurrency: int,
-        opened: int,
-        ended: Callable[[Sequence[Job[Any]]], None],
-        max_failed: float | None,
-    ) -> None:
-        self._max_failed = max_failed
+    def __init__(self, stream: Stream) -> None:
+        lm, settings = stream._lm, stream._settings
+        self._stream = stream
+        self._concurrency, self._max_failed = settings.concurrency, settings.max_failed
         self._prompts, self._failed = 0.0, 0
-        self.attempts = Attempts(lm, store)
+        self.attempts = Attempts(lm, stream._store)
         self.done = 0
-        self._concurrency = concurrency
-        self._opened = opened
-        self._ended = ended
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
         self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
@@ -256,7 +242,7 @@ class Run:
             return await self.attempts.ask(job), job.seconds
 
         try:
-            flight = await in_flight.share(key, self._opened, self.attempts.store, ask)
+            flight = await in_flight.share(key, self._stream._opened, self.attempts.store, ask)
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
@@ -291,6 +277,7 @@ class Run:
 
     def _take_parsed(self, answers: Sequence[tuple[Job[Any], Any, errors.AnswerRejected | None]]) -> None:
         self._unsettled -= len(answers)
+        rejected: list[tuple[bytes, int, str]] = []
         for job, value, rejection in answers:
             reply = job.reply
             assert reply is not None
@@ -301,8 +288,12 @@ class Run:
                 self._accept(job, reply, value)
             else:
                 if not job.batch.keeps_rejected:
-                    self._forget(job.key, reply.text)
+                    rejected.append((job.key, self.attempts.source, reply.text))
                 self._reject(job, reply, rejection)
+        store = self.attempts.store
+        if store is not None and store.writable and rejected:
+            with warned(store, "written"):
+                store.forget(rejected)
         self._wake()
 
     def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
@@ -346,7 +337,7 @@ class Run:
     def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
         job.completion, job.reply = completion, None  # fewer objects for the garbage collector
         self.done += 1
-        self._ended((job,))
+        self._stream._end((job,))
         self._useful_repairs += job.repaired and completion.ok
         self._failed_repairs += job.repaired and not completion.ok
 
@@ -368,12 +359,6 @@ class Run:
                 store.put(answers)
         for _, flight in answered:
             in_flight.end(flight)
-
-    def _forget(self, key: bytes, text: str) -> None:
-        store = self.attempts.store
-        if store is not None and store.writable:
-            with warned(store, "written"):
-                store.forget(key, self.attempts.source, text)
 
 
 def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Any, errors.AnswerRejected | None]]:
@@ -442,7 +427,7 @@ class Stream:
         self._run: Run | None = None
         self._bar = RowsBar(description, self._settings.progress)
         self._sendings: list[_Sending] = []
-        self._opened: int | None = None
+        self._opened = in_flight.open()
         self._open = True
         self._lock = threading.Lock()
         self._started = time.monotonic()
@@ -537,15 +522,12 @@ class Stream:
         with self._lock:
             if not self._open:  # left from another thread, as a task is that is cancelled
                 return
-            if self._opened is None:
-                self._opened = in_flight.open()
         unknown = self._take_stored(jobs)
         self._end(job for job in jobs if job.completion is not None)
         if not unknown:
             return
         if self._run is None:
-            concurrency, max_failed = self._settings.concurrency, self._settings.max_failed
-            self._run = Run(self._lm, self._store, concurrency, self._opened, self._end, max_failed)
+            self._run = Run(self)
         self._bar.grow(len(unknown))
         ended = threading.Event()
         with self._lock:
