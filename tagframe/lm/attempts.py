@@ -492,8 +492,9 @@ class Attempts:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
-        tokens_in, text_tokens = _most_read(prompt, parameters), prompt.most_tokens
-        allowed = _allowed(parameters)
+        allowed, text_tokens = _allowed(parameters), prompt.most_tokens
+        # Tools and schemas are read too.
+        tokens_in = text_tokens + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
 
         def most(expected: int) -> Cost:
             tokens_out = max(allowed, self.state.longest, expected)
@@ -577,11 +578,6 @@ def _is_empty(error: errors.LMRequestFailed) -> bool:
 def _spoils_form(error: errors.LMRequestFailed, known: bool) -> bool:
     """Whether there may be no answer because of the form."""
     return _is_empty(error) or _refuses_form(error, known)
-
-
-def _most_read(prompt: Prompt, parameters: Parameters) -> int:
-    """More tokens than a request's text can have; tools and schemas are read too."""
-    return prompt.most_tokens + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
 
 
 def _allowed(parameters: Parameters) -> int:

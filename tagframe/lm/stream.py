@@ -194,8 +194,8 @@ class Run:
         """Stop sending; done once."""
         self._thread.shutdown(wait=False)
 
-    async def send(self, jobs: Sequence[Job[Any]]) -> None:
-        """Complete these jobs too; raises nothing but cancellation.
+    async def send(self, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
+        """Complete these jobs too, and then set the event; raises nothing but cancellation.
 
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
         """
@@ -211,6 +211,7 @@ class Run:
                         workers.create_task(self._work())
         finally:
             logs.record_metrics()
+            ended.set()
 
     async def _work(self) -> None:
         try:
@@ -219,16 +220,12 @@ class Run:
                 # parser than requests may be in flight.
                 if self._ready and self._unsettled < self._concurrency:
                     await self._ask(self._ready.popleft())
-                else:
-                    await self._next_turn()
+                    continue
+                self._turn = self._turn or asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._turn)
         finally:
             self._working -= 1
         self._wake()
-
-    async def _next_turn(self) -> None:
-        if self._turn is None:
-            self._turn = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._turn)
 
     def _wake(self) -> None:
         if self._turn is not None:
@@ -534,16 +531,9 @@ class Stream:
             if not self._open:  # left meanwhile: nothing more is sent
                 return
             self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
-            future = background.submit(self._send(self._run, unknown, ended))
+            future = background.submit(self._run.send(unknown, ended))
             self._sendings.append(_Sending(future, ended))
         future.add_done_callback(self._wake_where_it_failed)
-
-    @staticmethod
-    async def _send(run: Run, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
-        try:
-            await run.send(jobs)
-        finally:
-            ended.set()
 
     # --- what arrives -----------------------------------------------------------------------------------------------
 
