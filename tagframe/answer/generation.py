@@ -19,8 +19,7 @@ from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
-from tagframe.operators.cells import encode, encode_rows, prompt_names
-from tagframe.operators.instruction import described
+from tagframe.operators.cells import described, encode, encode_rows, prompt_names
 
 T = TypeVar("T")
 

@@ -372,7 +372,7 @@ def account_of(setting: Any) -> Budget | None:
         return account
 
 
-# --- prices, context windows, and estimates of tokens; litellm's table is read without importing litellm -------------
+# --- prices and context windows; litellm's table is read without importing litellm -----------------------------------
 
 
 Tier: TypeAlias = Literal["standard", "flex", "batch"]

@@ -11,6 +11,8 @@ from tagframe.lm.blocks import fence as fence
 from tagframe.operators import aggregate, dedup, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade as Cascade
 from tagframe.operators.cascade import CascadeReport as CascadeReport
+from tagframe.operators.cells import FIELD_RULE as FIELD_RULE
+from tagframe.operators.cells import Instruction as Instruction
 from tagframe.operators.cells import encode_rows as encode_rows
 from tagframe.operators.drivers import Step as Step
 from tagframe.operators.drivers import arun as arun
@@ -19,8 +21,6 @@ from tagframe.operators.drivers import quote as quote
 from tagframe.operators.drivers import run as run
 from tagframe.operators.drivers import run_many as run_many
 from tagframe.operators.drivers import together as together
-from tagframe.operators.instruction import FIELD_RULE as FIELD_RULE
-from tagframe.operators.instruction import Instruction as Instruction
 from tagframe.operators.join import ClaimPlan as ClaimPlan
 from tagframe.operators.join import ClaimReport as ClaimReport
 from tagframe.operators.join import NoLabels as NoLabels

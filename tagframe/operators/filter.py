@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument, UnsureWarning, warn
-from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
-from tagframe.operators.cells import encode_rows
+from tagframe.operators.cells import Instruction, encode_rows
 from tagframe.operators.drivers import Step, together
-from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, error_text, finish, refuse_taken
 from tagframe.operators.packing import (
@@ -38,6 +36,7 @@ from tagframe.operators.row_question import (
     truth_text,
 )
 from tagframe.operators.text_nearness import similarities
+from tagframe.operators.values import UNSURE
 
 _NO_REPLY: Reply[bool] = Reply(None)
 """The outcome of rows that were not asked about."""

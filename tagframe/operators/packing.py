@@ -22,11 +22,10 @@ from tagframe import errors
 from tagframe.errors import counted, spared
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.blocks import fence, without_reasoning
-from tagframe.operators.answer_grammar import Unsure, lines_of
 from tagframe.operators.cells import cut_note, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, bounded, gather, gather_alike, together
 from tagframe.operators.row_question import Question, Reply, joined_notes
-from tagframe.operators.values import SHORT_TOKENS
+from tagframe.operators.values import SHORT_TOKENS, Unsure, lines_of
 
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None

@@ -17,14 +17,23 @@ from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Bound, Completion, Form, Message, Prompt
 from tagframe.lm.blocks import FENCE_RULE, fence, without_reasoning
 from tagframe.operators import ranked_lists
-from tagframe.operators.answer_grammar import lines_of
-from tagframe.operators.cells import MIN_ROW_BYTES, cut_note, encode_rows, group_keys, group_rows, room, shortened
+from tagframe.operators.cells import (
+    FIELD_RULE,
+    MIN_ROW_BYTES,
+    Instruction,
+    cut_note,
+    encode_rows,
+    group_keys,
+    group_rows,
+    room,
+    shortened,
+)
 from tagframe.operators.drivers import Step, bounded, gather_alike, stops_all, together
-from tagframe.operators.instruction import FIELD_RULE, Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, refuse_taken
 from tagframe.operators.ranked_lists import Chain
 from tagframe.operators.row_question import ANSWER, joined_notes, solved_rows
+from tagframe.operators.values import lines_of
 
 MAX_LIST_ROWS = 30
 """The most rows of a list that a model orders in one answer."""

@@ -139,7 +139,7 @@ from __future__ import annotations
 import pandas as pd
 
 from tagframe.operators import OnError, Step, declare
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.cells import Instruction
 from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.values import value_of_dtype
 

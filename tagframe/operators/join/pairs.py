@@ -12,13 +12,12 @@ from typing import Any
 from tagframe.errors import AnswerRejected, ContentFiltered, ContextTooLong
 from tagframe.lm import Accept, Batch, Form, Message, Prompt
 from tagframe.lm.blocks import DATA_RULE, fence
-from tagframe.operators.answer_grammar import UNSURE, parse_json
-from tagframe.operators.cells import encode, pack
+from tagframe.operators.cells import FIELD_RULE, encode, pack
 from tagframe.operators.drivers import Step, gather_alike, stops_all, together
-from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_rows
 from tagframe.operators.row_question import WORLD, Reply, claim_question
+from tagframe.operators.values import UNSURE, parse_json
 
 MAX_SIDE_ROWS = 8
 """The most rows of each side in one prompt: 64 pairs."""

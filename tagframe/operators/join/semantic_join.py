@@ -12,7 +12,6 @@ from tagframe.config import CallSettings
 from tagframe.errors import FailedRowsWarning, InvalidArgument, RowsFailed, warn
 from tagframe.interop import accepts_foreign
 from tagframe.lm import get_lm
-from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import Step, run
 from tagframe.operators.join.decide import Decision, Way, decide, decide_some
@@ -45,6 +44,7 @@ from tagframe.operators.outcome import (
 )
 from tagframe.operators.packing import RowsPerCall, check_limit, rows_per_call_of
 from tagframe.operators.row_question import ANSWER, example_column, example_labels
+from tagframe.operators.values import TRUTH, parse_word
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.cells import cut_note, encode_rows, label_text, shortened
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.cells import Instruction, cut_note, encode_rows, label_text, shortened
 
 LEFT, RIGHT = ":left", ":right"
 MAX_ROW_BYTES = 4_000
