@@ -114,15 +114,11 @@ def sem_filter(
         NotConfigured: no model is set.
     """
     if not isinstance(instruction, str) and isinstance(instruction, Sequence):
-        for name, given in {
-            "return_explanations": return_explanations,
-            "cascade": cascade is not None,
-            "limit": limit is not None,
-        }.items():
-            if given:
-                raise InvalidArgument(
-                    f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
-                )
+        given = {"return_explanations": return_explanations, "cascade": cascade is not None, "limit": limit is not None}
+        for name in (name for name, is_given in given.items() if is_given):
+            raise InvalidArgument(
+                f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
+            )
         size = rows_per_call_of(rows_per_call)
         options = all_cols, size, return_all, examples
         return (yield from _passing_all(frame, instruction, *options, suffix, on_error, window))

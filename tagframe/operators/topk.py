@@ -116,7 +116,7 @@ def sem_topk(
     groups = group_rows(frame, group_keys(group_by))
     turns = solved_list(examples, resolved)
     rankings = [_Ranking(lines, rows, resolved.text, k, debias, turns, window) for rows in groups]
-    yield from together([ranking.steps() for ranking in rankings])
+    yield from together([bounded(ranking.steps(), ranking.bound) for ranking in rankings])
 
     best_rows = [row for ranking in rankings for row in ranking.best()]
     outcomes = [Outcome("null" if line is None else "left out") for line in lines]
@@ -169,6 +169,7 @@ class _Ranking:
         lists: the items, and what was asked about them.
         nulls: rows whose shown cells are all blank.
         order: items, best first.
+        bound: the most prompts.
     """
 
     def __init__(
@@ -196,15 +197,12 @@ class _Ranking:
         ways, n = 2 if debias else 1, len(alike)
         limit = MAX_LISTS_A_COMPARISON * ways * max(math.ceil(1.25 * n), n + k * math.ceil(math.log2(max(n, 2))))
         # Rows without a readable answer are tried once more, one by one.
-        self._bound = Bound(limit + ways * n if n > 1 else 0, None)
+        self.bound = Bound(limit + ways * n if n > 1 else 0, None)
         items = [Item(line, rows, shortened(line, most)) for line, rows in alike.items()]
         self.lists = Lists(items, criterion, limit, debias, turns)
 
     def steps(self) -> Step[None]:
         """Rank the items."""
-        return (yield from bounded(self._found(), self._bound))
-
-    def _found(self) -> Step[None]:
         lists = self.lists
         order = yield from best_of(range(len(lists.items)), self._k, lists, self._longest)
         if lists.stopped is not None:  # the order of the other rows is not known
