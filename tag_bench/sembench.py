@@ -33,7 +33,7 @@ from tag_bench.sembench_models import Reviewer
 from tag_bench.server import Server
 from tagframe.errors import ReplayMiss
 from tagframe.lm import LM, Arrived, Prompt, QuoteEnds, QuotingLM, Stream
-from tagframe.lm.pricing import estimate_tokens, tokens_of
+from tagframe.lm.prompt import tokens_of
 from tagframe.lm.replay import REPLAY
 from tagframe.lm.store import PACKED, open_store
 
@@ -169,7 +169,7 @@ class PromptCosts:
                     continue  # it was only looked for
                 self.known.add(prompt)
                 self.prompts += 1
-                self.tokens_in += estimate_tokens(prompt)
+                self.tokens_in += prompt.tokens
                 self.tokens_out += tokens_of(completion.text)
 
 

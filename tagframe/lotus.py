@@ -18,7 +18,6 @@ from tagframe import config
 from tagframe.config import CallSettings, SearchSettings
 from tagframe.errors import InvalidArgument, LMError, needing
 from tagframe.lm import LM, Completions, Prompt, TokenLogprob, Usage, get_lm
-from tagframe.lm.pricing import estimate_tokens
 
 if TYPE_CHECKING:
     from lotus.models import LM as LotusLM
@@ -123,7 +122,7 @@ def _adapter() -> Any:
             for prompt, completion in zip(prompts, completions, strict=True):
                 if completion.origin != "sent" and completion.text is not None:
                     # What it would have cost, by its length.
-                    tokens = estimate_tokens(prompt), estimate_tokens(Prompt.of(completion.text))
+                    tokens = prompt.tokens, Prompt.of(completion.text).tokens
                     _add(self.stats.virtual_usage, Usage(tokens_in=tokens[0], tokens_out=tokens[1]))
             self._check_usage_limit(self.stats.virtual_usage, self.virtual_usage_limit, "virtual")
             self._check_usage_limit(self.stats.physical_usage, self.physical_usage_limit, "physical")

@@ -20,9 +20,9 @@ from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
 from tagframe.operators.join.labels import ClaimPlan
 from tagframe.operators.join.labels import NoLabels
-from tagframe.operators.join.result import JoinHow
-from tagframe.operators.limiting import LimitOrder
+from tagframe.operators.join.sides import JoinHow
 from tagframe.operators.outcome import OnError
+from tagframe.operators.packing import LimitOrder
 from tagframe.operators.packing import RowsPerCall
 from typing import Any
 from typing import Literal

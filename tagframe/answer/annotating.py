@@ -17,8 +17,8 @@ from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
 from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.lm.prompt import Accept
-from tagframe.operators.answer_grammar import parse_json
 from tagframe.operators.cells import one_line
+from tagframe.operators.values import parse_json
 from tagframe.retrieval.families import families
 from tagframe.retrieval.links import Links
 

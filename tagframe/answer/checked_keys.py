@@ -20,7 +20,7 @@ from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
 from tagframe.lm import LM, Completion, Message, Prompt, Quote
 from tagframe.lm.blocks import FENCE_RULE, fence
-from tagframe.operators.answer_grammar import parse_json
+from tagframe.operators.values import parse_json
 
 LEAST, MOST = 0.2, 0.8
 """Pairs with a chance between these are asked about."""

@@ -19,9 +19,8 @@ from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
-from tagframe.operators.answer_grammar import parse_json
-from tagframe.operators.cells import encode, encode_rows, prompt_names
-from tagframe.operators.instruction import described
+from tagframe.operators.cells import described, encode, encode_rows, prompt_names
+from tagframe.operators.values import parse_json
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import get_lm
 from tagframe.merging import MergeReport
 from tagframe.operators import OPERATORS, Operator
-from tagframe.operators.groups import group_keys
+from tagframe.operators.cells import group_keys
 from tagframe.operators.operator import function, method, operator_named, operator_names
 
 __all__ = ["TagAccessor"]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tagframe.dask.partition_tasks import Answers, Line, PromptColumns
 from tagframe.errors import InvalidArgument
-from tagframe.operators.instruction import columns_known
+from tagframe.operators.cells import columns_known
 
 Function = Callable[..., pd.DataFrame]
 

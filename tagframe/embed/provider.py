@@ -20,12 +20,12 @@ from tagframe.config import current
 from tagframe.embed.protocol import Kind, check_kind, unit
 from tagframe.errors import InvalidArgument, LMRequestFailed, MalformedResponse, ReplayMiss
 from tagframe.lm.model import LM
-from tagframe.lm.pricing import dollars_of, estimate_tokens, providers
 from tagframe.lm.prompt import Message, Parameters, Prompt, request_keys
 from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
 from tagframe.lm.reply import Billed, Reply, Transport, billed, in_message
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
+from tagframe.lm.usage import dollars_of, providers
 
 MAX_BATCH_TEXTS = 512
 """The most texts in a request; if a server refuses that many, the number is halved from then on."""
@@ -227,7 +227,7 @@ class EmbeddingModel:
         return request_keys([Prompt.of(text) for text in texts], self._parameters)
 
     def _quote(self, rows: int, distinct: int, missing: Sequence[str]) -> Quote:
-        tokens = sum(estimate_tokens(Prompt.of(text)) for text in missing)
+        tokens = sum(Prompt.of(text).tokens for text in missing)
         calls = len(_batches([(text, text) for text in missing], self._batch))
         price = self._lm.price_in(self._lm.tier)
         return Quote(

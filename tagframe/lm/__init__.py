@@ -1,68 +1,38 @@
 """The LM layer: everything that talks to a language model goes through :meth:`LM.complete`."""
 
-from tagframe.lm.model import LM, get_lm
-from tagframe.lm.pacing import RetryPolicy
-from tagframe.lm.pricing import Price
-from tagframe.lm.prompt import (
-    Accept,
-    Arrived,
-    Batch,
-    Bound,
-    Completion,
-    Completions,
-    Form,
-    Label,
-    Message,
-    Parameters,
-    Prompt,
-    Stored,
-    TokenLogprob,
-    about,
-    as_json,
-    fields_schema,
-    words,
-)
-from tagframe.lm.quote import Quote, QuoteEnds, QuotingLM
-from tagframe.lm.replay import Import, export_requests, import_answers, recorded_by
-from tagframe.lm.store import default_path, open_store
-from tagframe.lm.stream import Stream
-from tagframe.lm.usage import Budget, Cost, Usage, total_usage, usage
-
-__all__ = [
-    "LM",
-    "Accept",
-    "Arrived",
-    "Batch",
-    "Bound",
-    "Budget",
-    "Completion",
-    "Completions",
-    "Cost",
-    "Form",
-    "Import",
-    "Label",
-    "Message",
-    "Parameters",
-    "Price",
-    "Prompt",
-    "Quote",
-    "QuoteEnds",
-    "QuotingLM",
-    "RetryPolicy",
-    "Stored",
-    "Stream",
-    "TokenLogprob",
-    "Usage",
-    "about",
-    "as_json",
-    "default_path",
-    "export_requests",
-    "fields_schema",
-    "get_lm",
-    "import_answers",
-    "open_store",
-    "recorded_by",
-    "total_usage",
-    "usage",
-    "words",
-]
+from tagframe.lm.model import LM as LM
+from tagframe.lm.model import get_lm as get_lm
+from tagframe.lm.pacing import RetryPolicy as RetryPolicy
+from tagframe.lm.prompt import Accept as Accept
+from tagframe.lm.prompt import Arrived as Arrived
+from tagframe.lm.prompt import Batch as Batch
+from tagframe.lm.prompt import Bound as Bound
+from tagframe.lm.prompt import Completion as Completion
+from tagframe.lm.prompt import Completions as Completions
+from tagframe.lm.prompt import Form as Form
+from tagframe.lm.prompt import Label as Label
+from tagframe.lm.prompt import Message as Message
+from tagframe.lm.prompt import Parameters as Parameters
+from tagframe.lm.prompt import Prompt as Prompt
+from tagframe.lm.prompt import Stored as Stored
+from tagframe.lm.prompt import TokenLogprob as TokenLogprob
+from tagframe.lm.prompt import about as about
+from tagframe.lm.prompt import as_json as as_json
+from tagframe.lm.prompt import fields_schema as fields_schema
+from tagframe.lm.prompt import words as words
+from tagframe.lm.quote import Quote as Quote
+from tagframe.lm.quote import QuoteEnds as QuoteEnds
+from tagframe.lm.quote import QuotingLM as QuotingLM
+from tagframe.lm.replay import Import as Import
+from tagframe.lm.replay import export_requests as export_requests
+from tagframe.lm.replay import import_answers as import_answers
+from tagframe.lm.replay import recorded_by as recorded_by
+from tagframe.lm.store import default_path as default_path
+from tagframe.lm.store import open_store as open_store
+from tagframe.lm.stream import Stream as Stream
+from tagframe.lm.usage import Budget as Budget
+from tagframe.lm.usage import Cost as Cost
+from tagframe.lm.usage import Price as Price
+from tagframe.lm.usage import Usage as Usage
+from tagframe.lm.usage import total_usage as total_usage
+from tagframe.lm.usage import usage as usage

@@ -15,24 +15,13 @@ from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any
 
-from tagframe import logs
-from tagframe.errors import (
-    BudgetExceeded,
-    ContentFiltered,
-    ContextTooLong,
-    LMError,
-    LMRequestFailed,
-    MalformedResponse,
-    RequestTimedOut,
-    RunStopped,
-)
-from tagframe.lm import pricing
+from tagframe import errors, logs
 from tagframe.lm.batch_http import BatchHTTP
 from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
-from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt
+from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt, tokens_of
 from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
 from tagframe.lm.store import ResponseStore, warned
-from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of
+from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of, dollars_of
 from tagframe.logs import note
 
 if TYPE_CHECKING:
@@ -64,7 +53,7 @@ _BYTES_A_TOKEN = 8
 """A prompt that a server counts fewer tokens of than one for so many bytes is looked at closer."""
 REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
-CONCERNS_A_ROW = (ContentFiltered, ContextTooLong)
+CONCERNS_A_ROW = (errors.ContentFiltered, errors.ContextTooLong)
 """Failures that say nothing of other rows."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _LENGTH_NAMED = re.compile(r"\bmax_(completion_|new_|output_)?tokens\b")
@@ -109,7 +98,7 @@ class Attempts:
         self._is_traced = settings.trace_contents
         self.dollars: float | None = 0.0 if self._price is not None else None
         self.answers = 0
-        self._stopped: LMError | None = None
+        self._stopped: errors.LMError | None = None
         self._stopping = asyncio.Event()
         self._failures = 0  # requests since the last that was answered
         self._failed_rows = 0  # while none was answered, in a row
@@ -128,8 +117,8 @@ class Attempts:
         Raises:
             LMError: there is no usable reply.
         """
-        if self._too_long is not None and max(self._too_long, self._served + 1) <= pricing.size_of(job.current):
-            raise ContextTooLong("not sent: the server did not read a shorter prompt")
+        if self._too_long is not None and max(self._too_long, self._served + 1) <= job.current.size:
+            raise errors.ContextTooLong("not sent: the server did not read a shorter prompt")
         job.answers = self.answers if job.answers < 0 else job.answers
         reply, sent, formed = await self._adapted(job, self._asks_for_form(job))
         if not reply.unfinished:
@@ -159,7 +148,7 @@ class Attempts:
                 if not formed or not _is_filler(reply):
                     break
                 changes.form = True
-            except LMRequestFailed as error:
+            except errors.LMRequestFailed as error:
                 if not self._changes(changes, error, job, sent, formed):
                     raise await self._for_its_length(error, job) from None
                 changes.error = error
@@ -169,7 +158,7 @@ class Attempts:
         return reply, sent, formed
 
     def _changes(
-        self, changes: _Changes, error: LMRequestFailed, job: Job[Any], sent: Parameters, formed: bool
+        self, changes: _Changes, error: errors.LMRequestFailed, job: Job[Any], sent: Parameters, formed: bool
     ) -> bool:
         """Whether the request is to be sent again, with changes that its error suggests."""
         breaks = self._may_break_on_logprobs(error, job, sent)
@@ -183,9 +172,13 @@ class Attempts:
             return False
         return True
 
-    def _refuses_field(self, error: LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
+    def _refuses_field(self, error: errors.LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
         """Whether the error names a field of the request, which is then left out, renamed or lowered."""
-        if error.status not in (400, 422) or isinstance(error, ContextTooLong | ContentFiltered) or error.stops_run:
+        if (
+            error.status not in (400, 422)
+            or isinstance(error, errors.ContextTooLong | errors.ContentFiltered)
+            or error.stops_run
+        ):
             return False
         text, body = str(error), sent.to_dict()
         if "max_tokens" in body and _LENGTH_NAMED.search(text) and "max_tokens" not in sent.extra:
@@ -203,13 +196,17 @@ class Attempts:
             return True
         return False
 
-    def _may_break_on_logprobs(self, error: LMRequestFailed, job: Job[Any], sent: Parameters) -> bool:
+    def _may_break_on_logprobs(self, error: errors.LMRequestFailed, job: Job[Any], sent: Parameters) -> bool:
         """Whether a server may have failed because of log probabilities, which it has never given."""
         if job.parameters.logprobs != "optional" or not sent.logprobs:
             return False
         if error.status in (400, 403, 422, 501) and _names_logprobs(error):
             return True
-        if self.state.gives_logprobs or error.stops_run or isinstance(error, ContextTooLong | ContentFiltered):
+        if (
+            self.state.gives_logprobs
+            or error.stops_run
+            or isinstance(error, errors.ContextTooLong | errors.ContentFiltered)
+        ):
             return False
         return error.status in (200, *_REFUSED)
 
@@ -230,21 +227,21 @@ class Attempts:
         elif sent.logprobs and reply.logprobs:
             state.gives_logprobs = True
 
-    async def _for_its_length(self, error: LMRequestFailed, job: Job[Any]) -> LMRequestFailed:
+    async def _for_its_length(self, error: errors.LMRequestFailed, job: Job[Any]) -> errors.LMRequestFailed:
         """The error of a request; if the server refuses long prompts only, one that says so.
 
         Providers and gateways have ever new words for it, and some have none.
         """
-        size = pricing.size_of(job.current)
-        if isinstance(error, ContextTooLong):
+        size = job.current.size
+        if isinstance(error, errors.ContextTooLong):
             if error.status == 200:  # a part was read
                 self._too_long = min(self._too_long or size, size)
             return error
         unknown = error.status is not None and (error.status in (400, 403, 422) or error.status >= 500)
-        if not unknown or isinstance(error, ContentFiltered) or error.stops_run or error.status in (*AWAY, 504):
+        if not unknown or isinstance(error, errors.ContentFiltered) or error.stops_run or error.status in (*AWAY, 504):
             return error
         if size >= MIN_LONG_BYTES and size > self._served and (self._served or await self._short_is_answered(job)):
-            return ContextTooLong(f"{error} (it answers shorter prompts)", error.status)
+            return errors.ContextTooLong(f"{error} (it answers shorter prompts)", error.status)
         return error
 
     async def _short_is_answered(self, job: Job[Any]) -> bool:
@@ -260,7 +257,7 @@ class Attempts:
                 job.retried += 1
                 await self._send(Prompt(tuple(texts)), job, self._parameters(job))
                 answered = True
-            except LMError:
+            except errors.LMError:
                 pass
             finally:
                 self._short.set_result(answered)
@@ -273,25 +270,25 @@ class Attempts:
         """Whether no more is sent."""
         return self._stopped is not None
 
-    def stop(self, cause: LMError) -> None:
+    def stop(self, cause: errors.LMError) -> None:
         """Stop sending: every further request would fail in the same way."""
         self._stopped = self._stopped or cause
         self._stopping.set()
 
-    def row_failed(self, error: LMRequestFailed, job: Job[Any]) -> None:
+    def row_failed(self, error: errors.LMRequestFailed, job: Job[Any]) -> None:
         """Register a row that failed with all its retries; too many stop the run, if nothing is answered meanwhile."""
         self._failed_rows = self._failed_rows + 1 if job.answers == self.answers else 0
         if self._failed_rows >= MAX_ROWS_IN_A_ROW and self._failures >= MAX_FAILURES_IN_A_ROW:
             self.stop(error)
 
-    def _is_hopeless(self, error: LMRequestFailed, parameters: Parameters) -> bool:
+    def _is_hopeless(self, error: errors.LMRequestFailed, parameters: Parameters) -> bool:
         """Whether every request would fail in this way, as far as no request was answered yet."""
         if error.stops_run:
             return True
         # With a form, there may be no text because of it: that is found out first.
         if not isinstance(error, CONCERNS_A_ROW) and not (_is_empty(error) and parameters.extra.keys() & FIELDS):
             self._failures += 1
-        silent = isinstance(error, RequestTimedOut) and time.monotonic() - self._began > SILENT_SECONDS
+        silent = isinstance(error, errors.RequestTimedOut) and time.monotonic() - self._began > SILENT_SECONDS
         return (silent or error.status == 200) and not self.answers and self._failures >= MAX_FAILURES_IN_A_ROW
 
     # --- the form of answers ---------------------------------------------------------------------------------------
@@ -351,7 +348,7 @@ class Attempts:
     async def _patiently(self, job: Job[Any], parameters: Parameters, formed: bool) -> Reply:
         try:
             return await self._send(job.current, job, parameters)
-        except LMRequestFailed as error:
+        except errors.LMRequestFailed as error:
             spoilt = formed and _spoils_form(error, self.state.keeps_form)
             if not error.retryable or spoilt or self._may_break_on_logprobs(error, job, parameters):
                 raise
@@ -371,14 +368,14 @@ class Attempts:
 
     async def _send(self, prompt: Prompt, job: Job[Any], parameters: Parameters) -> Reply:
         reserved = None if self._budget is None else await self._reserve(prompt, parameters, self._budget)
-        spent, size, expected = NOTHING, pricing.size_of(prompt), 0
+        spent, size, expected = NOTHING, prompt.size, 0
         try:
             if self.rates is not None:
-                expected = pricing.estimate_tokens(prompt) + pricing.estimate_answer(parameters)
+                expected = prompt.tokens + parameters.answer_tokens
                 await self.rates.take(expected, self._sleep)
             sending = await self.state.enter(self._lm, self._sleep)
             reply: Reply | None = None
-            error: LMRequestFailed | None = None
+            error: errors.LMRequestFailed | None = None
             cost, tokens_out, is_sent = None, 0, False
             try:
                 if self._stopped is not None:
@@ -398,7 +395,7 @@ class Attempts:
                 else:
                     spent = Cost(*map(max, spent, cost))
                 return reply if count is reply.billed else replace(reply, billed=count)
-            except LMRequestFailed as failed:
+            except errors.LMRequestFailed as failed:
                 error = failed
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
@@ -434,7 +431,7 @@ class Attempts:
         """The reply, unless the request has had its own time."""
         try:
             return await self._transport.send(prompt, parameters)
-        except LMRequestFailed:
+        except errors.LMRequestFailed:
             raise
         except asyncio.CancelledError:
             if not sending.timed_out:
@@ -444,7 +441,7 @@ class Attempts:
                 raise
         except TimeoutError:
             pass
-        raise RequestTimedOut(f"no answer within {self._lm.timeout:g} s from {self._transport.endpoint}")
+        raise errors.RequestTimedOut(f"no answer within {self._lm.timeout:g} s from {self._transport.endpoint}")
 
     def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
         """Refuse an answer to a part of the prompt.
@@ -454,9 +451,9 @@ class Attempts:
         """
         if count.tokens_in is None or size < MIN_LONG_BYTES or count.tokens_in * _BYTES_A_TOKEN > size:
             return
-        least = pricing.least_tokens(prompt)
+        least = prompt.least_tokens
         if self._lm.operation == "chat" and count.tokens_in < MIN_READ_SHARE * least:
-            error = ContextTooLong(
+            error = errors.ContextTooLong(
                 f"the server read {count.tokens_in:,} tokens of a prompt that has at least {least:,}: it cut it,"
                 " and its answer is not used; give the server a larger context (Ollama: num_ctx), or set"
                 " context_window= so that long rows are cut to fit",
@@ -469,7 +466,7 @@ class Attempts:
         self,
         prompt: Prompt,
         reply: Reply | None,
-        error: LMRequestFailed | None,
+        error: errors.LMRequestFailed | None,
         cost: Cost | None,
         tokens_out: int,
         seconds: float,
@@ -495,18 +492,19 @@ class Attempts:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
         if self._stopped is not None:
             raise _not_sent(self._stopped)
-        tokens_in, text_tokens = _most_read(prompt, parameters), pricing.most_tokens(prompt)
-        allowed = _allowed(parameters)
+        allowed, text_tokens = _allowed(parameters), prompt.most_tokens
+        # Tools and schemas are read too.
+        tokens_in = text_tokens + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
 
         def most(expected: int) -> Cost:
             tokens_out = max(allowed, self.state.longest, expected)
-            return budget.cost(tokens_in + tokens_out, pricing.dollars_of(self._dearest, tokens_in, tokens_out))
+            return budget.cost(tokens_in + tokens_out, dollars_of(self._dearest, tokens_in, tokens_out))
 
         try:
             long = LONG_ANSWER_TOKENS if not self._transport.in_batches else allowed
-            dollars = pricing.dollars_of(self._dearest, text_tokens, long)
+            dollars = dollars_of(self._dearest, text_tokens, long)
             return await budget.reserve(most, self.state, Cost(1, text_tokens + long, dollars or 0.0))
-        except BudgetExceeded as exceeded:
+        except errors.BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
 
@@ -519,12 +517,12 @@ class Attempts:
         price = self._price
         if self._lm.tier == "flex" and tier in ("default", "standard"):  # no room in the cheaper tier
             price = self._usual_price
-        tokens_in = pricing.estimate_tokens(prompt) if count.tokens_in is None else count.tokens_in
-        tokens_out = pricing.tokens_of(text) if count.tokens_out is None else count.tokens_out
+        tokens_in = prompt.tokens if count.tokens_in is None else count.tokens_in
+        tokens_out = tokens_of(text) if count.tokens_out is None else count.tokens_out
         job.tokens_in += tokens_in
         job.tokens_out += tokens_out
         job.tokens_cached += count.cached
-        dollars = pricing.dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
+        dollars = dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
         job.dollars = None if dollars is None or job.dollars is None else job.dollars + dollars
         job.dollars_saved += 0.0 if price is None else price.saved(count.cached)
         if dollars is not None and self.dollars is not None:
@@ -550,7 +548,7 @@ class _Changes:
     logprobs: bool = False
     fields: dict[str, str | None] = field(default_factory=dict)
     most_answer: int | None = None
-    error: LMRequestFailed | None = None
+    error: errors.LMRequestFailed | None = None
 
 
 def _believed(count: Billed) -> Billed:
@@ -569,40 +567,35 @@ def is_endless(text: str) -> bool:
     return text.count(text[-REPEATED_CHARACTERS:]) > 2 if text else False
 
 
-def _names_logprobs(error: LMRequestFailed) -> bool:
+def _names_logprobs(error: errors.LMRequestFailed) -> bool:
     return "logprob" in str(error).lower()
 
 
-def _is_empty(error: LMRequestFailed) -> bool:
-    return isinstance(error, MalformedResponse) and error.empty
+def _is_empty(error: errors.LMRequestFailed) -> bool:
+    return isinstance(error, errors.MalformedResponse) and error.empty
 
 
-def _spoils_form(error: LMRequestFailed, known: bool) -> bool:
+def _spoils_form(error: errors.LMRequestFailed, known: bool) -> bool:
     """Whether there may be no answer because of the form."""
     return _is_empty(error) or _refuses_form(error, known)
-
-
-def _most_read(prompt: Prompt, parameters: Parameters) -> int:
-    """More tokens than a request's text can have; tools and schemas are read too."""
-    return pricing.most_tokens(prompt) + (len(json.dumps(parameters.extra)) if parameters.extra else 0)
 
 
 def _allowed(parameters: Parameters) -> int:
     """The tokens that a request's answers may have together."""
     answers = parameters.extra.get("n", 1)
-    return pricing.estimate_answer(parameters) * (answers if isinstance(answers, int) else 1)
+    return parameters.answer_tokens * (answers if isinstance(answers, int) else 1)
 
 
-def _refuses_form(error: LMRequestFailed, known: bool) -> bool:
+def _refuses_form(error: errors.LMRequestFailed, known: bool) -> bool:
     """Whether an error may refuse the fields for a form; if the server has taken such fields, it must name them."""
-    if error.status not in _REFUSED or isinstance(error, ContextTooLong) or error.stops_run:
+    if error.status not in _REFUSED or isinstance(error, errors.ContextTooLong) or error.stops_run:
         return False
     return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
 
 
-def _not_sent(cause: LMError) -> LMError:
-    if isinstance(cause, BudgetExceeded | RunStopped):
+def _not_sent(cause: errors.LMError) -> errors.LMError:
+    if isinstance(cause, errors.BudgetExceeded | errors.RunStopped):
         return cause
-    stopped = RunStopped(f"not sent, because every request would fail in the same way: {cause}")
+    stopped = errors.RunStopped(f"not sent, because every request would fail in the same way: {cause}")
     stopped.__cause__ = cause
     return stopped

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from tagframe.errors import ConnectionFailed, LMRequestFailed, MalformedResponse, RequestTimedOut
-from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.reply import Reply, ending_of, error_message, failure, raise_error_in, read_reply
+from tagframe.lm.usage import Tier
 from tagframe.quiet import quiet
 
 _TIMEOUT_SECONDS = 86_400.0

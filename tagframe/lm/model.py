@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
@@ -19,12 +19,12 @@ from tagframe.lm.batch_http import MAX_REQUESTS, BatchHTTP
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.openai_http import OpenAIHTTP, Served
 from tagframe.lm.pacing import RetryPolicy, server_state
-from tagframe.lm.pricing import Price, Tier, at_tier, price_of, provider_of, window_of
 from tagframe.lm.prompt import Accept, Batch, Completions, Job, Prompt, Structured
 from tagframe.lm.replay import REPLAY, ReplayStream, open_replayed, take
 from tagframe.lm.reply import Transport
 from tagframe.lm.store import IMPORTED, ResponseStore, open_store, warn_of_store, warned
 from tagframe.lm.stream import Stream
+from tagframe.lm.usage import Price, Tier, at_tier, price_of, provider_of, window_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -34,27 +34,17 @@ if TYPE_CHECKING:
 TransportName: TypeAlias = Literal["auto", "http", "litellm"]
 
 
-@dataclass(frozen=True)
-class _Provider:
-    base: str | None  # None for any server whose URL is given
-    base_variables: tuple[str, ...]
-    key_variables: tuple[str, ...]
-    key_needed: bool = False
-
-
-# The OpenAI-compatible providers, with litellm's environment variables.
+# The OpenAI-compatible providers: the URL, and the beginning of litellm's environment variables.
 _DIRECT = {
-    "openai": _Provider(
-        "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"), ("OPENAI_API_KEY",), key_needed=True
-    ),
+    "openai": ("https://api.openai.com/v1", "OPENAI"),
     # Servers on this machine, at the port that each listens at.
-    "hosted_vllm": _Provider("http://localhost:8000/v1", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
-    "vllm": _Provider("http://localhost:8000/v1", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
-    "ollama": _Provider("http://localhost:11434", ("OLLAMA_API_BASE",), ("OLLAMA_API_KEY",)),
-    "ollama_chat": _Provider("http://localhost:11434", ("OLLAMA_API_BASE",), ("OLLAMA_API_KEY",)),
-    "llama.cpp": _Provider("http://localhost:8080/v1", ("LLAMA_CPP_API_BASE",), ("LLAMA_API_KEY",)),
-    "llamafile": _Provider("http://localhost:8080/v1", ("LLAMAFILE_API_BASE",), ("LLAMAFILE_API_KEY",)),
-    "lm_studio": _Provider("http://localhost:1234/v1", ("LM_STUDIO_API_BASE",), ("LM_STUDIO_API_KEY",)),
+    "hosted_vllm": ("http://localhost:8000/v1", "HOSTED_VLLM"),
+    "vllm": ("http://localhost:8000/v1", "HOSTED_VLLM"),
+    "ollama": ("http://localhost:11434", "OLLAMA"),
+    "ollama_chat": ("http://localhost:11434", "OLLAMA"),
+    "llama.cpp": ("http://localhost:8080/v1", "LLAMA_CPP"),
+    "llamafile": ("http://localhost:8080/v1", "LLAMAFILE"),
+    "lm_studio": ("http://localhost:1234/v1", "LM_STUDIO"),
 }
 
 
@@ -79,31 +69,28 @@ def connect(
     prefix, slash, rest = model.partition("/")
     if not slash and api_base is None and transport != "litellm" and provider_of(model) in (None, "openai"):
         prefix, rest = "openai", model
-    provider = _DIRECT.get(prefix) if rest else None
-    if transport == "litellm" or (transport == "auto" and provider is None and api_base is None):
+    usual, variable = _DIRECT.get(prefix, (None, "OPENAI")) if rest else (None, "OPENAI")
+    if transport == "litellm" or (transport == "auto" and usual is None and api_base is None):
         if tier == "batch":
             raise InvalidArgument(
                 f'tier="batch" needs a provider with OpenAI\'s batches, and {model!r} is called through litellm; give'
                 " its OpenAI-compatible URL as api_base="
             )
         return LiteLLM(model, api_base, api_key, tier)
-    if provider is None:
-        provider, rest = _Provider(None, (), ("OPENAI_API_KEY",)), model
-    base = api_base or _first(provider.base_variables) or provider.base
+    given = (os.environ.get(f"{variable}_{end}") for end in ("BASE_URL", "API_BASE"))
+    base = api_base or (usual and next(filter(None, given), usual))
     assert base is not None  # a provider without one was made for an api_base
     if prefix.startswith("ollama") and not base.rstrip("/").endswith("/v1"):
         base = base.rstrip("/") + "/v1"
-    key = api_key or _first(provider.key_variables)
-    if key is None and provider.key_needed and base == provider.base:
+    variable = f"{variable.removesuffix('_CPP')}_API_KEY"
+    key = api_key or os.environ.get(variable)
+    if not key and base == _DIRECT["openai"][0]:
         raise NotConfigured(
-            f"{model!r} needs a key: set api_key= or the environment variable {provider.key_variables[0]}, or api_base="
-            " to use your own server"
+            f"{model!r} needs a key: set api_key= or the environment variable {variable}, or api_base= to use your own"
+            " server"
         )
-    return BatchHTTP(rest, base, key) if tier == "batch" else OpenAIHTTP(rest, base, key, tier)
-
-
-def _first(variables: tuple[str, ...]) -> str | None:
-    return next((os.environ[name] for name in variables if os.environ.get(name)), None)
+    name = rest if usual else model
+    return BatchHTTP(name, base, key) if tier == "batch" else OpenAIHTTP(name, base, key, tier)
 
 
 DEFAULT_TIMEOUTS: dict[Tier, float] = {"standard": 120.0, "flex": 900.0, "batch": 172_800.0}

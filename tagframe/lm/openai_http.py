@@ -13,16 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from tagframe.errors import (
-    ConnectionFailed,
-    InvalidArgument,
-    LMRequestFailed,
-    MalformedResponse,
-    RequestTimedOut,
-    ResponseTooLong,
-)
+from tagframe import errors
 from tagframe.lm import background
-from tagframe.lm.pricing import Tier
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.reply import (
     Reply,
@@ -34,6 +26,7 @@ from tagframe.lm.reply import (
     read_reply,
     without,
 )
+from tagframe.lm.usage import Tier
 
 if TYPE_CHECKING:
     import aiohttp
@@ -168,7 +161,7 @@ class OpenAIHTTP:
                 body = await self.ask("GET", "/models")
         except TimeoutError:
             return None
-        except LMRequestFailed as error:
+        except errors.LMRequestFailed as error:
             return None if error.status is None else Served()
         listed = body.get("data") if isinstance(body, dict) else None
         models = [one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, dict) and "id" in one]
@@ -202,7 +195,7 @@ class OpenAIHTTP:
                 return completion_of(raw)
             return json.loads(raw)
         except (ValueError, RecursionError) as error:
-            raise MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
+            raise errors.MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
     async def exchange(
         self,
@@ -232,14 +225,14 @@ class OpenAIHTTP:
             ) as response:
                 raw = await _read(response, most)
         except TimeoutError as error:
-            raise RequestTimedOut(f"no connection within {CONNECT_SECONDS:g} s to {self.endpoint}") from error
+            raise errors.RequestTimedOut(f"no connection within {CONNECT_SECONDS:g} s to {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from None  # whose text may have a proxy's password
         if response.status != 200:
             raise failure(response.status, error_message(raw), response.headers, self._secrets)
         return raw
 
-    def _lost(self, error: Exception) -> LMRequestFailed:
+    def _lost(self, error: Exception) -> errors.LMRequestFailed:
         """The error for a request that no response came to."""
         import aiohttp
 
@@ -249,12 +242,14 @@ class OpenAIHTTP:
         reason = without(self._secrets, str(error))
         fact = f"no answer from {self.endpoint}{through}: {type(error).__name__}: {reason}"
         if isinstance(error, aiohttp.ClientResponseError) and "bytes when reading" in str(error):
-            return ResponseTooLong(f"{fact}; a header of the response is longer than {MAX_HEADER_BYTES:,} bytes", 200)
+            return errors.ResponseTooLong(
+                f"{fact}; a header of the response is longer than {MAX_HEADER_BYTES:,} bytes", 200
+            )
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            lost = ConnectionFailed(f"no answer from {self.endpoint}{through}: it answered {error.status}")
+            lost = errors.ConnectionFailed(f"no answer from {self.endpoint}{through}: it answered {error.status}")
             lost.retryable, lost.stops_run = error.status != 407, error.status == 407
             return lost
-        lost = ConnectionFailed(fact)
+        lost = errors.ConnectionFailed(fact)
         lost.connected = not isinstance(error, aiohttp.ClientConnectorError)
         if isinstance(error, aiohttp.ClientConnectorDNSError):  # no such host: to wait does not make one
             lost.retryable, lost.stops_run = False, True
@@ -280,7 +275,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
         else:
             return b"".join(parts)
     response.close()  # or its end would be waited for
-    raise ResponseTooLong(f"the server's answer is longer than {most:,} bytes", response.status)
+    raise errors.ResponseTooLong(f"the server's answer is longer than {most:,} bytes", response.status)
 
 
 def _is_reasoning(model: str) -> bool:
@@ -300,7 +295,7 @@ def _parts(api_base: str) -> SplitResult:
     if (parts := _of_http(api_base.strip())) is not None:
         return parts
     without_password = api_base.rpartition("@")[2]
-    raise InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
+    raise errors.InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
 
 
 def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
@@ -323,7 +318,7 @@ def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
     if _of_http(url) is not None:
         return url, variable
     without_password = url.rpartition("@")[2]
-    raise InvalidArgument(
+    raise errors.InvalidArgument(
         f"the environment variable {variable} names {without_password!r}, which is no HTTP proxy such as"
         " 'http://proxy.example:3128'; set it to one, or unset it"
     )

@@ -191,19 +191,17 @@ class Rates:
     """
 
     def __init__(self, rpm: float | None, tpm: float | None) -> None:
-        self._requests = None if rpm is None else _Bucket(rpm)
-        self._tokens = None if tpm is None else _Bucket(tpm)
+        self._requests, self._tokens = _Bucket(rpm or math.inf), _Bucket(tpm or math.inf)
 
     async def take(self, tokens: int, sleep: Sleep) -> None:
         """Wait until a request with this number of tokens is within the rates."""
         for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
-            if bucket is not None and (wait := bucket.take(amount)) > 0:
+            if (wait := bucket.take(amount)) > 0:
                 await sleep(wait)
 
     def settle(self, more: int) -> None:
         """Correct the count by the tokens that a request used beyond its estimate; negative if it used fewer."""
-        if self._tokens is not None:
-            self._tokens.take(more)
+        self._tokens.take(more)
 
 
 class _Bucket:

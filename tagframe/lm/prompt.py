@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm.usage import FAILED_IN_STORE, FROM_STORE, Usage
 
 if TYPE_CHECKING:
-    from tagframe.lm.dispatch import SharedReply
+    from tagframe.lm.reply import Reply
     from tagframe.lm.store import StoredAnswer
 
 Structured: TypeAlias = Literal["auto", "off", "json_schema"]
@@ -137,12 +138,33 @@ LENGTHS = ("max_completion_tokens", "max_tokens")
 """The fields of a request's body that limit its answer's length, the one that counts first."""
 
 
+BYTES_PER_TOKEN = 3
+"""UTF-8 bytes per token, on the low side (English has about 4), so that estimates are rather too high."""
+TOKENS_PER_MESSAGE = 5
+TEMPLATE_TOKENS = 30
+BITS_A_TOKEN = 18
+"""No vocabulary of today has more than 2**18 tokens, so that a token says at most so much."""
+ASSUMED_ANSWER = 256
+"""Tokens assumed for an answer, if there is no limit and nothing was measured."""
+
+
+def tokens_of(text: str) -> int:
+    """A text's tokens, estimated by its length: no tokenizer fits every model, and tokenizing would be slow."""
+    return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a prompt."""
 
     role: Role
     content: Content
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its text, or those of its parts."""
+        content = self.content
+        return (content,) if isinstance(content, str) else tuple(str(part.get("text", "")) for part in content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +208,34 @@ class Prompt:
         """The messages as in the body of a chat completion request."""
         return [{"role": message.role, "content": message.content} for message in self.messages]
 
+    @property
+    def size(self) -> int:
+        """The bytes of its texts."""
+        size = 0
+        for message in self.messages:  # once a request: a generator would take twice as long
+            for text in message.texts:
+                size += len(text) if text.isascii() else len(text.encode(errors="replace"))
+        return size
+
+    @property
+    def tokens(self) -> int:
+        """Its tokens, estimated by its length."""
+        return -(-self.size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE * len(self.messages)
+
+    @property
+    def most_tokens(self) -> int:
+        """An upper bound on its tokens: no token is shorter than a byte, and a chat template adds a few."""
+        return self.size + 2 * TOKENS_PER_MESSAGE * len(self.messages) + TEMPLATE_TOKENS
+
+    @property
+    def least_tokens(self) -> int:
+        """A number of tokens that its texts are not read in fewer of: a tokenizer joins no two words, and says of
+        texts without spaces no more in a token than it can."""
+        texts = [text for message in self.messages for text in message.texts]
+        words = sum(len(text.split()) for text in texts)
+        packed = len(zlib.compress("\n".join(texts).encode(errors="replace"), 6))
+        return max(words, packed * 8 // BITS_A_TOKEN)
+
     def repair(self, answer: str, reason: str) -> Prompt:
         """The prompt that asks again, with the rejected answer and the reason."""
         again = (
@@ -226,6 +276,11 @@ class Parameters:
     def limit(self) -> int | None:
         """The most tokens of an answer, by ``extra`` or ``max_tokens``; None for the server's own limit."""
         return next((self.extra[name] for name in LENGTHS if self.extra.get(name) is not None), self.max_tokens)
+
+    @property
+    def answer_tokens(self) -> int:
+        """The estimate for an answer's tokens, at most its limit."""
+        return self.limit or ASSUMED_ANSWER
 
     @cached_property
     def tools(self) -> bool:
@@ -477,7 +532,7 @@ class Job(Generic[T]):
     current_key: bytes
     repeats: list[tuple[Batch[T], int]] | None = None
     completion: Completion[T] | None = None
-    reply: SharedReply | None = None
+    reply: Reply | None = None
     sent: int = 0
     retried: int = 0
     repaired: int = 0

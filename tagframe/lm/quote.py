@@ -13,10 +13,9 @@ from tagframe.errors import AnswerRejected, LMError, counted
 from tagframe.lm.attempts import MAX_TOKENS_UNDER_A_BUDGET
 from tagframe.lm.model import LM
 from tagframe.lm.pacing import server_state
-from tagframe.lm.pricing import ASSUMED_ANSWER, dollars_of, estimate_tokens, most_tokens, tokens_of
-from tagframe.lm.prompt import Arrived, Batch, Completion, Job, Prompt, accepted
+from tagframe.lm.prompt import ASSUMED_ANSWER, Arrived, Batch, Completion, Job, Prompt, accepted, tokens_of
 from tagframe.lm.stream import Stream
-from tagframe.lm.usage import Usage
+from tagframe.lm.usage import Usage, dollars_of
 
 REPAIR_TOKENS = 1024
 """The most tokens of the words that ask for a repair."""
@@ -199,9 +198,9 @@ class _QuotingStream(Stream):
             answer_tokens = ASSUMED_ANSWER
         if batch.max_tokens is not None:
             answer_tokens = min(answer_tokens, batch.max_tokens)
-        tokens_in = sum(estimate_tokens(job.prompt) for job in unknown)
+        tokens_in = sum(job.prompt.tokens for job in unknown)
         tokens_out = round(answer_tokens * len(unknown))
-        most, of_all, dearest = _bounds(batch, [most_tokens(job.prompt) for job in unknown])
+        most, of_all, dearest = _bounds(batch, [job.prompt.most_tokens for job in unknown])
         price = lm.price_in(lm.tier)
         rounds = math.ceil(
             len(unknown) / server_state(lm.transport.endpoint, lm.model).gate.at_once(self._settings.concurrency)

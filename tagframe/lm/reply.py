@@ -25,19 +25,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol, TypeAlias
 
-from tagframe.errors import (
-    AuthenticationFailed,
-    ContentFiltered,
-    ContextTooLong,
-    LMRequestFailed,
-    MalformedResponse,
-    ModelNotFound,
-    QuotaExhausted,
-    RateLimited,
-    RequestTimedOut,
-    ServerFailed,
-    ServerMoved,
-)
+from tagframe import errors
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
 
 _CONTEXT = re.compile(
@@ -76,7 +64,9 @@ _MIN_SECRET_CHARACTERS = 8
 """The shortest key that is struck out of messages: the letters of a shorter one are in every word."""
 
 
-def failure(status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()) -> LMRequestFailed:
+def failure(
+    status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()
+) -> errors.LMRequestFailed:
     """The error for a response with an error status; ``secrets`` are removed from the server's message."""
     if 300 <= status < 400:
         return _moved(status, headers, secrets)
@@ -85,25 +75,27 @@ def failure(status: int, message: str, headers: Mapping[str, str], secrets: tupl
     return kind(fact, status, retry_after(headers) if kind.retryable else None)
 
 
-def _kind(status: int, message: str) -> tuple[type[LMRequestFailed], str]:
+def _kind(status: int, message: str) -> tuple[type[errors.LMRequestFailed], str]:
     """The kind of an error, and the way out of it."""
     if status == 413 or is_too_long(status, message):
-        return ContextTooLong, _TOO_LONG
+        return errors.ContextTooLong, _TOO_LONG
     if status == 402 or (status in (400, 403) and _NO_MONEY.search(message)):
-        return QuotaExhausted, "; the account needs credit, or a higher limit"
+        return errors.QuotaExhausted, "; the account needs credit, or a higher limit"
     if status == 401 or (status in (400, 403) and _BAD_KEY.search(message)):
-        return AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
+        return errors.AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
     if status == 404:
-        return ModelNotFound, "; check the model's name and api_base"
+        return errors.ModelNotFound, "; check the model's name and api_base"
     if status == 429:
         return (
-            QuotaExhausted if "insufficient" in message.lower() or "exceeded_current" in message else RateLimited
+            errors.QuotaExhausted
+            if "insufficient" in message.lower() or "exceeded_current" in message
+            else errors.RateLimited
         ), ""
     if status in (400, 403) and _FILTERED_MESSAGE.search(message):
-        return ContentFiltered, ""
+        return errors.ContentFiltered, ""
     if status == 408:
-        return RequestTimedOut, ""
-    return (ServerFailed if status in (409, 498) or status >= 500 else LMRequestFailed), ""
+        return errors.RequestTimedOut, ""
+    return (errors.ServerFailed if status in (409, 498) or status >= 500 else errors.LMRequestFailed), ""
 
 
 def is_too_long(status: int, message: str) -> bool:
@@ -116,12 +108,12 @@ def is_too_long(status: int, message: str) -> bool:
     return status in (400, 422, 500) and _CONTEXT.search(message) is not None
 
 
-def _moved(status: int, headers: Mapping[str, str], secrets: tuple[str, ...]) -> ServerMoved:
+def _moved(status: int, headers: Mapping[str, str], secrets: tuple[str, ...]) -> errors.ServerMoved:
     """The error for a redirect, which is not followed: a key would go to an address that the user has not given."""
     where = next((value for name, value in headers.items() if name.lower() == "location"), "")
     base = re.sub(r"/(chat/completions|embeddings|models)/?$", "", without(secrets, where))
     to = f" to {shorten(base)!r}: set api_base to that, if it is right" if where else "; check api_base"
-    return ServerMoved(f"the server answered {status}: it redirects{to}", status)
+    return errors.ServerMoved(f"the server answered {status}: it redirects{to}", status)
 
 
 def error_message(raw: bytes) -> str:
@@ -196,11 +188,11 @@ def raise_error_in(body: Any, secrets: tuple[str, ...] = ()) -> None:
     message = str((error.get("message") if isinstance(error, dict) else error) or in_message(error))
     kind, way = _kind(int(code) if code.isdecimal() else 400, message)
     if kind not in _ERRORS_IN_A_REPLY:  # a refused request would have another status
-        kind, way = ServerFailed, ""
+        kind, way = errors.ServerFailed, ""
     raise kind(f"the server answered with an error: {shorten(without(secrets, message))}{way}", 200)
 
 
-_ERRORS_IN_A_REPLY = (RateLimited, ContextTooLong, QuotaExhausted, ContentFiltered)
+_ERRORS_IN_A_REPLY = (errors.RateLimited, errors.ContextTooLong, errors.QuotaExhausted, errors.ContentFiltered)
 
 
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
@@ -410,7 +402,7 @@ def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ())
     count = billed(body.get("usage") if isinstance(body, dict) else None)
     try:
         return _usable(body, count, tools, secrets)
-    except LMRequestFailed as error:  # a provider bills it all the same
+    except errors.LMRequestFailed as error:  # a provider bills it all the same
         error.billed = count if count != NOT_GIVEN else None
         raise
 
@@ -421,7 +413,7 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
         choice = _first_choice(body["choices"])
         content = choice["message"]["content"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise MalformedResponse(f"the server's answer is no chat completion: {in_message(body)}", 200) from error
+        raise errors.MalformedResponse(f"the server's answer is no chat completion: {in_message(body)}", 200) from error
     raise_error_in(choice, secrets)
     ending, reason = _ending(choice)
     if isinstance(content, list):  # some servers give the answer in parts
@@ -434,11 +426,15 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
     content = _without_closing(content)
     empty = not isinstance(content, str) or not content.strip()
     if ending == "filtered" or (empty and choice["message"].get("refusal")):
-        raise ContentFiltered("the provider gave no answer (content filter or refusal)", 200)
+        raise errors.ContentFiltered("the provider gave no answer (content filter or refusal)", 200)
     if ending == "unknown" or (ending == "tool" and not tools):
-        raise ServerFailed(f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200)
+        raise errors.ServerFailed(
+            f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200
+        )
     if not isinstance(content, str) or (empty and not truncated):
-        without_text = MalformedResponse(f"the server's answer has no text: content is {in_message(content)}", 200)
+        without_text = errors.MalformedResponse(
+            f"the server's answer has no text: content is {in_message(content)}", 200
+        )
         without_text.empty = True
         raise without_text
     model, tier = body.get("model"), body.get("service_tier")

@@ -6,7 +6,8 @@ answers. Only the prompts that a replay did not find are stored, until they are 
 
 The file is in WAL mode, so several processes can share it. It is created with mode 0600, since it contains users'
 values. As soon as ``put`` is done, an answer survives the death of the process. (``synchronous=NORMAL``: a power cut
-can lose the last transactions, but does not damage the file.) A commit takes some 60 µs and no fsync.
+can lose the last transactions, but does not damage the file.) A commit takes some 60 µs and no fsync; a checkpoint,
+after :data:`PAGES_A_CHECKPOINT`, takes two, for which all requests in flight wait.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ PACKED = "a row of a pack"
 APPLICATION_ID = 0x7461676C
 """SQLite's ``application_id`` of our files ("tagl"): distinguishes a response store from a user's own database."""
 VERSION = 5
+PAGES_A_CHECKPOINT = 8_000
+"""Pages of 4 KB in the WAL file before they are copied into the store: some 10,000 answers."""
 LOCK_SECONDS = 30.0
 """How long a write waits for another process's lock."""
 DAYS_OF_A_BATCH = 30
@@ -271,9 +274,9 @@ class ResponseStore:
         now = time.time()
         self._write(_PUT, [_row(*answer, now) for answer in answers])
 
-    def forget(self, request: bytes, source: int, text: str) -> None:
-        """Delete an answer that was rejected after it was stored."""
-        self._write("DELETE FROM answers WHERE request = ? AND source = ? AND text = ?", [(request, source, text)])
+    def forget(self, answers: Sequence[tuple[bytes, int, str]]) -> None:
+        """Delete answers (request, source, text) that were rejected after they were stored."""
+        self._write("DELETE FROM answers WHERE request = ? AND source = ? AND text = ?", answers)
 
     def put_reasoning(self, source: int, tokens: int) -> None:
         """Store the tokens needed beyond ``max_tokens``."""
@@ -338,6 +341,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables, if the file is empty."""
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA secure_delete = ON")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_A_CHECKPOINT}")
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
     connection.execute("PRAGMA journal_mode = WAL")

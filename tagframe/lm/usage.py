@@ -1,15 +1,19 @@
-"""The cost of calls: a :class:`Usage` per prompt, per call, per block of code and per process, and limits on it."""
+"""The cost of calls: a :class:`Usage` per prompt, per call, per block of code and per process; limits on it; prices."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import json
 import threading
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 
@@ -366,3 +370,141 @@ def account_of(setting: Any) -> Budget | None:
             setting.account = Budget(dollars=float(setting))
         account: Budget = setting.account
         return account
+
+
+# --- prices and context windows; litellm's table is read without importing litellm -----------------------------------
+
+
+Tier: TypeAlias = Literal["standard", "flex", "batch"]
+"""What OpenAI and others call the tier of a request: the cheaper ones are slower, and cost about half."""
+_WITHOUT_PRICES = {
+    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "llama.cpp", "llamafile", "lm_studio", "ollama",
+    "ollama_chat", "openai_like", "text-embedding-inference", "vllm", "xinference",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars per token.
+
+    Attributes:
+        tokens_in: of a prompt.
+        tokens_out: of an answer, with its reasoning.
+        cached: of a prompt's tokens that the provider reads from its cache; as ``tokens_in`` if None.
+        written: of those that it writes to its cache; as ``tokens_in`` if None.
+    """
+
+    tokens_in: float
+    tokens_out: float
+    cached: float | None = None
+    written: float | None = None
+
+    def of(self, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float:
+        """The price of these numbers of tokens, in dollars; ``cached`` and ``written`` are parts of ``tokens_in``."""
+        dear = 0.0 if self.written is None else written * (self.written - self.tokens_in)
+        return tokens_in * self.tokens_in + tokens_out * self.tokens_out + dear - self.saved(cached)
+
+    def saved(self, cached: int) -> float:
+        """The dollars by which these cached tokens are cheaper than others."""
+        return 0.0 if self.cached is None else cached * (self.tokens_in - self.cached)
+
+    @property
+    def most_in(self) -> Price:
+        """The same price where a prompt's tokens cost the most that they can: a budget reserves by it."""
+        return Price(max(self.tokens_in, self.written or 0.0, self.cached or 0.0), self.tokens_out)
+
+
+def dollars_of(price: Price | None, tokens_in: int, tokens_out: int, cached: int = 0, written: int = 0) -> float | None:
+    """The price of these numbers of tokens, as :meth:`Price.of` has it; None if unknown."""
+    return None if price is None else price.of(tokens_in, tokens_out, cached, written)
+
+
+_SUFFIXES = {"standard": ("",), "flex": ("_flex", "_batches"), "batch": ("_batches", "_flex")}
+HALF = 0.5
+"""The factor for the flex and batch tiers where litellm's table does not have their prices (OpenAI, Anthropic)."""
+
+
+@lru_cache(maxsize=64)
+def price_of(model: str, tier: Tier = "standard") -> Price | None:
+    """The price of a model by its litellm name; None if litellm's table does not have it.
+
+    >>> price_of("openai/gpt-4o-mini")
+    Price(tokens_in=1.5e-07, tokens_out=6e-07, cached=7.5e-08, written=None)
+    >>> price_of("openai/gpt-4o-mini", "batch").tokens_in
+    7.5e-08
+    >>> price_of("openai/my-own-model") is None
+    True
+    """
+    entry = _entry(model, "input_cost_per_token")
+    if entry is None:
+        return None
+
+    def cost(name: str) -> float | None:
+        costs = [entry.get(f"{name}{suffix}") for suffix in _SUFFIXES[tier]]
+        usual = entry.get(name)
+        found = next((one for one in costs if isinstance(one, int | float)), None)
+        if found is not None or not isinstance(usual, int | float):
+            return found
+        return float(usual) * HALF
+
+    own = [cost(f"{name}_cost_per_token") for name in ("input", "output")]
+    return Price(
+        own[0] or 0.0, own[1] or 0.0, cost("cache_read_input_token_cost"), cost("cache_creation_input_token_cost")
+    )
+
+
+def at_tier(price: Price, tier: Tier) -> Price:
+    """A user's own price in a tier: half of it in the cheaper ones."""
+    if tier == "standard":
+        return price
+    rates = (getattr(price, name) for name in price.__dataclass_fields__)
+    return Price(*(None if rate is None else rate * HALF for rate in rates))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)
+def window_of(model: str) -> int | None:
+    """The tokens that a model reads in one request, by its litellm name; None if litellm's table does not have it.
+
+    >>> window_of("openai/gpt-4o-mini")
+    128000
+    """
+    entry = _entry(model, "max_input_tokens")
+    tokens = None if entry is None else entry["max_input_tokens"]
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+@lru_cache(maxsize=64)
+def provider_of(model: str) -> str | None:
+    """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None if unknown."""
+    entry = _table().get(model)
+    return entry.get("litellm_provider") if isinstance(entry, dict) else None
+
+
+@lru_cache(maxsize=1)
+def providers() -> frozenset[str]:
+    """The names of providers that model names begin with: those of litellm's table, and some without an entry."""
+    named = {entry.get("litellm_provider") for entry in _table().values() if isinstance(entry, dict)}
+    return frozenset({str(name) for name in named if name} | _WITHOUT_PRICES)
+
+
+def _entry(model: str, field: str) -> dict[str, Any] | None:
+    """A model's entry in litellm's table, under its name with or without the provider, if it has the field."""
+    table = _table()
+    for name in (model, model.partition("/")[2]):
+        entry = table.get(name)
+        if isinstance(entry, dict) and field in entry:
+            return entry
+    return None
+
+
+def _table() -> dict[str, object]:
+    # find_spec does not run the package: importing litellm takes seconds, its table milliseconds. It is not kept.
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    file = Path(spec.origin).with_name("model_prices_and_context_window_backup.json")
+    try:
+        table: dict[str, object] = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return table

@@ -8,16 +8,13 @@ from typing import Any
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.cells import encode_rows
+from tagframe.operators.cells import Instruction, encode_rows, group_keys, group_rows
 from tagframe.operators.digest import KNOWLEDGE_MARK, CitedAnswer, Digest, Style, cited_reader
 from tagframe.operators.drivers import Step, caught, together
-from tagframe.operators.groups import group_keys, group_rows
-from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, error_name, finish, free_name, refuse_taken
-from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.row_question import answer_text, solved_rows
-from tagframe.operators.values import Value
+from tagframe.operators.values import Value, model_value
 
 
 @declare(guess=lambda prompt: f"{'some answer ' * 80}\nSources: all", over="whole")

@@ -29,8 +29,7 @@ from tagframe import results
 from tagframe.errors import InvalidArgument
 from tagframe.interop import is_foreign, named
 from tagframe.lm import LM, get_lm
-from tagframe.operators.groups import group_keys
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.cells import Instruction, group_keys
 from tagframe.operators.parquet_folder import ParquetFolder, call_key
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from tagframe.errors import InvalidArgument
-from tagframe.operators.cells import encode_rows, position_of
+from tagframe.operators.cells import Instruction, encode_rows, position_of
 from tagframe.operators.drivers import Step
-from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, Outcome, finish, label_of
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of

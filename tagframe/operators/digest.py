@@ -14,11 +14,9 @@ from typing import Any
 from tagframe.errors import AnswerRejected, ContextTooLong
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, as_json, fields_schema
 from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
-from tagframe.operators.answer_grammar import lines_of, parse_text
-from tagframe.operators.cells import MIN_ROW_BYTES, encode, pack, room, shortened
+from tagframe.operators.cells import FIELD_RULE, MIN_ROW_BYTES, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, gather_alike, together
-from tagframe.operators.instruction import FIELD_RULE
-from tagframe.operators.values import Value
+from tagframe.operators.values import Value, lines_of, parse_text
 
 MAX_PROMPT_TOKENS = 10_000
 """The most tokens of data in one prompt; every current model reads so many well. A single longer row gets a prompt of

@@ -17,19 +17,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from tagframe import logs
+from tagframe import errors, logs
 from tagframe.config import current
-from tagframe.errors import (
-    BlockingWarning,
-    BudgetExceeded,
-    Interrupted,
-    LMRequestFailed,
-    RowsFailed,
-    RunStopped,
-    TagframeError,
-    counted,
-    warn,
-)
+from tagframe.errors import counted, warn
 from tagframe.lm import LM, Arrived, Batch, Bound, Completion, Prompt, Quote, Stream, Usage
 from tagframe.operators.outcome import summarised
 from tagframe.progress import Stopping
@@ -160,7 +150,9 @@ def caught(step: Step[T]) -> Step[T | Exception]:
 
 def stops_all(error: Exception | None) -> bool:
     """Whether the whole run has stopped, so that further prompts would fail too."""
-    return isinstance(error, RunStopped | BudgetExceeded) or (isinstance(error, LMRequestFailed) and error.stops_run)
+    return isinstance(error, errors.RunStopped | errors.BudgetExceeded) or (
+        isinstance(error, errors.LMRequestFailed) and error.stops_run
+    )
 
 
 _SECONDS_BETWEEN_STOPS = 0.25
@@ -191,7 +183,7 @@ def run(step: Step[T], lm: LM, description: str = "") -> T:
         except KeyboardInterrupt as interrupt:
             usage = stream.usage()
             stored = usage.prompts - usage.failed - usage.deduplicated
-            raise Interrupted(
+            raise errors.Interrupted(
                 f"{description or 'the call'} was interrupted; {counted(stored, 'answer')} "
                 f"{'is' if stored == 1 else 'are'} kept if a response store is configured: the same call again asks "
                 "only for the others. The finished rows are on this error as .frame",
@@ -225,16 +217,16 @@ def _keep_finished(
     counts: dict[str, Any],
 ) -> None:
     """Put the finished part on an error that is none of ours as ``.frame``: a fault must not take it with it."""
-    if isinstance(error, RowsFailed) and description:
+    if isinstance(error, errors.RowsFailed) and description:
         summarised(error.frame, description, stream.usage(), None, counts)
-    if not isinstance(error, TagframeError):
+    if not isinstance(error, errors.TagframeError):
         with contextlib.suppress(Exception):
             error.frame = _finished_part(whole, waiting, stream.arrived())  # type: ignore[attr-defined]
 
 
 def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: Arrived) -> Any:
     """The frame of a step that gets no more answers; None if it has none, or was itself interrupted."""
-    stopped = RunStopped("the call was interrupted")
+    stopped = errors.RunStopped("the call was interrupted")
     nothing: Completion[Any] = Completion(None, None, stopped, Usage(prompts=1, failed=1), None, "sent")
     try:
         while True:
@@ -245,7 +237,7 @@ def _finished_part(whole: Step[Any], waiting: dict[Batch[Any], set[int]], last: 
             }
             waiting.clear()
             waiting.update((batch, set(range(len(batch.prompts)))) for batch in whole.send(arrived))
-    except RowsFailed as error:
+    except errors.RowsFailed as error:
         return error.frame
     except StopIteration as end:
         return end.value[0] if end.value else None
@@ -295,7 +287,7 @@ def quote(step: Step[Any], lm: LM, guess: Callable[[Prompt], str]) -> Quote:
     from tagframe.lm import QuoteEnds, QuotingLM
 
     quoting = QuotingLM(lm, guess)
-    with contextlib.suppress(QuoteEnds, RowsFailed), quoted_embeddings() as embedded:
+    with contextlib.suppress(QuoteEnds, errors.RowsFailed), quoted_embeddings() as embedded:
         run(step, quoting)
     return sum(embedded, quoting.quote)
 
@@ -342,5 +334,5 @@ def _warn_once_of_a_blocked_loop(description: str) -> None:
     name = description or "sem_filter"
     warn(
         f"{name} blocks the running event loop until all answers have arrived; await tagframe.a{name}(…) does not",
-        BlockingWarning,
+        errors.BlockingWarning,
     )

@@ -10,16 +10,21 @@ import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm import Form, fields_schema
-from tagframe.operators.answer_grammar import parse_json
-from tagframe.operators.cells import one_line, position_of, prompt_names
+from tagframe.operators.cells import Instruction, one_line, position_of, prompt_names
 from tagframe.operators.drivers import Step
-from tagframe.operators.instruction import Instruction
 from tagframe.operators.map import MapOptions, mapped
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError
 from tagframe.operators.packing import RowsPerCall
-from tagframe.operators.pydantic_models import model_value
-from tagframe.operators.values import FIELD_TOKENS, SHORT_TOKENS, Value, choice_value, value_of_dtype
+from tagframe.operators.values import (
+    FIELD_TOKENS,
+    SHORT_TOKENS,
+    Value,
+    choice_value,
+    model_value,
+    parse_json,
+    value_of_dtype,
+)
 
 QUOTE = "_quote"
 """The end of the name of a column with quotes (LOTUS' name)."""

@@ -12,15 +12,20 @@ import numpy as np
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument, UnsureWarning, warn
-from tagframe.operators.answer_grammar import UNSURE
 from tagframe.operators.cascade import Cascade, decided_by, scores_of
-from tagframe.operators.cells import encode_rows
+from tagframe.operators.cells import Instruction, encode_rows
 from tagframe.operators.drivers import Step, together
-from tagframe.operators.instruction import Instruction
-from tagframe.operators.limiting import LimitOrder, ask_until, check_limit
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, error_text, finish, refuse_taken
-from tagframe.operators.packing import RowsPerCall, ask_packed, ask_rows, rows_per_call_of
+from tagframe.operators.packing import (
+    LimitOrder,
+    RowsPerCall,
+    ask_packed,
+    ask_rows,
+    ask_until,
+    check_limit,
+    rows_per_call_of,
+)
 from tagframe.operators.row_question import (
     Question,
     Reply,
@@ -31,6 +36,7 @@ from tagframe.operators.row_question import (
     truth_text,
 )
 from tagframe.operators.text_nearness import similarities
+from tagframe.operators.values import UNSURE
 
 _NO_REPLY: Reply[bool] = Reply(None)
 """The outcome of rows that were not asked about."""
@@ -108,15 +114,11 @@ def sem_filter(
         NotConfigured: no model is set.
     """
     if not isinstance(instruction, str) and isinstance(instruction, Sequence):
-        for name, given in {
-            "return_explanations": return_explanations,
-            "cascade": cascade is not None,
-            "limit": limit is not None,
-        }.items():
-            if given:
-                raise InvalidArgument(
-                    f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
-                )
+        given = {"return_explanations": return_explanations, "cascade": cascade is not None, "limit": limit is not None}
+        for name in (name for name, is_given in given.items() if is_given):
+            raise InvalidArgument(
+                f"{name}= is for one claim; use a separate sem_filter for it; got {instruction!r:.200}"
+            )
         size = rows_per_call_of(rows_per_call)
         options = all_cols, size, return_all, examples
         return (yield from _passing_all(frame, instruction, *options, suffix, on_error, window))

@@ -17,9 +17,9 @@ from tagframe.operators.batches import Frames
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
 from tagframe.operators.join.labels import ClaimPlan
-from tagframe.operators.join.result import JoinHow
-from tagframe.operators.limiting import LimitOrder
+from tagframe.operators.join.sides import JoinHow
 from tagframe.operators.outcome import OnError
+from tagframe.operators.packing import LimitOrder
 from tagframe.operators.packing import RowsPerCall
 from tagframe.operators.parquet_folder import IfExists
 from typing import Any

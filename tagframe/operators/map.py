@@ -9,16 +9,13 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from tagframe.errors import InvalidArgument, NotKnown, spared
-from tagframe.operators.answer_grammar import Unsure
-from tagframe.operators.cells import encode_rows
+from tagframe.operators.cells import Instruction, encode_rows
 from tagframe.operators.drivers import Step
-from tagframe.operators.instruction import Instruction
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import AddedColumn, OnError, Outcome, finish, refuse_taken
 from tagframe.operators.packing import RowsPerCall, ask_rows, rows_per_call_of
-from tagframe.operators.pydantic_models import model_value
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, answer_text, example_turns, joined_notes
-from tagframe.operators.values import Value, choice_value, reading, score_value, value_of_dtype
+from tagframe.operators.values import Unsure, Value, choice_value, model_value, reading, score_value, value_of_dtype
 
 Settle: TypeAlias = Callable[[tuple[Any, ...], str], tuple[tuple[Any, ...], str | None]]
 

@@ -22,9 +22,8 @@ from tagframe.embed import quoted_embeddings
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
 from tagframe.lm import LM, Prompt, Quote, QuoteEnds, get_lm
 from tagframe.operators.batches import aover_batches, over_batches
-from tagframe.operators.cells import prompt_names
+from tagframe.operators.cells import Instruction, prompt_names
 from tagframe.operators.drivers import Step, arun, quote, run, without_model
-from tagframe.operators.instruction import Instruction
 from tagframe.operators.outcome import check_on_error
 
 _BATCHES = (Iterator, AsyncIterator, list, tuple)

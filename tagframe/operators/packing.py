@@ -10,32 +10,22 @@ found is stored for its question, too.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from tagframe.errors import (
-    AnswerRejected,
-    ContentFiltered,
-    ContextTooLong,
-    InvalidArgument,
-    LMRequestFailed,
-    RequestTimedOut,
-    ResponseTooLong,
-    counted,
-    spared,
-)
+from tagframe import errors
+from tagframe.errors import counted, spared
 from tagframe.lm import Batch, Bound, Prompt
 from tagframe.lm.blocks import fence, without_reasoning
-from tagframe.lm.pricing import most_tokens
-from tagframe.operators.answer_grammar import Unsure, lines_of
 from tagframe.operators.cells import cut_note, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, bounded, gather, gather_alike, together
 from tagframe.operators.row_question import Question, Reply, joined_notes
-from tagframe.operators.values import SHORT_TOKENS
+from tagframe.operators.values import SHORT_TOKENS, Unsure, lines_of
 
 T = TypeVar("T")
 RowsPerCall: TypeAlias = int | Literal["auto"] | None
@@ -69,7 +59,13 @@ _Pack: TypeAlias = list[int]
 """Rows by their positions among those asked."""
 _PackAnswer: TypeAlias = tuple[Any, str | None, str]
 """A pack's answer to one row: value, explanation, and the text that an answer to this row alone would have."""
-_SPLITTING = (AnswerRejected, ContentFiltered, ContextTooLong, RequestTimedOut, ResponseTooLong)
+_SPLITTING = (
+    errors.AnswerRejected,
+    errors.ContentFiltered,
+    errors.ContextTooLong,
+    errors.RequestTimedOut,
+    errors.ResponseTooLong,
+)
 
 
 def max_prompts(rows: int, size: int) -> int:
@@ -101,7 +97,7 @@ def rows_per_call_of(given: int | Literal["auto"] | None) -> int:
     if given == "auto":
         return _Auto(MAX_ROWS_A_PACK)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
+        raise errors.InvalidArgument(f'rows_per_call must be a whole number, at least 1, or "auto"; got {given!r}')
     return given
 
 
@@ -400,7 +396,7 @@ class _Packing(Generic[T]):
         prompts = [part for pack in packs for part in _tree(pack)] if splits else packs
         question = self.question
         last = _last_line(question.in_packs or question)
-        opening = max(most_tokens(Prompt.of(last, self.system)), most_tokens(question.prompt("")))
+        opening = max(Prompt.of(last, self.system).most_tokens, question.prompt("").most_tokens)
         sizes = [len(line.encode(errors="replace")) + TOKENS_PER_LINE for line in self.texts]
         written = sum(max(self._limit(len(part)), question.limit) for part in prompts)
         read = sum(sizes[row] for part in prompts for row in part) + (opening + _FENCE_TOKENS) * len(prompts)
@@ -515,16 +511,16 @@ def reader(question: Question[Any], length: int) -> Callable[[str], list[_PackAn
             numbered = _LINE.fullmatch(line)
             if numbered is None:
                 if answers and len(answers) < length and line.strip(" `*-_"):
-                    raise AnswerRejected(f"expected a line for each row and nothing else, got {line[:80]!r}")
+                    raise errors.AnswerRejected(f"expected a line for each row and nothing else, got {line[:80]!r}")
                 continue
             number = int(numbered[1])
             if number in answers:
-                raise AnswerRejected(f"row {number} is answered twice")
+                raise errors.AnswerRejected(f"row {number} is answered twice")
             answers[number] = _read_line(question, numbered[2])
         missing = [number for number in range(1, length + 1) if number not in answers]
         if missing or len(answers) > length:
             odd = f"no line for row {missing[0]}" if missing else f"a line for row {max(answers)}, which is none"
-            raise AnswerRejected(f"expected one line for each row from 1 to {length}; there is {odd}")
+            raise errors.AnswerRejected(f"expected one line for each row from 1 to {length}; there is {odd}")
         return [answers[number] for number in range(1, length + 1)]
 
     return read
@@ -536,7 +532,9 @@ def _read_line(question: Question[Any], text: str) -> _PackAnswer:
     if question.explains:
         label = list(_LABEL.finditer(text))
         if not label:
-            raise AnswerRejected(f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}")
+            raise errors.AnswerRejected(
+                f"expected 'Answer:' and {question.form} at the end of each line, got {text[-80:]!r}"
+            )
         reason, text = text[: label[-1].start()].strip(" *_-–—"), text[label[-1].end() :].strip(" *_`")
     value = read(text)
     alone = text if question.write is None or isinstance(value, Unsure) else question.write(value)
@@ -547,4 +545,76 @@ def _is_worth_splitting(error: Exception | None) -> bool:
     """Whether parts of a pack may get an answer if the whole pack does not."""
     if isinstance(error, _SPLITTING):
         return True
-    return isinstance(error, LMRequestFailed) and error.status in (400, 413, 422) and not error.stops_run
+    return isinstance(error, errors.LMRequestFailed) and error.status in (400, 413, 422) and not error.stops_run
+
+
+# --- only as many rows as are needed to find a number that pass ------------------------------------------------------
+
+
+LimitOrder: TypeAlias = Literal["rows", "likeliest"]
+MAX_GROWTH = 4
+"""A round asks about as many rows as the share so far suggests, but at most so many times those asked before."""
+MIN_ROUND_ONE_IN = 2
+"""A round asks about at least one in so many of those asked before, so that the last rows are not found one by one."""
+
+
+def check_limit(limit: Any, order: Any) -> None:
+    """Refuse an invalid limit before the model is asked.
+
+    Raises:
+        InvalidArgument: ``limit`` is not a whole number of at least 1, or ``order`` is neither of the two.
+    """
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1):
+        raise errors.InvalidArgument(
+            f"limit must be the number of rows to find, at least 1, or None for all; got {limit!r}"
+        )
+    if order not in get_args(LimitOrder):
+        raise errors.InvalidArgument(f"limit_order must be one of {get_args(LimitOrder)}; got {order!r}")
+
+
+def ask_until(
+    lines: Sequence[str],
+    stands_for: Sequence[int],
+    limit: int,
+    ask: Callable[[list[str]], Step[list[Reply[bool]]]],
+    least: int,
+) -> Step[dict[str, Reply[bool]]]:
+    """The verdicts on rows, asked in order until ``limit`` rows are found to be true.
+
+    Args:
+        lines: rows, each once, in the order in which they are asked.
+        stands_for: how many rows of the frame each of them represents.
+        limit: how many rows to find.
+        ask: asks about some of them.
+        least: the fewest rows of a round, if one prompt takes several.
+    """
+    verdicts: dict[str, Reply[bool]] = {}
+    passed = 0
+    bound = Bound(max_prompts(len(lines), least), -(-len(lines) // least))
+    while passed < limit and len(verdicts) < len(lines):
+        start = len(verdicts)
+        batch = list(lines[start : start + next_round(start, passed, limit, least)])
+        answers = yield from bounded(ask(batch), bound)
+        for number, (line, verdict) in enumerate(zip(batch, answers, strict=True), start=start):
+            verdicts[line] = verdict
+            passed += stands_for[number] if verdict.value is True else 0
+    return verdicts
+
+
+def next_round(so_far: int, passed: int, wanted: int, least: int = 1) -> int:
+    """How many rows to ask about next.
+
+    Args:
+        so_far: how many rows were asked about.
+        passed: how many of them pass.
+        wanted: how many rows to find.
+        least: the result is a multiple of it.
+
+    >>> next_round(0, 0, 5), next_round(5, 0, 5), next_round(20, 4, 5), next_round(100, 40, 50, 16)
+    (5, 20, 10, 64)
+    """
+    several = wanted - passed
+    if so_far:
+        several = math.ceil(several * (so_far + 1) / (passed + 1 / 3))
+        several = max(min(several, MAX_GROWTH * so_far), so_far // MIN_ROUND_ONE_IN)
+    return -(-several // least) * least

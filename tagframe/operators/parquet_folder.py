@@ -166,7 +166,9 @@ class ParquetFolder:
             if summary := _added_up(self._summaries):
                 text = json.dumps(summary, ensure_ascii=False, indent=2) + os.linesep
                 (self._work / SUMMARY).write_text(text, encoding="utf-8")
-            os.chmod(self._work, 0o777 & ~_umask())
+            mask = os.umask(0o077)
+            os.umask(mask)
+            os.chmod(self._work, 0o777 & ~mask)
             replaced = self.path.with_name(f"{self._work.name}-replaced")
             if self.path.exists():
                 shutil.rmtree(replaced, ignore_errors=True)
@@ -230,12 +232,6 @@ def _metadata_of(part: Path) -> dict[bytes, bytes]:
     except (OSError, pa.ArrowException):
         return {}
     return {name: metadata[name] for name in (_CALL, _ROWS, _SUMMARY) if name in metadata}
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _as_arrow(frame: pd.DataFrame) -> pa.Table:

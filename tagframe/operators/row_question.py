@@ -21,7 +21,19 @@ import pandas as pd
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, words
 from tagframe.lm.blocks import DATA_RULE, fence
-from tagframe.operators.answer_grammar import (
+from tagframe.operators.cells import (
+    FIELD_RULE,
+    MIN_ROW_BYTES,
+    Instruction,
+    cut_note,
+    encode_rows,
+    label_text,
+    room,
+    shortened,
+)
+from tagframe.operators.drivers import Step, gather
+from tagframe.operators.outcome import Outcome, OutcomeKind
+from tagframe.operators.values import (
     TRUTH,
     UNSURE,
     Unsure,
@@ -29,12 +41,8 @@ from tagframe.operators.answer_grammar import (
     parse_text,
     parse_word,
     parse_word_or_unsure,
+    split_answer,
 )
-from tagframe.operators.cells import MIN_ROW_BYTES, cut_note, encode_rows, label_text, room, shortened
-from tagframe.operators.drivers import Step, gather
-from tagframe.operators.instruction import FIELD_RULE, Instruction
-from tagframe.operators.outcome import Outcome, OutcomeKind
-from tagframe.operators.values import split_answer
 
 T = TypeVar("T")
 _Answer: TypeAlias = tuple[T | Unsure, str | None]
@@ -370,7 +378,7 @@ def outcome_of(reply: Reply[bool], note: str | None) -> Outcome:
 
 
 def parse_truth(text: str) -> Truth:
-    """An answer as True, False or unsure; see :mod:`tagframe.operators.answer_grammar`.
+    """An answer as True, False or unsure; see :mod:`tagframe.operators.values`.
 
     >>> parse_truth("**True.**"), parse_truth("It is a river.\\nAnswer: False"), parse_truth("Maybe")
     (True, False, <Unsure.UNSURE: 'unsure'>)

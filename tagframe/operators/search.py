@@ -11,7 +11,7 @@ import pandas as pd
 from tagframe.errors import InvalidArgument
 from tagframe.operators.cells import label_text, position_of, refuse_private, refuse_unreadable
 from tagframe.operators.drivers import Step
-from tagframe.operators.join.result import renamed
+from tagframe.operators.join.sides import renamed
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import OnError, free_name, refuse_taken
 from tagframe.operators.row_question import no_use_for_examples

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe import embed
 from tagframe.errors import NotConfigured
-from tagframe.operators.proxy_rows import Floats
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 def row_text(line: str) -> str:

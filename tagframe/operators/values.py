@@ -1,4 +1,7 @@
-"""Typed values: how a model is asked for one, how its answer is read, and the columns that hold it.
+"""Answers of models: one grammar, and typed values: how a model is asked for one, and the columns that hold it.
+
+Reasoning is cut off; then the whole answer counts, or its last line. Words inside a sentence are not an answer: "The
+row says 'Answer: True'" does not answer the claim. Reasoning that was cut off before its end has no conclusion.
 
 An answer is one value of the type, or Unknown; everything else is rejected. No value is guessed from inside a sentence.
 """
@@ -7,28 +10,188 @@ from __future__ import annotations
 
 import datetime
 import functools
+import json
 import math
 import operator
 import re
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import pandas as pd
 
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm import Form, words
-from tagframe.lm.blocks import without_reasoning
-from tagframe.operators.answer_grammar import (
-    TRUTH,
-    UNSURE,
-    Unsure,
-    is_unsure,
-    last_line,
-    lines_of,
-    parse_text,
-    parse_word,
+from tagframe.lm.blocks import parse_block, without_reasoning
+
+T = TypeVar("T")
+
+
+class Unsure(Enum):
+    """The value of an answer in which the model says that it cannot tell."""
+
+    UNSURE = "unsure"
+
+
+UNSURE: Final = Unsure.UNSURE
+TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+"""The words for true and false, in lower case."""
+
+_LABEL = re.compile(
+    r"(?:(?:so|therefore|thus|hence),?\s+)?(?:the|my)?\s*(?:final\s+)?answer\s*(?:is\b\s*:?|[:=])\s*", re.I
 )
+_MARKS = re.compile(r"[*`#_]|^\s*>")
+_EDGES = " \t\r\n.!,;:\"'“”‘’()[]"
+
+
+_TOO_LITTLE = r"(?:no|not enough|insufficient|too little) (?:information|data|context|evidence)"
+_UNSURE_WORD = re.compile(
+    r"maybe|perhaps|possibly|unsure|uncertain|unknown|unclear|undetermined|undecided|undecidable|indeterminate|"
+    r"inconclusive|ambiguous|not (?:sure|certain|clear|known|applicable)|(?:it )?depends|no idea|n/?a|"
+    rf"{_TOO_LITTLE}|(?:i )?(?:do not|don't|can ?not|can't) (?:know|tell|say)|"
+    r"(?:can ?not|can't) be (?:determined|known|decided)"
+)
+_HEDGED = re.compile(r"(?:maybe|perhaps|possibly)[,:]? (?:true|false|yes|no)")
+_UNSURE_SENTENCE = re.compile(
+    r"(?:(?:it|this|that|the (?:claim|answer|truth|value|row))(?:'s| is)? )?"
+    r"(?:can ?not|can't|could not|(?:impossible|not possible|unable|hard|difficult) to) (?:be )?"
+    r"(?:determined?|decided?|tell|told|know|known|infer(?:red)?|verif(?:y|ied)|judged?|answer(?:ed)?)\b.*|"
+    r"(?:i am|i'm) (?:not sure|unsure|uncertain|not certain|unable to)\b.*|"
+    rf"(?:there is|there's) {_TOO_LITTLE}\b.*|"
+    r"the (?:row|data|text|record)s? (?:does not|doesn't|do not|don't) "
+    r"(?:say|tell|mention|specify|state|indicate|provide|contain|include|give)\b.*"
+)
+"""These count only as the last line: before an answer, such a sentence is part of the reasoning."""
+
+
+def is_unsure(answer: str) -> bool:
+    """Whether an answer, without its reasoning, says that the model cannot tell.
+
+    >>> [is_unsure(text) for text in ("**Unknown**", "Maybe.", "It cannot be determined from the row.", "No.")]
+    [True, True, True, False]
+    """
+    plain = _word(answer).replace("’", "'")
+    if _UNSURE_SENTENCE.fullmatch(plain) or _HEDGED.fullmatch(plain):
+        return True
+    word = _UNSURE_WORD.match(plain)
+    return word is not None and (word.end() == len(plain) or plain[word.end() :].lstrip()[:1] in tuple(".,;:(–—-"))
+
+
+def parse_text(text: str) -> str:
+    """An answer that may be any text except an empty one; reasoning is removed.
+
+    Raises:
+        AnswerRejected: nothing is left.
+    """
+    answer = without_reasoning(text)
+    if not answer:
+        raise AnswerRejected("expected a text, got an empty answer")
+    return answer
+
+
+def parse_word(text: str, words: Mapping[str, T], expected: str) -> T:
+    """An answer that must be one of a few words.
+
+    The whole answer is the word, or its last line is; "Answer:" may come before it, and markdown around it. If the last
+    line contradicts an earlier line, the answer is rejected.
+
+    Args:
+        text: the answer.
+        words: the value of each word (in lower case).
+        expected: a description of the words for the error.
+
+    >>> parse_word("A river.\\n**Answer:** no.", {"yes": True, "no": False}, "yes or no")
+    False
+
+    Raises:
+        AnswerRejected: anything else.
+    """
+    value = parse_word_or_unsure(text, words, expected)
+    if value is UNSURE:
+        raise AnswerRejected(f"expected {expected}, got {_excerpt(without_reasoning(text))}")
+    return value
+
+
+def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T | Literal[Unsure.UNSURE]:
+    """:func:`parse_word`, or ``UNSURE`` if the model says that it cannot tell; then it is not asked to guess.
+
+    >>> parse_word_or_unsure("Maybe.", {"yes": True, "no": False}, "yes or no")
+    <Unsure.UNSURE: 'unsure'>
+
+    Raises:
+        AnswerRejected: anything else.
+    """
+    if (bare := text.strip(_EDGES).lower()) in words:  # as almost every answer is
+        return words[bare]
+    answer = without_reasoning(text)
+    values = [words[word] for line in lines_of(answer) if (word := _word(line)) in words]
+    line = last_line(answer)
+    last = words.get(_word(line), UNSURE if is_unsure(line) else None)
+    if last is None or any(value != last for value in values):
+        raise AnswerRejected(f"expected {expected}, got {_excerpt(answer)}")
+    return last
+
+
+def parse_labelled_word_or_unsure(
+    text: str, words: Mapping[str, T], expected: str
+) -> tuple[T | Literal[Unsure.UNSURE], str]:
+    """The word in the last line of an answer, after "Answer:", and the text before that line.
+
+    The word is ``UNSURE`` if the line says that the model cannot tell.
+
+    Raises:
+        AnswerRejected: the last line is different.
+    """
+    answer = without_reasoning(text)
+    line = last_line(answer)
+    value = words.get(_word(line), UNSURE if is_unsure(line) else None)
+    if value is None or _LABEL.match(_unmarked(line)) is None:
+        raise AnswerRejected(f"expected a last line {expected}, got {_excerpt(line)}")
+    return value, answer[: answer.rindex(line)].strip(" \t\r\n*")
+
+
+def parse_json(text: str, expected: str) -> tuple[Any, str]:
+    """The value of the JSON in an answer, in a code block or not, and the JSON itself.
+
+    Raises:
+        AnswerRejected: it is not JSON.
+    """
+    body = parse_block(text)
+    try:
+        return json.loads(body), body
+    except ValueError as error:
+        raise AnswerRejected(f"expected {expected}, got {body[:80]!r} ({error})") from error
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of an answer; other characters at which ``splitlines`` splits, as U+2028, stand within texts."""
+    return re.split(r"\r\n|\n|\r", text.strip("\r\n"))
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty; "" if there is none."""
+    return next((line for line in reversed(lines_of(text)) if line.strip()), "")
+
+
+def _unmarked(line: str) -> str:
+    return _MARKS.sub("", line).strip(_EDGES)
+
+
+def _word(line: str) -> str:
+    """A line as one word in lower case, without markdown, "Answer:" and surrounding marks."""
+    plain = _unmarked(line)
+    label = _LABEL.match(plain)
+    return (plain[label.end() :] if label else plain).strip(_EDGES).lower()
+
+
+def _excerpt(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:50]}…{text[-29:]}")
+
+
+# --- typed values -----------------------------------------------------------------------------------------------------
+
 
 SHORT_TOKENS = 32
 """Tokens for one number, truth or date, with "Answer:" and markdown around it."""
@@ -45,7 +208,7 @@ SECONDS = "datetime64[s]"
 _UNKNOWN = {"unknown", "unsure", "i don't know", "cannot be determined"}
 """The answers that mean "no text"; other words of doubt may be the requested text itself."""
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_LABEL = re.compile(r"[ \t>*_#`]*(?:(?:the|my)\s+)?(?:final\s+)?answer[ \t*_`]*[:=][ \t*_]*", re.IGNORECASE)
+_ANSWER_LABEL = re.compile(r"[ \t>*_#`]*(?:(?:the|my)\s+)?(?:final\s+)?answer[ \t*_`]*[:=][ \t*_]*", re.IGNORECASE)
 _AROUND = ("*", "`", '"', "'", "_", "“”", "‘’")
 
 
@@ -102,7 +265,7 @@ def split_answer(text: str) -> tuple[str, str]:
     """
     lines = lines_of(text)
     for number in reversed(range(len(lines))):
-        if label := _LABEL.match(lines[number]):
+        if label := _ANSWER_LABEL.match(lines[number]):
             answer = "\n".join([lines[number][label.end() :], *lines[number + 1 :]]).strip()
             return answer, "\n".join(lines[:number]).strip()
     raise AnswerRejected(f"expected a last line that begins with 'Answer:', got {last_line(text)[:80]!r}")
@@ -110,7 +273,7 @@ def split_answer(text: str) -> tuple[str, str]:
 
 def _unlabelled(answer: str) -> str:
     """A one-line answer without "Answer:" before it."""
-    label = _LABEL.match(answer)
+    label = _ANSWER_LABEL.match(answer)
     return answer[label.end() :].strip() if label and "\n" not in answer else answer
 
 
@@ -326,3 +489,114 @@ def _fitting(value: Any, dtype: Any) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         raise AnswerRejected(f"{value} does not fit into {dtype} ({error})") from error
     return value
+
+
+# --- pydantic models: one JSON object, which is checked; its fields become columns -----------------------------------
+
+
+_DTYPES = {str: "string", bool: "boolean", int: "Int64", float: "Float64"}
+_MAX_DEPTH = 6
+
+
+def model_value(model: Any) -> Value:
+    """A value of a pydantic model: a column for each of its fields.
+
+    Raises:
+        InvalidArgument: it is not a pydantic model class, or has no fields.
+    """
+    if not isinstance(model, type) or not hasattr(model, "model_json_schema") or not hasattr(model, "model_fields"):
+        raise InvalidArgument(f"response_format must be a pydantic model class; got {model!r:.200}")
+    fields: dict[str, Any] = model.model_fields
+    if not fields:
+        raise InvalidArgument(f"the model {model.__name__} has no fields, so there is nothing to ask for")
+    schema = model.model_json_schema()
+
+    def read(answer: str) -> tuple[Any, ...]:
+        value = read_model(model, answer)
+        return tuple(_cell(getattr(value, name)) for name in fields)
+
+    return Value(
+        "the JSON object",
+        read,
+        {name: dtype_of(field.annotation) for name, field in fields.items()},
+        json.dumps(sample_of(schema, schema)),
+        max(2 * TEXT_TOKENS, SHORT_TOKENS + FIELD_TOKENS * len(fields)),
+        details=f"One JSON object that this schema describes: {json.dumps(schema, ensure_ascii=False)}",
+        shape=Form(schema, strict=False),
+    )
+
+
+def read_model(model: Any, answer: str) -> Any:
+    """An answer, in a code block or not, as an instance of the model.
+
+    Raises:
+        AnswerRejected: it is not; the message can be shown to the model.
+    """
+    try:
+        return model.model_validate_json(parse_block(answer))
+    except AnswerRejected:
+        raise
+    except ValueError as error:  # pydantic's ValidationError, whose own text is very long
+        problems = [
+            f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}"
+            for one in getattr(error, "errors", list)()
+        ]
+        raise AnswerRejected(f"expected JSON of {model.__name__}: {'; '.join(problems[:5]) or error}") from error
+
+
+def dtype_of(annotation: Any) -> Any:
+    """The dtype of a field's column: a nullable one, or object if the field is not a single value."""
+    kinds: set[Any]
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds = {dtype_of(one) for one in get_args(annotation) if one is not type(None)}
+    elif get_origin(annotation) is Literal:
+        kinds = {_DTYPES.get(type(one), "object") for one in get_args(annotation) if one is not None}
+    elif get_origin(annotation) is not None or not isinstance(annotation, type):
+        return "object"
+    elif issubclass(annotation, Enum):
+        kinds = {_DTYPES.get(type(one.value), "object") for one in annotation}
+    elif issubclass(annotation, datetime.date):
+        return SECONDS
+    else:
+        return _DTYPES.get(annotation, "object")
+    return kinds.pop() if len(kinds) == 1 else "object"
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return value.model_dump() if hasattr(value, "model_dump") else value
+
+
+def sample_of(schema: Any, whole: Any, depth: int = 0) -> Any:
+    """A sample that fits a JSON schema, used as an answer in a quote; limits of length are ignored.
+
+    Args:
+        schema: the part to make a sample of.
+        whole: the whole schema, with its definitions.
+        depth: of the part, so that a recursive schema ends.
+    """
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+        return None
+    if "$ref" in schema:
+        return sample_of(whole.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1]), whole, depth + 1)
+    for name in ("const", "default"):
+        if name in schema:
+            return schema[name]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    for name in ("anyOf", "oneOf", "allOf"):
+        if schema.get(name):
+            return sample_of(schema[name][0], whole, depth + 1)
+    kind = schema.get("type")
+    if kind == "object":
+        return {name: sample_of(part, whole, depth + 1) for name, part in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [sample_of(schema.get("items", {"type": "string"}), whole, depth + 1)] * max(
+            1, schema.get("minItems", 1)
+        )
+    if kind in ("integer", "number"):
+        least = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+        return min(least, schema["maximum"]) if "maximum" in schema else least
+    formats = {"date": "2024-05-17", "date-time": "2024-05-17T09:30:00", "time": "09:30:00"}
+    return {"boolean": True, "null": None}.get(str(kind), formats.get(schema.get("format", ""), "some words"))

@@ -34,7 +34,6 @@ from tagframe.lm import (
     usage,
 )
 from tagframe.lm.pacing import AdaptiveLimit, rates_of
-from tagframe.lm.pricing import estimate_tokens, most_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +75,7 @@ def test_a_budget_of_tokens_is_never_passed(server: Server, lm: LM):
     budget = Budget(tokens=300)
     completions = lm.using(budget=budget, concurrency=16).complete(ROWS, max_tokens=3)
     assert budget.spent.tokens == 12 * server.count <= 300
-    assert budget.left["tokens"] < most_tokens(ROWS[0]) + 3 + 1  # it went as near as it could be sure to stay below
+    assert budget.left["tokens"] < ROWS[0].most_tokens + 3 + 1  # it went as near as it could be sure to stay below
     assert sum(completion.ok for completion in completions) == server.count > 10
 
 
@@ -196,7 +195,7 @@ def test_what_the_server_does_not_count_is_paid_in_full(server: Server, lm: LM):
     server.answers = lambda request: Reply("True", changes={"usage": None})
     budget = Budget(tokens=1000)
     lm.using(budget=budget).complete(ROWS[:1], max_tokens=100)
-    assert budget.spent.tokens == most_tokens(ROWS[0]) + 100
+    assert budget.spent.tokens == ROWS[0].most_tokens + 100
 
 
 @pytest.mark.parametrize("tokens", [{"prompt_tokens": 10**15}, {"completion_tokens": 10**400}])
@@ -207,7 +206,7 @@ def test_a_count_that_is_impossible_spends_no_budget(server: Server, tokens: dic
     lm = LM("openai/test", api_base=server.url, budget=budget, store=None, price=Price(1e-6, 1e-6), concurrency=2)
     assert all(completion.ok for completion in lm.complete(ROWS, max_tokens=8))
     # What is not known is paid in full, as where the server counts nothing.
-    assert budget.spent.tokens == 49 * 10 + most_tokens(ROWS[3]) + 8
+    assert budget.spent.tokens == 49 * 10 + ROWS[3].most_tokens + 8
     later = lm.using(budget=Budget(tokens=1000)).complete([Prompt.of("a later call")], max_tokens=8)
     assert later[0].ok
 
@@ -281,9 +280,9 @@ def test_requests_per_minute(server: Server):
 
 def test_tokens_per_minute(server: Server):
     lm = LM("openai/test", api_base=server.url, tpm=60_000)
-    counted = {"prompt_tokens": estimate_tokens(ROWS[0]), "completion_tokens": 20}
+    counted = {"prompt_tokens": ROWS[0].tokens, "completion_tokens": 20}
     server.answers = lambda request: Reply("True", changes={"usage": counted})
-    tokens = sum(estimate_tokens(prompt) + 20 for prompt in ROWS)
+    tokens = sum(prompt.tokens + 20 for prompt in ROWS)
     assert asyncio.run(_timed(lm.acomplete(ROWS, max_tokens=20))) >= tokens / 1000 - 1.01
 
 
@@ -409,7 +408,7 @@ def test_a_quote_sends_nothing_and_says_what_would_be_sent(server: Server):
     quote = quoting.quote
     assert server.count == sent
     assert (quote.rows, quote.calls, quote.deduplicated, quote.stored) == (51, 30, 1, 20)
-    assert quote.tokens_in == sum(estimate_tokens(prompt) for prompt in ROWS[20:])
+    assert quote.tokens_in == sum(prompt.tokens for prompt in ROWS[20:])
     assert quote.tokens_out == 30 * 2  # as the stored answers
     assert quote.dollars == pytest.approx(quote.tokens_in * 0.15e-6 + quote.tokens_out * 0.6e-6)
     assert quote.seconds > 0

@@ -17,7 +17,6 @@ from tag_bench.server import Reply, Request, Server, error
 from tagframe import LM, Prompt, RetryPolicy
 from tagframe.errors import CutWarning, InvalidArgument, LMRequestFailed, ResponseTooLong
 from tagframe.lm import pacing
-from tagframe.lm.pricing import least_tokens
 from tagframe.lm.reply import failure, is_too_long, retry_after
 from tests.lm.conftest import FAST
 from tests.lm.raw_server import RawServer, response
@@ -285,7 +284,7 @@ def test_an_answer_to_a_part_of_a_row_is_none(kind: str, tmp_path: Path):
 
 @pytest.mark.parametrize("text", ["=" * 30_000, " " * 30_000, "ab" * 15_000, "\n" * 9_000 + "end", "haha " * 3])
 def test_few_tokens_of_a_text_that_has_few_are_believed(text: str):
-    count = max(least_tokens(Prompt.of(text)), len(text) // 64)
+    count = max(Prompt.of(text).least_tokens, len(text) // 64)
     with Server(
         lambda request: Reply("x", changes={"usage": {"prompt_tokens": count, "completion_tokens": 1}})
     ) as server:

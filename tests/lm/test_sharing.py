@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,8 +13,8 @@ import pytest
 from tag_bench.server import Reply, Request, Server
 from tagframe.errors import AnswerRejected, BudgetExceeded, ServerFailed
 from tagframe.lm import LM, Batch, Budget, Completions, Prompt
-from tagframe.lm.dispatch import InFlight, SharedReply
 from tagframe.lm.reply import Reply as Answer
+from tagframe.lm.stream import Flight, InFlight
 
 
 def rows(count: int) -> list[Prompt]:
@@ -128,8 +128,10 @@ def test_a_budget_is_only_ones_own(server: Server, lm: LM):
 # --- the flights themselves ---------------------------------------------------------------------------------------
 
 
-def landed(text: str) -> SharedReply:
-    return SharedReply(Answer(text), 0.1, None)
+async def landed(flights: InFlight, opened: int, ask: Callable[[], Awaitable[tuple[Answer, float]]]) -> Flight:
+    flight = await flights.share((0, None, b"key"), opened, None, ask)
+    flights.end(flight)
+    return flight
 
 
 @pytest.mark.parametrize("end", ["an answer", "a failure", "something else"])
@@ -138,19 +140,19 @@ def test_how_a_flight_ends_for_those_who_wait(end: str):
         flights, asked, go = InFlight(), 0, asyncio.Event()
         opened = [flights.open() for _ in range(3)]
 
-        async def ask() -> SharedReply:
+        async def ask() -> tuple[Answer, float]:
             nonlocal asked
             asked += 1
             if asked > 1:
-                return landed("of the second")
+                return Answer("of the second"), 0.1
             await go.wait()
             if end == "a failure":
                 raise ServerFailed("no", 500)
             if end == "something else":
                 raise BudgetExceeded("no more")
-            return landed("of the first")
+            return Answer("of the first"), 0.1
 
-        waiting = [asyncio.create_task(flights.share((0, b"key"), time, ask)) for time in opened]
+        waiting = [asyncio.create_task(landed(flights, time, ask)) for time in opened]
         await asyncio.sleep(0)
         go.set()
         return await asyncio.gather(*waiting, return_exceptions=True), asked
@@ -172,12 +174,12 @@ def test_what_has_landed_is_kept_for_calls_that_were_open_then():
     async def play() -> list[int]:
         flights, asked = InFlight(), []
 
-        async def ask() -> SharedReply:
+        async def ask() -> tuple[Answer, float]:
             asked.append(1)
-            return landed("True")
+            return Answer("True"), 0.1
 
         async def share(opened: int) -> int:
-            await flights.share((0, b"key"), opened, ask)
+            await landed(flights, opened, ask)
             return len(asked)
 
         first, second = flights.open(), flights.open()

@@ -15,7 +15,7 @@ import pytest
 import tagframe as tf
 from tag_bench.server import Request, Server, error
 from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, StoreWarning
-from tagframe.lm import LM, Parameters, Prompt, open_store
+from tagframe.lm import LM, Parameters, Prompt, open_store, recorded_by
 from tagframe.lm.store import APPLICATION_ID, ResponseStore, StoredAnswer
 
 ROWS = [Prompt.of(f"row {i}") for i in range(30)]
@@ -299,3 +299,15 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_answer_is_on_disk_before_it_is_parsed(lm: LM, own_store: Path):
+    stored: list[int] = []
+
+    def accept(text: str) -> str:
+        stored.append(sum(recorded_by(own_store).values()))
+        return text
+
+    lm.complete([Prompt.of(f"line {i}") for i in range(100)], accept)
+    assert all(count > parsed for parsed, count in enumerate(stored))
+    assert len(stored) == 100

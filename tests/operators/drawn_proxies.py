@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.operators.proxy_rows import Decision, Positions, Targets, Truths, calibrated, decide
+from tagframe.operators.cascade import Decision, Positions, Targets, Truths, calibrated, decide
 
 Drawn: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 """The scores and the truth of the rows."""

@@ -6,9 +6,16 @@ import pytest
 import tagframe  # noqa: F401  # df.tag
 from tagframe.errors import AnswerRejected
 from tagframe.lm.blocks import parse_block, without_reasoning
-from tagframe.operators.answer_grammar import UNSURE, is_unsure, lines_of, parse_text, parse_word, parse_word_or_unsure
 from tagframe.operators.row_question import parse_explained_truth, parse_truth
-from tagframe.operators.values import split_answer
+from tagframe.operators.values import (
+    UNSURE,
+    is_unsure,
+    lines_of,
+    parse_text,
+    parse_word,
+    parse_word_or_unsure,
+    split_answer,
+)
 from tests.operators.scripted import Scripted
 
 REASONED = [

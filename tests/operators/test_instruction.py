@@ -5,8 +5,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import ColumnNotFound, InvalidArgument
-from tagframe.operators.cells import encode_rows
-from tagframe.operators.instruction import Instruction
+from tagframe.operators.cells import Instruction, encode_rows
 
 
 def resolve(text: str, *columns: object) -> Instruction:

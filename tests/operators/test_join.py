@@ -15,8 +15,7 @@ from tag_bench.server import rows_of
 from tagframe.errors import AnswerRejected, ColumnNotFound, InvalidArgument, RowsFailed
 from tagframe.operators import ClaimPlan, NoLabels, sem_join
 from tagframe.operators.join.labels import parse_plan
-from tagframe.operators.join.pair_candidates import most_missed
-from tagframe.operators.join.pairs import pair_reader
+from tagframe.operators.join.pairs import most_missed, pair_reader
 
 MOODS = ("lovely", "awful", "plain")
 PLAN = {"left": "What is the mood?", "right": "What is the mood?", "labels": [*MOODS], "pairs": "equal"}

@@ -4,8 +4,8 @@ import pytest
 from scripted import Scripted
 
 from tagframe.errors import AnswerRejected
-from tagframe.operators import ranked_lists, run
-from tagframe.operators.list_prompts import Item, Lists, parse_ranking
+from tagframe.operators import run
+from tagframe.operators.topk import Item, Lists, best_of, parse_ranking
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_no_more_lists_are_asked_than_the_limit():
     items = [Item(f'{{"n": {number}}}', [number], f'{{"n": {number}}}') for number in range(60)]
     lists = Lists(items, "c", limit=3, debias=False)
     lm = Scripted(lambda message: "2 > 1" if message.count("[") == 2 else "I cannot say.")
-    order = run(ranked_lists.best(range(60), 5, lists, 30), lm)
+    order = run(best_of(range(60), 5, lists, 30), lm)
     assert len(lm.asked) == 3
     assert lists.short
     assert sorted(order) == list(range(60))

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from tagframe.operators.proxy_rows import Targets, calibrated, decide, found_at_most, trained
+from tagframe.operators.cascade import Targets, calibrated, decide, found_at_most, trained
 from tests.operators.drawn_proxies import PROXIES, answered, decided, reached, simulate
 
 TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)

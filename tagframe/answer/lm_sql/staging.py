@@ -42,7 +42,7 @@ from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
 from tagframe.answer.sql_tree import aggregates, ancestors, clause_keys, conjuncts, is_aggregate, is_grouped
 from tagframe.errors import SQLFailed, UnsafeSQL
 from tagframe.operators import OnError, RowsPerCall, Step, together
-from tagframe.operators.limiting import next_round
+from tagframe.operators.packing import next_round
 
 MOST_VALUES = 50_000
 """The most distinct values that one function of a statement may be asked about."""

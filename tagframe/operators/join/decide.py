@@ -14,13 +14,11 @@ import pandas as pd
 
 from tagframe.display import Displayable
 from tagframe.lm import Bound
-from tagframe.lm.pricing import tokens_of
+from tagframe.lm.prompt import tokens_of
 from tagframe.operators.drivers import Step, bounded, prompts_of
 from tagframe.operators.join.labels import SAMPLE_PAIRS, Audit, ClaimPlan, Labels, ask_by_labels, ask_plan, joined_by
-from tagframe.operators.join.pair_candidates import ask_candidates
-from tagframe.operators.join.pairs import Block, Judge, Verdicts, packs
-from tagframe.operators.limiting import next_round
-from tagframe.operators.packing import max_prompts
+from tagframe.operators.join.pairs import Block, Judge, Verdicts, ask_candidates, packs
+from tagframe.operators.packing import max_prompts, next_round
 
 Way: TypeAlias = Literal["auto", "blocks", "pairs"]
 
@@ -228,7 +226,9 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
     allowed = plan.allowed()
     answers, reasons = dict(audit.answers), dict(audit.reasons)
     failed_left: dict[int, Exception] = {}
-    same = [pair for pair in _same_pairs(judge) if pair not in answers]
+    rights_of = {line: row for row, line in enumerate(judge.right.alone)}
+    equal = ((row, rights_of[line]) for row, line in enumerate(judge.left.alone) if line in rights_of)
+    same = [pair for pair in equal if pair not in answers]
     if audit.same == "asked":
         verdicts, _ = yield from judge.judge_each(same)
         prompts["pairs of equal rows"] = len(same)
@@ -249,12 +249,6 @@ def _by_labels(judge: Judge, labels: Labels, audit: Audit, prompts: dict[str, in
     failed_left |= labels.failed["left"]
     unsure = set(np.flatnonzero(labels.left < 0).tolist()) - set(failed_left)
     return Decision(lefts, rights, report, reasons, unsure, failed_left, labels.failed["right"])
-
-
-def _same_pairs(judge: Judge) -> list[Pair]:
-    """The pairs of equal rows."""
-    rights = {line: row for row, line in enumerate(judge.right.alone)}
-    return [(row, rights[line]) for row, line in enumerate(judge.left.alone) if line in rights]
 
 
 def _overruled(

@@ -18,16 +18,14 @@ import numpy.typing as npt
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.blocks import FENCE_RULE, fence
-from tagframe.operators.answer_grammar import parse_json
-from tagframe.operators.cells import shortened
+from tagframe.operators.cells import FIELD_RULE, shortened
 from tagframe.operators.drivers import Step, gather, prompts_of, together
-from tagframe.operators.instruction import FIELD_RULE
 from tagframe.operators.join.pairs import Judge
 from tagframe.operators.join.sides import Side
 from tagframe.operators.packing import ask_packed
 from tagframe.operators.row_question import UNKNOWN_WHERE, WORLD, Question, Reply
 from tagframe.operators.text_nearness import row_text, shared_words
-from tagframe.operators.values import choice_value, reading
+from tagframe.operators.values import choice_value, parse_json, reading
 
 PLAN_ROWS = 4
 """The number of rows of each side that the model sees for its plan, spread over the frame."""

@@ -12,15 +12,22 @@ from tagframe.config import CallSettings
 from tagframe.errors import FailedRowsWarning, InvalidArgument, RowsFailed, warn
 from tagframe.interop import accepts_foreign
 from tagframe.lm import get_lm
-from tagframe.operators.answer_grammar import TRUTH, parse_word
 from tagframe.operators.cells import encode_rows
 from tagframe.operators.drivers import Step, run
 from tagframe.operators.join.decide import Decision, Way, decide, decide_some
 from tagframe.operators.join.labels import ClaimPlan, NoLabels, ask_plan
 from tagframe.operators.join.pairs import Judge
-from tagframe.operators.join.result import JoinHow, joined_frame, row_pairs, spread, with_unmatched
-from tagframe.operators.join.sides import LEFT, RIGHT, Side, resolve_sides
-from tagframe.operators.limiting import check_limit
+from tagframe.operators.join.sides import (
+    LEFT,
+    RIGHT,
+    JoinHow,
+    Side,
+    joined_frame,
+    resolve_sides,
+    row_pairs,
+    spread,
+    with_unmatched,
+)
 from tagframe.operators.operator import declare
 from tagframe.operators.outcome import (
     OnError,
@@ -35,8 +42,9 @@ from tagframe.operators.outcome import (
     refuse_taken,
     warn_of_cuts,
 )
-from tagframe.operators.packing import RowsPerCall, rows_per_call_of
+from tagframe.operators.packing import RowsPerCall, check_limit, rows_per_call_of
 from tagframe.operators.row_question import ANSWER, example_column, example_labels
+from tagframe.operators.values import TRUTH, parse_word
 
 
 def _needs_all(given: Mapping[str, Any]) -> str | None:
