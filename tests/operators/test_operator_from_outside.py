@@ -114,7 +114,7 @@ def test_a_name_that_another_module_has_is_refused(sem_stars, reviews):
         assert tf.sem_filter is before
     exec(DECLARATION.replace('"_stars"', '"_again"'), {"__name__": "of_the_page"})
     assert "_again" in reviews.tag.sem_stars(ASKED).columns
-    for form in (tf.sem_stars, tf.asem_stars, TagAccessor.sem_stars, reviews.tag.quote.sem_stars):
+    for form in (tf.sem_stars, tf.asem_stars, TagAccessor.sem_stars, reviews.tag.sem_stars):
         assert inspect.signature(form).parameters["suffix"].default == "_again"
     assert next(iter(inspect.signature(reviews.tag.sem_stars).parameters)) == "instruction"
 
