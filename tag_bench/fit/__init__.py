@@ -24,9 +24,9 @@ from tag_bench import CACHE, FOLDERS, benchmark, number
 from tag_bench.measured import percent
 from tagframe.retrieval.problem import Floats
 
-PARTS = ("tables", "names", "learned", "keys", "schemas")
-"""The modules of this folder with a function ``fitted``: the choice of tables, the same where only names are known,
-learned statements, keys, the keys of bare schemas."""
+PARTS = ("tables", "alone", "names", "learned", "keys", "schemas")
+"""The modules of this folder with a function ``fitted``: the choice of tables, the same where tables are few, and where
+only names are known, learned statements, keys, the keys of bare schemas."""
 
 FOLDS = 3
 """Of the databases, for figures without the question's database."""

@@ -248,14 +248,18 @@ def _examples(
             [one for one in data.questions if (one.database.lower() in reported) is half] for half in (False, True)
         ]
         chosen = tuple(one for half in halves for one in drawn(half, count))
-    position_of = {table.id.lower(): position for position, table in enumerate(index.tables)}
+    position_of = {
+        id.lower(): position for position, one in enumerate(index.families) for id in one.parts or (one.table.id,)
+    }
     rough = [SIGNALS.index(name) for name in _ROUGH]
     random = np.random.default_rng(SEED)
     for question in with_progress(chosen, f"{data.name} {variant}".strip()):
         retrieval_question = RetrievalQuestion.of(question.text)
         evidence = gather(index, retrieval_question)
         known = all(table in position_of for table in question.gold)
-        gold = [position_of[table] for table in question.gold if table in position_of]
+        gold = sorted({position_of[table] for table in question.gold if table in position_of})
+        if known:  # of a table in pieces, the first one
+            question = replace(question, gold=frozenset(index.tables[position].id.lower() for position in gold))
         likely = best_first(evidence.signals[:, rough].sum(axis=1))[:LIKELY]
         others = random.choice(len(index.tables), min(AT_RANDOM, len(index.tables)), replace=False)
         chosen_rows = np.union1d(np.union1d(likely, others), np.array(gold, dtype=np.int64)).astype(np.intp)

@@ -59,6 +59,7 @@ def fit_choices(
     *,
     apart: bool = False,
     alike: npt.NDArray[Any] | None = None,
+    near: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """The weights that give the goals of each part the highest probability: a conditional logit with an L2 penalty.
 
@@ -70,10 +71,12 @@ def fit_choices(
         penalty: per standard deviation.
         apart: whether each of several goals is compared only with rows that are no goals.
         alike: a value for each row of all parts; the goals are compared once more with the rows of their value.
+        near: the weights from which the penalty counts; None for zeros.
     """
     rows = np.concatenate(parts)
     scale = rows.std(axis=0) + (1e-9 if rows.dtype == np.float64 else 1e-6)  # what is constant has none
     rows = rows / scale
+    known = np.array([(near or {}).get(name, 0.0) for name in names]) * scale
     among: list[npt.NDArray[np.intp]] = []  # the rows that are compared: the goal first
     each: list[float] = []
     starts = np.cumsum([0, *map(len, parts)])
@@ -95,9 +98,10 @@ def fit_choices(
         chance = odds / np.repeat(np.add.reduceat(odds, first), counts)
         slope = chance * np.repeat(weight_of, counts)
         slope[first] -= weight_of
-        loss = penalty * float(weights @ weights) - float(weight_of @ np.log(chance[first] + 1e-300))
+        away = weights - known
+        loss = penalty * float(away @ away) - float(weight_of @ np.log(chance[first] + 1e-300))
         by_row = np.bincount(position, slope, len(rows)).astype(rows.dtype)
-        return loss, (by_row @ rows).astype(np.float64) + 2 * penalty * weights
+        return loss, (by_row @ rows).astype(np.float64) + 2 * penalty * away
 
     return dict(zip(names, (minimised(step, len(names)) / scale).tolist(), strict=True))
 
@@ -109,7 +113,12 @@ def fit_tables(group: Sequence[Example]) -> dict[str, float]:
     return fit_choices(SIGNALS, rows, goals, of_examples(known), TABLE_PENALTY, apart=True)
 
 
-def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]:
+def fit_sets(
+    group: Sequence[Example],
+    first_stage: Weights,
+    penalty: float = SET_PENALTY,
+    near: Mapping[str, float] | None = None,
+) -> dict[str, float]:
     """The second stage: the needed set against all small sets, and again against those of its size.
 
     The first comparison fits how many tables are needed, the second which ones. If a user gives k, only the second
@@ -120,7 +129,9 @@ def fit_sets(group: Sequence[Example], first_stage: Weights) -> dict[str, float]
     usable = [(example, *sets) for example, sets in sets_of if sets is not None]
     examples, rows, goals = zip(*usable, strict=True)
     size = np.concatenate([part[:, _SIZES] @ np.arange(1, len(_SIZES) + 1) for part in rows])
-    return fit_choices(FEATURES, rows, [[goal] for goal in goals], of_examples(examples), SET_PENALTY, alike=size)
+    return fit_choices(
+        FEATURES, rows, [[goal] for goal in goals], of_examples(examples), penalty, alike=size, near=near
+    )
 
 
 def hard_ones(

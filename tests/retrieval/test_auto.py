@@ -6,7 +6,7 @@ import pytest
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.methods.auto import (
-    MAX_FOLDER_TABLES,
+    FEW_TABLES,
     MOST_KNOWABLE_TABLES,
     POOL,
     Posterior,
@@ -100,7 +100,7 @@ def test_what_is_read_with_a_fixed_k_does_not_depend_on_how_likely_a_connecting_
 
 
 def test_k_auto_gives_the_fewest_tables_that_are_surely_all():
-    problem = problem_of([2.0, 0.5, 0.1], [(0, 2)])
+    problem = replace(problem_of([2.0, 0.5, 0.1], [(0, 2)]), facts={"log_tables": 5.0})
     known = posterior(problem, WEIGHTS)
     sure = {size: max(known.contained(mask) for mask in masks_of(size)) for size in (1, 2, 3)}
     assert sure[1] < sure[2] < sure[3] == pytest.approx(1.0)
@@ -287,7 +287,7 @@ def test_without_an_embedder_nobody_knows_that_nothing_fits():
 def test_a_further_table_is_dear_where_one_is_needed_and_cheap_where_more_are():
     # The chance to be complete rises alike with the size: .40, .55, .69, .80.
     weights = replace(WEIGHTS, complete={"one": -1.0, "size": 0.6})
-    many = {"log_tables": np.log1p(MAX_FOLDER_TABLES + 1)}
+    many = {"log_tables": np.log1p(FEW_TABLES + 1)}
     problem = replace(problem_of([3.0, 0.5, 0.4, 0.3]), confidence=0.55, facts=many, source=np.arange(4))
     one, several = (
         replace(weights, set={"sum_dense": 1.0, **{f"size_{size}": (size - 1) * more for size in range(2, 6)}})
@@ -322,7 +322,7 @@ def test_among_many_tables_a_set_that_is_sure_enough_grows_while_it_is_worth_it(
         given = replace(problem, facts={"log_tables": np.log1p(tables)}, confidence=sure)
         return len(fitted(given, weights=weights).indices)
 
-    few, many = MAX_FOLDER_TABLES, MAX_FOLDER_TABLES + 1
+    few, many = FEW_TABLES, FEW_TABLES + 1
     assert [count(several, few, 0.9), count(one, many, 0.9)] == [1, 1]  # complete with probability .90
     assert [count(several, many, 0.9), count(several, many, 0.97)] == [2, 3]  # .97, .99
 

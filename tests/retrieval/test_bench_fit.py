@@ -273,3 +273,26 @@ def test_names_alone_are_asked_over_the_tables_of_all_data_with_rows(folder, tmp
     assert not any(one.problem.signals[:, SIGNALS.index("plain_value")].any() for one in found)
     assert read_examples(folder, 1)[0].weight < found[0].weight  # of data that has no rows
     assert read_names([folder], 8) == []
+
+
+def test_sets_of_few_tables_are_fitted_on_folders_of_files(tmp_path):
+    for one, other in zip(THINGS[::2], THINGS[1::2], strict=True):
+        files = tmp_path / "folders" / one / "files"
+        files.mkdir(parents=True)
+        (files / f"{one}s.csv").write_text(f"{one}_id,name\n1,Ann\n2,Bo\n")
+        for year in (2023, 2024):
+            (files / f"{other}s_{year}.csv").write_text(f"{other}_id,{one}_id,size\n{year},1,10\n{year + 10},2,20\n")
+        (files / "weather.csv").write_text("day,rain\n2024-05-01,1\n2024-05-02,0\n")
+        asked = {"question": f"Size of the {other}s of the {one} Ann", "tables": [f"{one}s", f"{other}s as mine"]}
+        asked["stack"] = {f"{other}s": [f"{other}s_2023", f"{other}s_2024"]}
+        (tmp_path / "folders" / one / "world.json").write_text(json.dumps({"questions": [asked]}))
+    weights, out = tmp_path / "weights.json", tmp_path / "out.json"
+    arguments = ["alone", "--data", str(tmp_path / "folders"), "--weights", str(weights), "--json", str(out)]
+    assert CliRunner().invoke(fit.command, arguments, catch_exceptions=False).exit_code == 0
+    assert json.loads(out.read_text())["auto"]["files"]["CR"] == 100
+    made = json.loads(weights.read_text())
+    assert made["alone"]["set"]["other_databases"] == shipped_weights().set["other_databases"]
+    both = read_weights(json.dumps({"table": {}, "set": {}, **made}))
+    few, many = ({"log_tables": np.log1p(count)} for count in (40, 41))
+    assert both.for_question(few, chooses_k=True).set == both.alone.set != both.set
+    assert both.for_question(few).set == both.for_question(many, chooses_k=True).set == both.set

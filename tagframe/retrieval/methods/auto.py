@@ -27,7 +27,7 @@ from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
 from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
-from tagframe.retrieval.methods.weights import Weights, shipped_weights
+from tagframe.retrieval.methods.weights import FEW_TABLES, Weights, shipped_weights
 from tagframe.retrieval.problem import (
     CONFIDENCE,
     LINKED,
@@ -69,8 +69,6 @@ NOTHING_FITS = "nothing here seems to fit the question"
 
 MIN_NEEDED = 0.5
 """The least probability of a needed table; one with less is left out of a merge if it would lose or repeat rows."""
-MAX_FOLDER_TABLES = 40
-"""In a larger corpus some table is nearer to any word by chance."""
 MIN_NEARER = 0.1
 """How much nearer to a word, as a cosine, a table is that the set refers to and lacks. Of 420 questions of Spider and
 spider_train in their own databases, as many sets are exact as without, and one more is complete."""
@@ -176,7 +174,9 @@ def fitted(
     wanted = problem.wanted(k)
     if not wanted:
         return Selection((), note="there are no tables to choose from" if not len(problem.r) else "")
-    weights = (shipped_weights() if weights is None else weights).for_question(problem.facts)
+    weights = shipped_weights() if weights is None else weights
+    # What statements teach was fitted beside the weights of large corpora.
+    weights = weights.for_question(problem.facts, chooses_k=k is None and problem.examples is None)
     plain = posterior(problem, weights) if known is None else known
     joined = joining(problem, plain, weights)
     likeliest = _positions(plain, int(plain.masks[plain.probability.argmax()]))
@@ -304,7 +304,11 @@ def _complete(problem: SelectionProblem, known: Posterior, joined: Posterior, we
     chosen = int(reached[0] if len(reached) else worth.argmax())
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
-    tables = _with_linked(problem, with_mentioned(problem, sets[chosen], chances), chances)
+    likely = sets[chosen]
+    if _is_small(problem):  # what may not be needed, and nothing joins, would be merged with none of the others
+        joins = problem.link[np.ix_(likely, likely)].max(axis=1, initial=0.0) >= LINKED
+        likely = np.array(likely)[joins | (chances[likely] >= MIN_NEEDED)].tolist() or sets[0]
+    tables = _with_linked(problem, with_mentioned(problem, likely, chances), chances)
     return sorted(tables, key=lambda position: (-chances[position], -problem.r[position], position))
 
 
@@ -333,7 +337,7 @@ def _with_linked(problem: SelectionProblem, chosen: Sequence[int], chance: Float
 
 def _is_small(problem: SelectionProblem) -> bool:
     """Whether the corpus has so few tables that hardly one is near to a word by chance."""
-    return problem.facts.get("log_tables", 0.0) <= math.log1p(MAX_FOLDER_TABLES)
+    return problem.facts.get("log_tables", 0.0) <= math.log1p(FEW_TABLES)
 
 
 def _is_one(problem: SelectionProblem) -> bool:

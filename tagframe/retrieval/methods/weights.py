@@ -4,6 +4,7 @@ those of names alone by ``python -m tag_bench fit names``."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,6 +20,9 @@ from tagframe.retrieval.methods.posterior import BARE, COMPLETE, NAMES
 from tagframe.retrieval.methods.sets import FEATURES
 from tagframe.retrieval.problem import Floats
 from tagframe.retrieval.signals import FACTS, SIGNALS
+
+FEW_TABLES = 40
+"""In a larger corpus some table is nearer to any word by chance."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Weights:
             reported in one large database without rows; if empty, there is no such limit.
         seen: for some facts of a question, the least and the greatest value in such databases of the fit, by name.
         spread: the usual error of the log odds of a complete set in such a database that was left out of the fit.
+        alone: the weights whose ``set`` replaces this one where the number of tables is to be chosen in a small corpus
+            with rows, such as one database or one folder; None for the same weights everywhere.
         names: the weights that replace ``table``, ``set``, ``complete``, ``sure``, ``seen`` and ``spread`` if only
             names are known of most tables; None for the same weights everywhere.
 
@@ -57,6 +63,7 @@ class Weights:
     sure: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, Sequence[float]] = field(default_factory=dict)
     spread: float = 0.0
+    alone: Weights | None = None
     names: Weights | None = None
 
     def __post_init__(self) -> None:
@@ -69,11 +76,15 @@ class Weights:
             if unknown:
                 raise InvalidArgument(f"no weight is called {', '.join(map(repr, unknown))}; there are {known}")
 
-    def for_question(self, facts: Mapping[str, float]) -> Weights:
-        """The weights for a question with these facts: those of ``names`` if most tables have no known row."""
-        if self.names is None or facts.get("unseen", 0.0) <= BARE:
-            return self
-        return replace(self.names, fits=self.fits, learned=self.learned)
+    def for_question(self, facts: Mapping[str, float], *, chooses_k: bool = False) -> Weights:
+        """The weights for a question with these facts: those of ``names`` if most tables have no known row.
+
+        With ``chooses_k``, the number of tables is to be chosen: those of ``alone`` if there are few.
+        """
+        if self.names is not None and facts.get("unseen", 0.0) > BARE:
+            return replace(self.names, fits=self.fits, learned=self.learned)
+        is_small = facts.get("log_tables", math.inf) <= math.log1p(FEW_TABLES)
+        return self if self.alone is None or not (chooses_k and is_small) else replace(self, set=self.alone.set)
 
     def prior(self, signals: Floats) -> Floats:
         """The first stage's score of each table; the best is 0: shape (n,)."""
@@ -125,8 +136,8 @@ def read_weights(text: str) -> Weights:
     """The weights in the text of a ``weights.json``."""
     given = json.loads(text)
     given.pop("about", None)
-    names = given.pop("names", None)
-    return Weights(**given, names=None if names is None else Weights(**names))
+    alone, names = (Weights(**part) if (part := given.pop(name, None)) else None for name in ("alone", "names"))
+    return Weights(**given, alone=alone, names=names)
 
 
 @cache
