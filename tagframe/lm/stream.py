@@ -16,7 +16,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -168,6 +168,7 @@ class Run:
     Attributes:
         attempts: the requests.
         done: prompts that have ended, for the progress bar.
+        broken: what went wrong where answers are settled, a warning that is an error, say; it ends the call.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -177,6 +178,7 @@ class Run:
         self._prompts, self._failed = 0.0, 0
         self.attempts = Attempts(lm, stream._store)
         self.done = 0
+        self.broken: Exception | None = None
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
         self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
@@ -214,7 +216,7 @@ class Run:
 
     async def _work(self) -> None:
         try:
-            while self._ready or self._unsettled:
+            while (self._ready or self._unsettled) and self.broken is None:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
                 # parser than requests may be in flight.
                 if self._ready and self._unsettled < self._concurrency:
@@ -265,11 +267,26 @@ class Run:
         answered, self._answered = self._answered, []
         if not answered:
             return
-        self._store_answers(answered)
-        jobs = [job for job, _ in answered]
-        with contextlib.suppress(RuntimeError):  # the call was left
-            parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, jobs)
-            parsing.add_done_callback(lambda done: self._take_parsed(done.result()))
+        with self._breaking():
+            self._store_answers(answered)
+            jobs = [job for job, _ in answered]
+            with contextlib.suppress(RuntimeError):  # the call was left
+                parsing = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, _parsed, jobs)
+                parsing.add_done_callback(self._parsing_done)
+
+    @contextlib.contextmanager
+    def _breaking(self) -> Iterator[None]:
+        """A block that nobody awaits: what it raises ends the call, or its rows would be awaited for ever."""
+        try:
+            yield
+        except Exception as error:
+            self.broken = self.broken or error
+            self._wake()
+            self._stream._wake()
+
+    def _parsing_done(self, done: asyncio.Future[list[tuple[Job[Any], Any, errors.AnswerRejected | None]]]) -> None:
+        with self._breaking():
+            self._take_parsed(done.result())
 
     def _take_parsed(self, answers: Sequence[tuple[Job[Any], Any, errors.AnswerRejected | None]]) -> None:
         self._unsettled -= len(answers)
@@ -350,11 +367,13 @@ class Run:
                 tokens = reply.billed.tokens_in, reply.billed.tokens_out
                 answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
                 answers.append((job.key, source, answer))
-        if store is not None and store.writable and answers:
-            with warned(store, "written"):
-                store.put(answers)
-        for _, flight in answered:
-            in_flight.end(flight)
+        try:
+            if store is not None and store.writable and answers:
+                with warned(store, "written"):
+                    store.put(answers)
+        finally:  # a warning may be an error
+            for _, flight in answered:
+                in_flight.end(flight)
 
 
 def _parsed(answered: Sequence[Job[Any]]) -> list[tuple[Job[Any], Any, errors.AnswerRejected | None]]:
@@ -593,6 +612,8 @@ class Stream:
                 sending.future.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
+            if self._run.broken is not None:
+                raise self._run.broken
         return self.arrived()
 
     def arrived(self) -> Arrived:

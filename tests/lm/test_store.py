@@ -7,6 +7,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+import warnings
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -197,6 +200,31 @@ def test_a_folder_that_cannot_be_written(lm: LM, tmp_path: Path):
     with pytest.warns(StoreWarning, match="responses.db|/proc"):
         completions = lm.using(store=folder / "responses.db").complete(ROWS)
     assert all(completion.ok for completion in completions)
+
+
+@pytest.mark.parametrize(("event", "accept"), [("insert", None), ("delete", strict)])
+def test_a_warning_that_is_an_error_ends_the_call(
+    server: Server, lm: LM, own_store: Path, event: str, accept: Callable[[str], str] | None
+):
+    server.answers = lambda request: request.prompt
+    lm.complete([Prompt.of("before")])
+    with closing(sqlite3.connect(own_store)) as other, other:
+        other.execute(f"CREATE TRIGGER t BEFORE {event} ON answers BEGIN SELECT raise(ABORT, 'disk full'); END")
+    raised: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            lm.using(concurrency=4).complete([Prompt.of(f"row {number}") for number in range(40)], accept)
+        except Warning as warning:
+            raised.append(warning)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call = threading.Thread(target=ask, daemon=True)
+        call.start()
+        call.join(20)
+        assert not call.is_alive()
+    assert "disk full" in str(raised[0])
 
 
 FULL_DISK = """
