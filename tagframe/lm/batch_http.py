@@ -29,6 +29,8 @@ SECONDS_OF_QUIET = 0.25
 """A batch is submitted once no request has come for so long."""
 FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
 """Seconds between two looks at a batch; each wait is half as long again as the one before."""
+DOWNLOADS = 16
+"""Tries to fetch a file of answers, over some minutes."""
 _ENDED = ("completed", "failed", "expired", "cancelled")
 _PATH = "/v1/chat/completions"
 
@@ -68,8 +70,9 @@ class BatchHTTP(OpenAIHTTP):
             if self._collector is None:
                 self._collector = asyncio.create_task(self._collect())
         line: Any = await asyncio.shield(self._lines[name])
-        response = line.get("response") or {}
-        status, answer = response.get("status_code", 200), response.get("body")
+        response = line.get("response")
+        response = response if isinstance(response, dict) else {}
+        status, answer = _status(response.get("status_code")), response.get("body")
         if status != 200 or not isinstance(answer, dict):
             raise self._refusal(status, answer, line.get("error"))
         return read_reply(answer, tools=parameters.tools, secrets=self._secrets)
@@ -92,7 +95,11 @@ class BatchHTTP(OpenAIHTTP):
             new, self._new = self._new, []
         finally:
             self._collector = None
-        await self._find_earlier()
+        try:
+            await self._find_earlier()
+        except Exception as failed:  # whatever it is, nobody may wait for ever
+            self._fail([name for name, _ in new], failed)
+            return
         again: dict[str, list[str]] = {}
         for name, _ in new:
             if batch := self._elsewhere.pop(name, None):
@@ -107,27 +114,29 @@ class BatchHTTP(OpenAIHTTP):
         """Give each request the line that answers it, once there is one, or the error of the whole."""
 
         async def settle() -> None:
-            lines: dict[str, dict[str, Any]] = {}
-            error: Exception | None = None
             try:
                 lines = await work
-            except Exception as failed:  # whatever it is, nobody may wait for ever
-                error = failed
-                if not isinstance(failed, LMRequestFailed):
-                    fact = f"the batch could not be submitted or read: {type(failed).__name__}: {failed}"
-                    error = ServerFailed(fact, None)
-                    error.__cause__ = failed
+            except Exception as failed:
+                self._fail(names, failed)
+                return
             for name in names:
-                future = self._lines.pop(name)
-                if error is None:
-                    future.set_result(lines[name])
-                else:
-                    future.set_exception(error)
-                    future.exception()  # whoever waits for it takes it; nobody may
+                self._lines.pop(name).set_result(lines[name])
 
         task = asyncio.create_task(settle())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _fail(self, names: Sequence[str], failed: Exception) -> None:
+        """Give each request the error of the whole, whatever it is: nobody may wait for ever."""
+        error = failed
+        if not isinstance(failed, LMRequestFailed):
+            fact = f"the batch could not be submitted or read: {type(failed).__name__}: {failed}"
+            error = ServerFailed(fact, None)
+            error.__cause__ = failed
+        for name in names:
+            future = self._lines.pop(name)
+            future.set_exception(error)
+            future.exception()  # whoever waits for it takes it; nobody may
 
     async def _submitted(self, lines: Sequence[tuple[str, bytes]]) -> dict[str, dict[str, Any]]:
         names = [name for name, _ in lines]
@@ -162,11 +171,15 @@ class BatchHTTP(OpenAIHTTP):
     async def _named(self, digest: str) -> str | None:
         """The batch with this digest: it was submitted, and its process was killed before it knew the name."""
         try:
-            listed = (await self.ask("GET", "/batches")).get("data") or []
-        except (LMRequestFailed, AttributeError):
+            page = await self.ask("GET", "/batches")
+        except LMRequestFailed:
             return None
-        named = (one for one in listed if (one.get("metadata") or {}).get("tagframe") == digest)
-        return next((str(one["id"]) for one in named), None)
+        listed = page.get("data") if isinstance(page, dict) else None
+        for one in listed if isinstance(listed, list) else ():
+            noted = one.get("metadata") if isinstance(one, dict) else None
+            if isinstance(noted, dict) and noted.get("tagframe") == digest and one.get("id"):
+                return str(one["id"])
+        return None
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -176,9 +189,8 @@ class BatchHTTP(OpenAIHTTP):
         lines: dict[str, dict[str, Any]] = {}
         for field in ("error_file_id", "output_file_id"):
             if file := job.get(field):
-                raw = await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
-                read = (json.loads(line) for line in raw.split(b"\n") if line.strip())
-                lines |= {str(line.get("custom_id")): line for line in read}
+                read = map(_line, (await self._content(file)).split(b"\n"))
+                lines |= {str(line.get("custom_id")): line for line in read if line is not None}
         if not lines:
             raise self._without_answers(batch, job)
         missing = {"error": {"message": f"the batch {batch!r} ended as {job['status']!r} without this answer"}}
@@ -196,6 +208,17 @@ class BatchHTTP(OpenAIHTTP):
             await asyncio.sleep(wait)
             wait = min(wait * 1.5, LONGEST_WAIT)
 
+    async def _content(self, file: str) -> bytes:
+        """A file of answers; they are paid, so a download that fails is tried again before the requests are."""
+        wait = FIRST_WAIT
+        for _ in range(DOWNLOADS - 1):
+            try:
+                return await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
+            except (ConnectionFailed, RateLimited, RequestTimedOut, ServerFailed):
+                await asyncio.sleep(wait)
+                wait = min(wait * 1.5, LONGEST_WAIT)
+        return await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
+
     def _without_answers(self, batch: str, job: dict[str, Any]) -> LMRequestFailed:
         errors = (job.get("errors") or {}).get("data") or []
         reasons = "; ".join(str(one.get("message")) for one in errors if isinstance(one, dict))
@@ -207,6 +230,22 @@ class BatchHTTP(OpenAIHTTP):
         refused = LMRequestFailed(fact, 400)
         refused.stops_run = True
         return refused
+
+
+def _line(raw: bytes) -> dict[str, Any] | None:
+    """A line of the answers; None if it is none: its row is asked again, the others are not."""
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) else None
+
+
+def _status(code: Any) -> int:
+    """The status of a line; of one that has none, the body decides."""
+    if isinstance(code, str) and code.strip().isdecimal():
+        return int(code)
+    return code if isinstance(code, int) else 200
 
 
 def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:

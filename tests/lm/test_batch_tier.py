@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Server, error
+from tag_bench.server import Server, error, send
 from tagframe import LM, Price, Prompt
 from tagframe.errors import InvalidArgument, LMRequestFailed
-from tagframe.lm import pacing
+from tagframe.lm import batch_http, pacing
+from tagframe.lm.batch_http import BatchHTTP
 from tests.lm.batch_server import BatchServer, Reply
 from tests.lm.conftest import FAST
 
@@ -62,6 +64,78 @@ def test_what_a_batch_leaves_out_is_in_the_next(tmp_path: Path):
         assert [one.value for one in completions] == [f"odd \u2028 Is {number} even?" for number in range(6)]
         assert len(server.batches) > 1
         assert server.count == 10
+
+
+class OddServer(BatchServer):
+    """Its lists of batches and its files of answers are as ``odd`` makes them."""
+
+    def __init__(self, odd: Callable[[str, bytes, int], tuple[int, bytes] | None]) -> None:
+        super().__init__(lambda request: request.prompt)
+        self.odd, self.downloads = odd, 0
+
+    def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
+        self.downloads += path.endswith("/content")
+        is_odd = path.endswith("/content") or (path.endswith("/batches") and not raw)
+        content = self.files[path.split("/")[-2]] if path.endswith("/content") else b""
+        if is_odd and (answer := self.odd(path, content, self.downloads)) is not None:
+            send(transport, *answer, {})
+        else:
+            super().handle(transport, path, headers, raw)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        b'{"data": [null]}',
+        b'{"data": [{"id": "a", "metadata": "text"}]}',
+        b'{"data": [{"metadata": {"tagframe": "digest"}}]}',
+        b'{"data": {"a": 1}}',
+        b"[]",
+        b"7",
+    ],
+)
+def test_an_odd_list_of_batches(tmp_path: Path, listed: bytes):
+    with OddServer(lambda path, _, __: (200, listed) if path.endswith("/batches") else None) as server:
+        lm = model(server, store=tmp_path / "s.db")
+        store = tf.lm.open_store(tmp_path / "s.db")
+        store.note_batch(store.source(*lm.stored_as, lm.model), "digest", None, ["x"])
+        assert all(one.ok for one in lm.complete(prompts(3)))
+
+
+def test_what_fails_before_a_batch_is_submitted_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    async def fail(self: BatchHTTP) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(BatchHTTP, "_find_earlier", fail)
+    with BatchServer() as server:
+        (one,) = model(server, store=None).complete(prompts(1))
+    assert "no" in str(one.error)
+
+
+ODD_FILES: dict[str, tuple[Callable[[bytes, int], tuple[int, bytes]], int]] = {
+    "no line": (lambda content, _: (200, content + b"\nnull\n[1]\n7\n\n{"), 6),
+    "cut short": (lambda content, downloads: (200, content[:-30] if downloads == 1 else content), 7),
+    "not there at first": (lambda content, downloads: (503 if downloads == 1 else 200, content), 6),
+    "statuses in texts": (lambda content, _: (200, content.replace(b'_code": 200', b'_code": "200"')), 6),
+    "a response that is a list": (
+        lambda content, downloads: (
+            (200, content + b'\n{"custom_id": ' + content.split(b'"')[3].join([b'"', b'"']) + b', "response": [1]}')
+            if downloads == 1
+            else (200, content)
+        ),
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_FILES)
+def test_an_odd_line_of_a_batch_is_its_rows_alone(monkeypatch: pytest.MonkeyPatch, kind: str):
+    monkeypatch.setattr(batch_http, "FIRST_WAIT", 0.02)
+    make, sent = ODD_FILES[kind]
+    with OddServer(lambda path, content, downloads: make(content, downloads) if content else None) as server:
+        completions = model(server, store=None).complete(prompts(6))
+        assert [one.text for one in completions] == [f"Is {number} even?" for number in range(6)]
+        assert server.count == sent
 
 
 def test_a_refused_line_is_one_row():
