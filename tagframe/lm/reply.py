@@ -55,6 +55,12 @@ _NO_MONEY = re.compile(
 )
 """How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
 Moonshot, DashScope, xAI."""
+_NO_QUOTA = re.compile(
+    r"insufficient[\w ]{0,20}(quota|balance|credit|fund|resource pack)|exceeded_current", re.IGNORECASE
+)
+"""How a 429 says so; "insufficient capacity" passes."""
+_A_TIME = re.compile(r"(per|/|a|each|every) ?(second|min(ute)?|hour|day)\b|\b(RP|TP|ITP|OTP)[SMHD]\b", re.IGNORECASE)
+"""A limit that says of what time it is: the same request fits later."""
 _FILTERED_MESSAGE = re.compile(
     r"content.?(filter|management|policy)|moderation|flagged|safety (system|setting)|responsibleai", re.IGNORECASE
 )
@@ -86,11 +92,7 @@ def _kind(status: int, message: str) -> tuple[type[errors.LMRequestFailed], str]
     if status == 404:
         return errors.ModelNotFound, "; check the model's name and api_base"
     if status == 429:
-        return (
-            errors.QuotaExhausted
-            if "insufficient" in message.lower() or "exceeded_current" in message
-            else errors.RateLimited
-        ), ""
+        return (errors.QuotaExhausted if _NO_QUOTA.search(message) else errors.RateLimited), ""
     if status in (400, 403) and _FILTERED_MESSAGE.search(message):
         return errors.ContentFiltered, ""
     if status == 408:
@@ -104,7 +106,7 @@ def is_too_long(status: int, message: str) -> bool:
         of, wanted = (int((text or "0").replace(",", "")) for text in (low or limit, high or size))
         return wanted > of  # else it fits, at another time
     if status == 429:
-        return _TOO_LARGE.search(message) is not None
+        return _TOO_LARGE.search(message) is not None and _A_TIME.search(message) is None
     return status in (400, 422, 500) and _CONTEXT.search(message) is not None
 
 

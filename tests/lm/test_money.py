@@ -235,6 +235,7 @@ def test_an_account_without_money_ends_the_run(who: str):
         ),
         (403, "Request blocked by the firewall", LMRequestFailed),
         (429, "Rate limit reached on tokens per minute: Limit 6000, Used 5034, Requested 1443. Try again in 4s", None),
+        (429, "Insufficient GPU capacity at the moment, please retry in 1 second", None),
     ],
 )
 def test_what_is_no_want_of_money(status: int, words: str, kind: type[LMRequestFailed] | None):

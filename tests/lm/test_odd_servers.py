@@ -248,6 +248,7 @@ def test_a_refusal_of_long_and_short_alike_is_not_of_the_length(status: int):
         ("Requested: 9,000 tokens, limit: 8,000", True),
         ("Too many requests", False),
         ("The service is temporarily overloaded", False),
+        ("This would exceed 40,000 input tokens per minute. Please reduce the prompt length, or try later.", False),
     ],
 )
 def test_a_limit_a_minute_that_one_request_passes(message: str, is_so: bool):
