@@ -517,43 +517,51 @@ def _named(token: Any) -> tuple[str, float]:
 
 # --- streams of events -----------------------------------------------------------------------------------------------
 
-_BEGINNINGS = (b"data:", b"event:", b":", b"id:", b"retry:")
+_BLANK = b"\xef\xbb\xbf\r\n\t "
+_BEGINNING = re.compile(rb"[\xef\xbb\xbf\r\n\t ]*(data|event|id|retry)?:")
 
 
 def is_event_stream(raw: bytes) -> bool:
     """Whether a body is server-sent events, and no JSON."""
-    return raw[:64].lstrip(b"\xef\xbb\xbf\r\n\t ").startswith(_BEGINNINGS)
+    return _BEGINNING.match(raw) is not None
 
 
 def completion_of(raw: bytes) -> dict[str, Any]:
     """The completion whose chunks a stream consists of; of a stream that breaks off, one that ends with "error".
 
     Raises:
-        ValueError: an event is not JSON.
+        ValueError: an event is not JSON, or no part of a completion.
     """
     made: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": None}
     tokens: list[Any] = []
     reason, is_whole = None, False
     for data in _events(raw):
-        if data == "[DONE]":
+        if data.strip() == "[DONE]":
             is_whole = True
+            continue
+        if not data.strip():
             continue
         chunk = json.loads(data)
         if not isinstance(chunk, dict):
             raise ValueError(f"an event of the stream is no object: {data[:80]!r}")
         made |= {name: value for name, value in chunk.items() if value is not None and name != "choices"}
-        for choice in chunk.get("choices") or ():
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, dict):
+                raise ValueError(f"a choice of the stream is no object: {data[:80]!r}")
             if choice.get("index") not in (0, None):
                 continue
             # Some send the whole message at the end, after its parts.
-            part = choice.get("delta") or {}
+            delta = choice.get("delta")
+            part = delta if isinstance(delta, dict) else {}
             for name in ("content", "refusal", "reasoning_content"):
                 if isinstance(part.get(name), str):
                     message[name] = (message.get(name) or "") + part[name]
             if isinstance(whole := choice.get("message"), dict) and message["content"] is None:
                 message |= whole
-            tokens += (choice.get("logprobs") or {}).get("content") or ()
+            if isinstance(logprobs := choice.get("logprobs"), dict) and isinstance(logprobs.get("content"), list):
+                tokens += logprobs["content"]
             reason = choice.get("finish_reason") or reason
     is_whole = is_whole or reason is not None
     choice = {"index": 0, "message": message, "finish_reason": reason if is_whole else "error"}
@@ -566,7 +574,7 @@ def _events(raw: bytes) -> list[str]:
     """The data of each event; lines end with CR, LF or both, and no other character ends one."""
     events: list[str] = []
     lines: list[str] = []
-    for line in [*raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
+    for line in [*raw.lstrip(_BLANK).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
         if line.startswith(b"data:"):
             lines.append(line.removeprefix(b"data:").removeprefix(b" ").decode(errors="replace"))
         elif not line and lines:

@@ -316,6 +316,9 @@ STREAMS = {
     "no end but [DONE]": events(part("True")),
     "the whole message at the end": events({"choices": [{"message": {"content": "True"}, "finish_reason": "stop"}]}),
     "a role first": events({"choices": [{"delta": {"role": "assistant"}}]}, part("True", "stop")),
+    "a blank after [DONE]": events(part("True", "stop"), end=b"data: [DONE] \n\n"),
+    "an event without data": b"data:\n\n" + events(part("Tr"), part("ue", "stop"), end=b"data: \n\ndata: [DONE]\n\n"),
+    "many blanks first": b" " * 100 + b"\n" * 100 + events(part("True", "stop")),
     "separators of lines": events(part("Tr"), part("ue"), part("\u2028", "stop")),
 }
 
@@ -331,7 +334,15 @@ def test_a_stream_is_read(kind: str):
 
 
 @pytest.mark.parametrize(
-    "stream", [events(part("Tr"), end=b""), b"data: {oh\n\n", events({"error": {"message": "no"}})]
+    "stream",
+    [
+        events(part("Tr"), end=b""),
+        b"data: {oh\n\n",
+        events({"error": {"message": "no"}}),
+        events({"choices": [None]}),
+        events({"choices": 7}),
+        events({"choices": [{"delta": [1], "logprobs": [1]}]}),
+    ],
 )
 def test_a_stream_that_breaks_off_is_no_answer(stream: bytes):
     with Server(lambda request: Reply(raw=stream) if request.number < 2 else "True") as server:
