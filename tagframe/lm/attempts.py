@@ -19,7 +19,7 @@ from tagframe import errors, logs
 from tagframe.lm.batch_http import BatchHTTP
 from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
 from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt, tokens_of
-from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
+from tagframe.lm.reply import NOT_GIVEN, Billed, Reply, may_echo
 from tagframe.lm.store import ResponseStore, warned
 from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of, dollars_of
 from tagframe.logs import note
@@ -397,6 +397,8 @@ class Attempts:
                 return reply if count is reply.billed else replace(reply, billed=count)
             except errors.LMRequestFailed as failed:
                 error = failed
+                if self.answers and may_echo(failed):  # the account and the key have served others of this run
+                    failed.stops_run = False
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None:

@@ -55,6 +55,16 @@ _NO_MONEY = re.compile(
 )
 """How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
 Moonshot, DashScope, xAI."""
+_OF_THE_ACCOUNT = re.compile(
+    r"insufficient[\w ]{0,20}(quota|balance|credit|fund)|credit.?balance|out of credits?|requires more credits|"
+    r"available credits|billing hard limit|billing_hard_limit|restricted: billing|billing[\w ]* (disabled|not active)|"
+    r"(key|spend\w*|budget|usage|monthly|total) limit (has been |was |is )?(exceeded|reached)|"
+    r"(reached|exceeded) (your|its|the)[\w ]{0,40} (usage|spend\w*|quota|billing)( limits?)?\b|exceeded_current_quota|"
+    r"quota (is )?(exceeded|exhausted)|arrearage|overdue[- ]payment|account is in good standing|"
+    r"account (balance|is suspended|has been suspended)",
+    re.IGNORECASE,
+)
+"""The phrases among these that no text of a row is likely to hold."""
 _NO_QUOTA = re.compile(
     r"insufficient[\w ]{0,20}(quota|balance|credit|fund|resource pack)|exceeded_current", re.IGNORECASE
 )
@@ -98,6 +108,11 @@ def _kind(status: int, message: str) -> tuple[type[errors.LMRequestFailed], str]
     if status == 408:
         return errors.RequestTimedOut, ""
     return (errors.ServerFailed if status in (409, 498) or status >= 500 else errors.LMRequestFailed), ""
+
+
+def may_echo(error: errors.LMRequestFailed) -> bool:
+    """Whether a refusal that would end the run may only repeat words of its own row, such as "payment" or "API key"."""
+    return error.stops_run and error.status in (400, 403) and _OF_THE_ACCOUNT.search(str(error)) is None
 
 
 def is_too_long(status: int, message: str) -> bool:

@@ -246,6 +246,32 @@ def test_what_is_no_want_of_money(status: int, words: str, kind: type[LMRequestF
     assert type(bad.error) is (kind or tf.errors.RateLimited)
 
 
+@pytest.mark.parametrize("status", [400, 403])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Invalid value in messages[1].content: 'my payment failed twice'",
+        "text contains an unsupported token near 'lost my api key'",
+        "unexpected token in 'monthly limit'",
+        "Request blocked: mention of credit card billing",
+    ],
+)
+def test_a_refusal_that_repeats_its_row_ends_no_run_that_was_answered(status: int, words: str):
+    rows = [Prompt.of(f"row {number}") for number in range(30)]
+    with Server(lambda request: error(status, words) if request.prompt == "row 5" else "True") as server:
+        completions = LM("openai/test", api_base=server.url, retry=FAST, store=None, concurrency=1).complete(rows)
+    assert [number for number, one in enumerate(completions) if not one.ok] == [5]
+
+
+@pytest.mark.parametrize("who", NO_MONEY)
+def test_money_that_ends_in_the_middle_ends_the_run(who: str):
+    status, words = NO_MONEY[who]
+    rows = [Prompt.of(f"row {number}") for number in range(60)]
+    with Server(lambda request: error(status, words) if request.number >= 10 else "True") as server:
+        LM("openai/test", api_base=server.url, retry=FAST, store=None, concurrency=1).complete(rows)
+        assert server.count == 11
+
+
 def test_a_refusal_of_every_row_ends_the_run_in_any_words():
     with Server(lambda request: error(403, "Not in your region")) as server:
         LM("openai/test", api_base=server.url, retry=FAST, store=None).complete(
