@@ -31,6 +31,7 @@ somebody opens a folder of tables."""
 _PENALTY = 0.05
 """Of what differs from the shipped weights. With less, fewer sets of databases that were left out are complete."""
 _FURTHER = "other_databases"
+"""The cost of a further database; no set here has one, so it cannot be fitted."""
 
 
 def folders_of(folder: Path) -> Iterator[Dataset]:
@@ -71,8 +72,7 @@ def read_alone(folder: Path, given: Given) -> list[Example]:
 
 
 def fit_alone(group: Sequence[Example]) -> Weights:
-    """The second stage of these questions, near the shipped one. Here all tables are of one database, so a further
-    database costs what it costs elsewhere."""
+    """The second stage of these questions, near the shipped one."""
     shipped = shipped_weights()
     sets = fit_sets(group, Weights(shipped.table, {}), _PENALTY, shipped.set)
     return Weights(shipped.table, {**sets, _FURTHER: shipped.set[_FURTHER]}, apart=shipped.apart)

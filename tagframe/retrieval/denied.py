@@ -22,7 +22,7 @@ _DENIALS = _LACKS | frozenset(
     jamás mai non não niet nooit aldrig inte ikke aldri nie nigdy""".split()
 )
 """The same with words that deny what is done."""
-_ARTICLES = frozenset("any de d have ha hanno tem têm".split())
+_BEFORE_A_THING = frozenset("any de d have ha hanno tem têm".split())
 """Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
@@ -90,7 +90,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
         after = words[place + 1 : place + 1 + _REACH]
         things = ([table for table in named_by(one, own) if table not in before] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
-        lacks = spelt[0] in _LACKS or any(one[0] in _ARTICLES for one in after[:1])
+        lacks = spelt[0] in _LACKS or any(one[0] in _BEFORE_A_THING for one in after[:1])
         yield lacks, next(ends, None)
 
 

@@ -294,6 +294,9 @@ def _complete(problem: SelectionProblem, known: Posterior, joined: Posterior, we
     Of one database the smallest one that is sure enough is taken, since it is merged as it is. Among the tables of
     several, to miss one costs more than to give one that the merge leaves out. On BIRD's pooled databases 96.2 % of
     the sets are complete so, with 2.3 tables for each needed one, and 94.8 % with 2.1 if the smallest one is taken.
+
+    In a small corpus, tables that may not be needed and that no key joins to the set are left out: a merge could only
+    leave them out again.
     """
     sets = [of_size(problem, known, size) for size in range(1, most + 1)]
     sure = np.array(completeness(problem, joined, weights, sets))
@@ -305,7 +308,7 @@ def _complete(problem: SelectionProblem, known: Posterior, joined: Posterior, we
     chances = np.zeros(len(problem.r))
     chances[joined.positions] = joined.tables()
     likely = sets[chosen]
-    if _is_small(problem):  # what may not be needed, and nothing joins, would be merged with none of the others
+    if _is_small(problem):
         joins = problem.link[np.ix_(likely, likely)].max(axis=1, initial=0.0) >= LINKED
         likely = np.array(likely)[joins | (chances[likely] >= MIN_NEEDED)].tolist() or sets[0]
     tables = _with_linked(problem, with_mentioned(problem, likely, chances), chances)
