@@ -1,5 +1,9 @@
 """DuckDB over the files of a lake, for our own statements: a database in memory that can reach nothing else.
 
+DuckDB itself reads Parquet and JSON files, and its own. All other rows are copied into Parquet files in the temporary
+folder of the database, once for each state of their table: those of CSV files, which have one reader
+(:mod:`tagframe.engines.files.csv`), and those of Delta and Iceberg tables whose files have other rows, too.
+
 ``enable_external_access`` is off except for the files of the tables, and the configuration is locked. Only extensions
 that are part of DuckDB are loaded. It runs in this process; untrusted statements do not:
 :mod:`tagframe.engines.duckdb.statement`.
@@ -20,21 +24,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tagframe.engines.duckdb.csv import csv_source, labels_of
-from tagframe.engines.duckdb.tables import LakeTable, Logged, logged, need_duckdb
+from tagframe.engines.duckdb.csv import csv_copies
+from tagframe.engines.duckdb.tables import LakeTable, Logged, literal, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
-from tagframe.errors import ColumnFormatWarning, TagframeError, UnreadableTable, warn
+from tagframe.errors import TagframeError, UnreadableTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MEMORY = "1GB"
 """The memory of DuckDB for our own queries; larger sorts and joins use files in the temporary folder."""
-_DIGITS = 38
-"""Of decimals in DuckDB."""
-_SAMPLED = 20_480
-"""The rows of a JSON file by which DuckDB tells its types."""
 _KEPT_LAKES = 16
 IN_FILE = "tagframe file"
 """What a database file is called in a lake."""
@@ -57,10 +57,10 @@ class Opened:
         columns: in order.
         number: SQL for the number of a row, in row order; "" if there is none.
         begins: SQL for the rows at the beginning, where they have numbers; with the place of how many.
-        logged: what the log tells, for Delta and Iceberg tables.
+        files: that are read, if they are not those of the table: of its log, or copies.
+        comments: on its columns, in its files or its log.
         facts: found by reading its rows.
         state: of its files, or of those of its log, when it was opened.
-        copies: what is read in place of its files.
     """
 
     table: LakeTable
@@ -68,38 +68,23 @@ class Opened:
     columns: list[LakeColumn]
     number: str = ""
     begins: str = ""
-    logged: Logged | None = None
+    files: Sequence[str] = ()
+    comments: Mapping[str, str] = field(default_factory=dict)
     facts: dict[Any, Any] = field(default_factory=dict)
     state: list[tuple[str, int, int]] = field(default_factory=list)
-    copies: Sequence[str] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The files that are read, and their patterns."""
-        return tuple(self.copies) or (*self.table.files, *self.table.patterns)
+        return (*(self.files or self.table.files), *map(literal, self.files or self.table.files))
 
     def footers(self) -> list[Any] | None:
-        """The footers of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None if footers alone
-        do not tell the rows."""
+        """The footers of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None for others."""
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-        if self.logged is not None:
-            return None if self.logged.footers is None else self.logged.footers()
-        return [pq.read_metadata(file) for file in self.table.files] if self.table.format == "parquet" else None
-
-    def comments(self) -> dict[str, str]:
-        """The comments on columns in the log, in the first of its Parquet files, or in CSV files."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if self.table.format == "csv":
-            return labels_of(self.table)
-        if self.logged is None and self.table.format != "parquet":
-            return {}
-        with suppress(pa.ArrowException):  # DuckDB reads what Arrow does not
-            fields = pq.read_schema(self.table.files[0]) if self.logged is None else self.logged.source.schema
-            return {field.name: comment_of(field) for field in fields}
-        return {}
+        if self.table.format not in ("parquet", "delta", "iceberg"):
+            return None
+        return [pq.read_metadata(file) for file in self.files or self.table.files]
 
 
 class Lake:
@@ -109,7 +94,7 @@ class Lake:
         need_duckdb("a folder" if file is None else str(file))
         self._tables = {table.name: table for table in tables}
         self._opened: dict[str, Opened] = {}
-        self._registered: dict[str, Any] = {}
+        self._of_logs: set[str] = set()
         self._lock = threading.RLock()
         self._memory, self._file = memory, file
         self.folder = tempfile.mkdtemp(prefix="tagframe-")
@@ -128,17 +113,16 @@ class Lake:
         if self._file is not None:
             self.run(f"ATTACH {quoted_text(str(self._file))} AS {quoted(IN_FILE)} (READ_ONLY)")
         # All files of all tables: a table is opened when it is first read.
-        paths = {file for table in self._tables.values() for file in (*table.files, *table.patterns)}
-        self.run(f"SET allowed_paths = {quoted_texts(sorted(paths))}")
+        files = {file for table in self._tables.values() for file in table.files} | self._of_logs
+        self.run(f"SET allowed_paths = {quoted_texts(sorted({*files, *map(literal, files)}))}")
         self.run(f"SET allowed_directories = {quoted_texts([self.folder])}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
     def _cursor(self, sent: Mapping[str, Any] | None = None) -> Any:
-        """A connection to the database, for one thread; tables registered on one connection are not visible on
-        others."""
+        """A connection to the database, for one thread; tables registered on it are not visible on others."""
         cursor = self.connection.cursor()
-        for name, source in {**self._registered, **(sent or {})}.items():
+        for name, source in (sent or {}).items():
             cursor.register(name, source)
         return cursor
 
@@ -174,68 +158,57 @@ class Lake:
 
     def _open(self, table: LakeTable) -> Opened:
         with named_errors(table):
+            if table.format == "csv":
+                source, files, comments = csv_copies(self, table)
+                return Opened(table, source, self.columns(source), files=files, comments=comments)
             if not table.files:
-                log = logged(table)
-                name = f"tagframe {table.format} {table.name}"
-                self._registered[name] = log.source
-                columns = self.columns(quoted(name))
-                return Opened(table, quoted(name), columns, logged=log)
-            if table.format == "parquet":
-                source = f"read_parquet({quoted_texts(table.patterns)}, {self._options(table)})"
-                number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
-                columns = self.columns(source)
-                self._say_others(table, columns)
-                return Opened(table, source, columns, number, "file_index = 0 AND file_row_number < {}")
+                return self._of_log(table)
             if table.format == "duckdb":
                 source = f"{quoted(IN_FILE)}.{quoted(table.home)}.{quoted(table.called)}"
                 columns = self.columns(source)
-                if any(column.name.lower() == "rowid" for column in columns):
-                    return Opened(table, source, columns)
-                return Opened(table, source, columns, "rowid", "rowid < {}")
+                is_numbered = all(column.name.lower() != "rowid" for column in columns)
+                return Opened(table, source, columns, *(("rowid", "rowid < {}") if is_numbered else ()))
+            source = f"read_{table.format}({quoted_texts(table.patterns)}, {self._options(table)})"
+            columns = self.columns(source)
             if table.format == "json":
-                source = f"read_json({quoted_texts(table.patterns)}, {self._options(table)})"
-                columns = self.columns(source)
-                if floats := [column.name for column in columns if column.type == "DOUBLE"]:
-                    self._say_rounded(table, floats)
                 return Opened(table, source, columns)
-            source, copies = csv_source(self, table)
-            return Opened(table, source, self.columns(source), copies=copies)
+            number = "(file_index::BIGINT * 1099511627776 + file_row_number)"
+            begins = "file_index = 0 AND file_row_number < {}"
+            return Opened(table, source, columns, number, begins, comments=_comments_of(table))
 
-    def _say_others(self, table: LakeTable, columns: Sequence[LakeColumn]) -> None:
-        """Warn of decimals of more than 38 digits, which DuckDB reads as floats, and of Arrow's durations."""
+    def _of_log(self, table: LakeTable) -> Opened:
+        """A Delta or Iceberg table, with the types of its log."""
+        import duckdb
+
+        log = logged(table)
+        if log.files and not self._of_logs.issuperset(log.files):
+            self._of_logs.update(log.files)
+            self._connect()
+        types = self.connection.from_arrow(log.schema.empty_table()).types
+        items = ", ".join(f"CAST({one} AS {type}) AS {one}"
+                          for one, type in zip(map(quoted, log.schema.names), types, strict=True))  # fmt: skip
+
+        def opened(files: Sequence[str], options: str) -> Opened:
+            source = f"(SELECT {items} FROM read_parquet({quoted_texts(map(literal, files))}, {options}))"
+            comments = {field.name: comment_of(field) for field in log.schema}
+            return Opened(table, source, self.columns(source), files=files, comments=comments)
+
+        if log.files:
+            with suppress(duckdb.BinderException):  # a column that no file has
+                folders = f"hive_partitioning={bool(log.partitions)}, hive_types_autocast=false"
+                return opened(log.files, f"union_by_name=true, {folders}")
+        return opened([self._copy(log)], "hive_partitioning=false")
+
+    def _copy(self, log: Logged) -> str:
+        """The rows of a log in a Parquet file of our own."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        types = {column.type for column in columns}
-        if "DOUBLE" in types:
-            long = (
-                f"SELECT DISTINCT name FROM parquet_schema({quoted_texts(table.patterns)}) WHERE precision > {_DIGITS}"
-            )
-            if names := sorted(row["name"] for row in self.fetch(long).to_pylist()):
-                warn(
-                    f"{table.called}: DuckDB has decimals of {_DIGITS} digits at most, and reads those of "
-                    f"{', '.join(names)} as floats of 15 to 17 digits",
-                    ColumnFormatWarning,
-                )
-        if "BIGINT" in types:
-            with suppress(pa.ArrowException, OSError):
-                spans = [field for field in pq.read_schema(table.files[0]) if pa.types.is_duration(field.type)]
-                for field in spans:
-                    what = f"the durations of column {field.name!r} as integers, in {field.type.unit}"
-                    warn(f"{table.called}: DuckDB reads {what}", ColumnFormatWarning)
-
-    def _say_rounded(self, table: LakeTable, floats: Sequence[str]) -> None:
-        """Warn of integers of JSON that DuckDB reads as floats; they are looked for where it looks for types."""
-        texts = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in floats)
-        rows = f"read_json({quoted_texts(table.patterns)}, {self._options(table)}, columns={{{texts}}})"
-        is_rounded = (
-            "regexp_full_match({0}, '-?[1-9][0-9]*') AND TRY_CAST({0}::DOUBLE AS HUGEINT)::VARCHAR IS DISTINCT FROM {0}"
-        )
-        tests = (f"coalesce(bool_or({is_rounded.format(quoted(name))}), false) AS {quoted(name)}" for name in floats)
-        found = self.fetch(f"SELECT {', '.join(tests)} FROM (FROM {rows} LIMIT {_SAMPLED})").to_pylist()[0]
-        if names := [repr(name) for name in floats if found[name]]:
-            what = f"integers of {', '.join(names)} as floats, which do not hold all of their digits"
-            warn(f"{table.called}: DuckDB reads {what}", ColumnFormatWarning)
+        copy = str(Path(tempfile.mkdtemp(dir=self.folder)) / "rows.parquet")
+        with pq.ParquetWriter(copy, log.schema) as writer:
+            for batch in log.batches():
+                writer.write_table(pa.Table.from_batches([batch]).cast(log.schema))
+        return copy
 
     def _options(self, table: LakeTable) -> str:
         return f"union_by_name={len(table.files) > 1}, hive_partitioning={table.partitioned}"
@@ -262,6 +235,16 @@ class Lake:
         """The rows of a query, in batches of this many."""
         with self._cursor() as cursor:
             yield from cursor.sql(sql, params=dict(values) if values else None).to_arrow_reader(rows)
+
+
+def _comments_of(table: LakeTable) -> dict[str, str]:
+    """The comments on columns in the first file of a Parquet table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with suppress(pa.ArrowException):  # DuckDB reads what Arrow does not
+        return {field.name: comment_of(field) for field in pq.read_schema(table.files[0])}
+    return {}
 
 
 @contextmanager

@@ -111,9 +111,9 @@ class LakeEngine(_ReadByDuckDB):
     def _shape(self, table: LakeTable) -> TableShape | UnreadableTable:
         try:
             opened = self.lake.opened(table.name)
-            columns = opened.columns
+            columns, comments = opened.columns, opened.comments
             with named_errors(table):
-                state, comments = table.state(), opened.comments()
+                state = table.state()
         except UnreadableTable as error:
             return error
         names = [column.name for column in columns]

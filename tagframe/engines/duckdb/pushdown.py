@@ -192,8 +192,8 @@ Known = tuple[int | None, Any, Any]
 def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     """What is known about a table without a pass over its rows; for one of few rows, that it should be read.
 
-    Rows, nulls and extremes come from footers, also those of the files in a Delta log. CSV and JSON files have none,
-    and are counted in one pass. The number of distinct values is estimated from a sample.
+    Rows, nulls and extremes come from the footers of Parquet files. Other rows are counted in one pass. The number of
+    distinct values is estimated from a sample.
     """
     footers = opened.footers()
     if footers is not None:
@@ -206,7 +206,7 @@ def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
         described = {column.name for column in opened.columns if column.type.partition("(")[0] in _IN_FOOTERS}
         known = _of_footers(footers, described)
     else:
-        known = {} if opened.logged is not None else _counted(lake, opened)
+        known = _counted(lake, opened)
     frame = _sample(lake, opened, rows, footers)
     columns = []
     for name in frame.columns:

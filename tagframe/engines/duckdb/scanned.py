@@ -1,15 +1,14 @@
-"""Rows that DuckDB asks for while it reads: only the columns and conditions that a statement needs."""
+"""Rows that DuckDB asks for while it reads: only the columns that a statement needs."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
-Read = Callable[[Sequence[str], "ds.Expression | None"], "pa.Table | pa.RecordBatchReader"]
+Read = Callable[[Sequence[str]], "pa.Table | pa.RecordBatchReader"]
 
 
 class Scanned(ds.Dataset):  # type: ignore[misc]
@@ -17,8 +16,7 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
 
     Args:
         schema: of all columns; their names are unique.
-        read: takes names of columns and a condition, and gives rows in their order, with at least these columns. It may
-            leave out rows for which the condition is not true, but does not have to.
+        read: takes names of columns, and gives all rows in their order, in these columns.
     """
 
     def __init__(self, schema: pa.Schema, read: Read) -> None:
@@ -33,7 +31,7 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
     ) -> ds.Scanner:
         """The rows for which the condition is true."""
         names = self._all.names if columns is None else list(columns)
-        rows = self._read(self._needed(names, filter), filter)
+        rows = self._read(self._needed(names, filter))
         if isinstance(rows, pa.Table):
             return ds.dataset(rows).scanner(columns=names, filter=filter)
         return ds.Scanner.from_batches(rows, columns=names, filter=filter)
@@ -51,50 +49,3 @@ class Scanned(ds.Dataset):  # type: ignore[misc]
         except pa.ArrowInvalid:  # a name that is written otherwise there
             return list(self._all.names)
         return needed
-
-
-Comparison = tuple[str, str, int | str]
-"""A column, one of ``==``, ``<``, ``<=``, ``>``, ``>=``, and what it is compared with."""
-
-_COMPARISON = re.compile(r'([A-Za-z_]\w*) (==|<=|>=|<|>) (?:(-?\d{1,18})|"([^"\\]*)")')
-
-
-def comparisons(condition: ds.Expression | None, schema: pa.Schema) -> list[Comparison]:
-    """Some comparisons with whole numbers and texts that must be true of a row if the condition is true.
-
-    A reader may leave out rows by these: it never leaves out a row for which the condition is true.
-    """
-    pairs: list[Comparison] = []
-    for part in _parts("" if condition is None else str(condition)):
-        match = _COMPARISON.fullmatch(part)
-        if match is None or match[1] not in schema.names:
-            continue
-        name, sign, number, text = match.groups()
-        type = schema.field(name).type
-        if number is not None and pa.types.is_integer(type):
-            pairs.append((name, sign, int(number)))
-        elif text is not None and (pa.types.is_string(type) or pa.types.is_large_string(type)):
-            pairs.append((name, sign, text))
-    return pairs
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The parts that ``and`` joins in an expression as Arrow writes it, each in parentheses."""
-    if not (text.startswith("(") and text.endswith(")")) or "\\" in text:
-        return
-    depth = start = 0
-    quoted, inner, parts = False, text[1:-1], []
-    for position, letter in enumerate(inner):
-        if letter == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (letter == "(") - (letter == ")")
-            if depth < 0:
-                return
-            if depth == 0 and inner.startswith(" and ", position):
-                parts.append(inner[start:position])
-                start = position + 5
-    if not parts:
-        yield inner
-    for part in [*parts, inner[start:]] if parts else ():
-        yield from _parts(part)

@@ -5,13 +5,12 @@ read. Several independent barriers hold it: the guard's allow-list over what sql
 own parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
 opens no file by its name; the locked configuration of the database, which reaches only the files of the tables; the
 process, whose memory is limited, and which is killed at its time limit. See :mod:`tagframe.engines.duckdb.worker`. Rows
-that are not in files (of frames, and of Delta and Iceberg tables) are sent to the process on demand.
+of frames are sent to the process on demand.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -29,12 +28,10 @@ from tagframe.engines.cells import from_arrow, typed_series
 from tagframe.engines.duckdb.connection import LakeColumn, Opened, named_errors
 from tagframe.engines.sqlite.statement import check_names, storable, unique_names
 from tagframe.engines.worker_pool import Kind, Supply, answered
-from tagframe.errors import SQLFailed, UnreadableTable
+from tagframe.errors import SQLFailed
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from tagframe.engines.duckdb.scanned import Comparison
 
 
 # --- frames as DuckDB reads them ------------------------------------------------------------------------------------
@@ -74,7 +71,7 @@ def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> Any:
             type = made[name].type
         fields.append(pa.field(name, type))
 
-    def read(names: Sequence[str], condition: object) -> pa.Table:
+    def read(names: Sequence[str]) -> pa.Table:
         for name in names:
             if name not in made:
                 made[name] = array_of(name, columns[name])
@@ -244,16 +241,14 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
         statement: its relations may be Arrow datasets, too.
         tables: of files, by their names in the statement.
     """
-    files = {name: table for name, table in tables.items() if table[0].logged is None}
-    sent = {**{name: _Sent(one.logged.source, allowed) for name, (one, allowed) in tables.items() if one.logged},
-            **{name: _Sent(relation) for name, relation in statement.relations.items()}}  # fmt: skip
+    sent = {name: _Sent(relation) for name, relation in statement.relations.items()}
     request = {
         "sql": statement.sql,
         "explain": statement.explain,
         "rows": statement.limits.rows,
-        "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in files.items()},
-        "paths": sorted({path for one, _ in files.values() for path in one.paths}),
-        "state": repr(sorted(one.state for one, _ in files.values())),
+        "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in tables.items()},
+        "paths": sorted({path for one, _ in tables.values() for path in one.paths}),
+        "state": repr(sorted(one.state for one, _ in tables.values())),
         "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
         "calls": _FUNCTIONS | _OPERATORS,
     }
@@ -283,37 +278,24 @@ def _allowed(opened: Opened, only: Collection[str]) -> list[LakeColumn]:
 class _Sent:
     """A relation whose rows are sent on demand."""
 
-    def __init__(self, source: Any, only: Collection[str] | None = None) -> None:
-        import pyarrow as pa
-
-        self._source = source
-        self.schema = pa.schema([field for field in source.schema if only is None or field.name in only])
-
-    def batches(self, names: Sequence[str], compared: Sequence[Comparison]) -> Iterator[worker.Block]:
-        """Arrow streams of the rows for which the comparisons are true, and maybe of others."""
+    def __init__(self, source: Any) -> None:
         import pyarrow as pa
         import pyarrow.dataset as ds
 
+        self._source = ds.dataset(source) if isinstance(source, pa.Table) else source
+        self.schema = source.schema
+
+    def batches(self, names: Sequence[str]) -> Iterator[worker.Block]:
+        """Arrow streams of the rows."""
         from tagframe.engines.duckdb.worker import stream_of
 
         unknown = set(names) - set(self.schema.names)
         if unknown:
             raise SQLFailed(f"the process that runs the SQL asked for columns that it must not read: {sorted(unknown)}")
-        if isinstance(self._source, pa.Table):
-            batches = self._source.select(list(names)).to_batches()
-        else:
-            test = None
-            for name, sign, value in compared:
-                one = _SIGNS[sign](ds.field(name), value)
-                test = one if test is None else test & one
-            batches = self._source.scanner(columns=list(names), filter=test).to_reader()
-        for batch in batches:
+        for batch in self._source.scanner(columns=list(names)).to_reader():
             step = max(1, batch.num_rows * _AT_ONCE // max(1, batch.nbytes))
             for start in range(0, batch.num_rows, step):
                 yield stream_of(batch.slice(start, step))
-
-
-_SIGNS = {"==": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def _supply(sent: Mapping[str, _Sent]) -> Supply:
@@ -321,17 +303,10 @@ def _supply(sent: Mapping[str, _Sent]) -> Supply:
     scans: list[Iterator[worker.Block]] = []
 
     def answer(kind: str, what: Any, *rest: Any) -> worker.Block:
-        import pyarrow as pa
-
-        try:
-            if kind == "scan":
-                scans.append(sent[what].batches(*rest))
-                return str(len(scans) - 1).encode()
-            return next(scans[what], b"")
-        except (OSError, pa.ArrowException) as error:
-            raise UnreadableTable(
-                f"the SQL cannot be run: {str(error).splitlines()[0]}; a file may be missing or damaged"
-            ) from error
+        if kind == "scan":
+            scans.append(sent[what].batches(*rest))
+            return str(len(scans) - 1).encode()
+        return next(scans[what], b"")
 
     return answer
 

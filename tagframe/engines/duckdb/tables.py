@@ -1,6 +1,6 @@
 """Which files of a folder are one table for DuckDB: partitions, parts of one dataset, Delta and Iceberg tables.
 
-Of Delta and Iceberg tables also what their logs tell, and their rows for DuckDB.
+Of Delta and Iceberg tables also which files their logs name, and their rows where these files have others, too.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import importlib.util
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
-from tagframe.engines.base import Stamp, quoted
+from tagframe.engines.base import Stamp
 from tagframe.engines.files.csv import CSVEngine
 from tagframe.engines.files.limits import Bounds, files_below, found_by, not_itself
 from tagframe.engines.sql_text import quoted_text
@@ -361,15 +360,19 @@ _READ_BY_ITSELF = {*_DELTA_FEATURES, "deletionVectors", "columnMapping"}
 
 @dataclass(frozen=True)
 class Logged:
-    """A table whose log tells which files count.
+    """A table whose log tells which rows count.
 
     Attributes:
-        source: what DuckDB reads for it: an Arrow dataset, which has to be registered.
-        footers: gives those of its files, by :mod:`pyarrow.parquet`; None if they do not tell the rows.
+        schema: of its rows.
+        files: the Parquet files whose rows these are; none if only its own reader finds the rows in them.
+        partitions: the columns whose values are in the names of folders.
+        batches: gives the rows by its own reader, some at a time.
     """
 
-    source: Any
-    footers: Callable[[], list[Any]] | None = None
+    schema: pa.Schema
+    files: tuple[str, ...]
+    partitions: tuple[str, ...]
+    batches: Callable[[], Iterable[pa.RecordBatch]]
 
 
 def logged(table: LakeTable) -> Logged:
@@ -383,123 +386,85 @@ def logged(table: LakeTable) -> Logged:
     return _delta(table.place, bounds) if table.format == "delta" else _iceberg(table.place, bounds)
 
 
-def _check_location(location: str, bounds: Bounds) -> None:
-    """Refuse a file of a log that is on another machine, or outside the bounds.
+def _local(location: str, bounds: Bounds) -> str:
+    """The path of a file of a log.
 
     Raises:
-        UnreadableTable: it is.
+        UnreadableTable: it is on another machine, or outside the bounds.
     """
     scheme, separator, rest = location.partition("://")
     if separator and scheme != "file":
         raise UnreadableTable(f"it refers to {location}, but only files on this machine are read: copy the table here")
-    bounds.check(bounds.folder / (rest if separator else location))
+    path = bounds.folder / (rest if separator else location)
+    bounds.check(path)
+    return str(path)
 
 
 def _delta(path: Path, bounds: Bounds) -> Logged:
     with needing(f"{path} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"):
         import deltalake
+    import pyarrow as pa
+
     try:
         delta = deltalake.DeltaTable(str(path))
-        for file in delta.file_uris():
-            _check_location(unquote(file), bounds)
-        odd = set(delta.protocol().reader_features or ()) - _DELTA_FEATURES
-        if odd <= _READ_BY_ITSELF and (odd or delta.protocol().min_reader_version > 1):
-            return _delta_by_itself(delta)
-        if odd:
+        files = [_local(file if os.path.exists(file) else unquote(file), bounds) for file in delta.file_uris()]
+        features = set(delta.protocol().reader_features or ()) - _DELTA_FEATURES
+        if odd := features - _READ_BY_ITSELF:
             raise UnreadableTable(
                 f"{path} is a Delta table with {', '.join(sorted(odd))}, which deltalake cannot read: rewrite it "
                 "without them, or open a copy in Parquet format"
             )
-        dataset = delta.to_pyarrow_dataset()
+        # One partition reads file after file: rows have the same order each time.
+        query = deltalake.QueryBuilder({"datafusion.execution.target_partitions": "1"}).register("rows", delta)
+        partitions = tuple(delta.metadata().partition_columns)
+        is_plain = not features and delta.protocol().min_reader_version == 1
+        is_plain &= all(f"/{name}=" in file for file in files for name in partitions)
+        schema = pa.schema(delta.schema().to_arrow())
     except (MissingExtra, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # deltalake's and Arrow's own; deltalake panics at names like "a%20b"
         raise UnreadableTable(f"{path} cannot be read as a Delta table: {error}") from error
-    return Logged(dataset, lambda: [one.metadata for one in dataset.get_fragments()])
-
-
-def _delta_by_itself(delta: Any) -> Logged:
-    """By deltalake's engine, which respects deletion vectors and column names; the log's counts include deleted
-    rows."""
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-
-    from tagframe.engines.duckdb.scanned import Scanned, comparisons
-
-    # One partition reads file after file: rows have the same order each time.
-    query = QueryBuilder({"datafusion.execution.target_partitions": "1"}).register("rows", delta)
-    schema = pa.table(query.execute("SELECT * FROM rows LIMIT 0")).schema
-
-    def read(names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
-        tests = [f"{quoted(name)} {sign.replace('==', '=')} {value if isinstance(value, int) else quoted_text(value)}"
-                 for name, sign, value in comparisons(condition, schema)]  # fmt: skip
-        where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        return pa.RecordBatchReader.from_stream(
-            query.execute(f"SELECT {', '.join(map(quoted, names))} FROM rows{where}")
-        )
-
-    return Logged(Scanned(schema, read))
+    return Logged(
+        schema, tuple(files if is_plain else ()), partitions,
+        lambda: pa.RecordBatchReader.from_stream(query.execute("SELECT * FROM rows")),
+    )  # fmt: skip
 
 
 def _iceberg(path: Path, bounds: Bounds) -> Logged:
-    """Read file by file when a statement asks for it, from the newest snapshot at the time of opening."""
+    """The newest snapshot at the time of opening."""
     with needing(f"{path} is an Iceberg table, and pyiceberg is not installed: pip install 'tagframe[iceberg]'"):
         from pyiceberg.catalog.noop import NoopCatalog
-        from pyiceberg.io.pyarrow import PyArrowFileIO, schema_to_pyarrow
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.io.pyarrow import ArrowScan, PyArrowFileIO, schema_to_pyarrow
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
-    from tagframe.engines.duckdb.scanned import Scanned
 
     class OnThisMachine(PyArrowFileIO):  # type: ignore[misc]
         """Opens local files and nothing else: metadata may name any machine, and any code that opens files."""
 
         def new_input(self, location: str) -> Any:
             """A file to be read."""
-            _check_location(location, bounds)
+            _local(location, bounds)
             return super().new_input(location)
 
     try:
         newest = max((path / "metadata").glob("*.metadata.json"), key=_version)
-        files = OnThisMachine()
-        metadata = FromInputFile.table_metadata(files.new_input(str(newest)))
-        table = StaticTable(("static-table", str(newest)), metadata, str(newest), files, NoopCatalog("static-table"))
+        io = OnThisMachine()
+        metadata = FromInputFile.table_metadata(io.new_input(str(newest)))
+        table = StaticTable(("static-table", str(newest)), metadata, str(newest), io, NoopCatalog("static-table"))
         tasks = list(table.scan().plan_files())
         schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
-        for task in tasks:
-            for file in (task.file, *task.delete_files):
-                _check_location(file.file_path, bounds)
+        deletes = [_local(file.file_path, bounds) for task in tasks for file in task.delete_files]
+        files = [_local(task.file.file_path, bounds) for task in tasks]
     except Exception as error:  # pyiceberg's and Arrow's own
         raise UnreadableTable(f"{path} cannot be read as an Iceberg table: {error}") from error
-    # Counted from its rows, which read no column: the log may say anything.
-    return Logged(Scanned(schema, partial(_iceberg_rows, table, schema)))
-
-
-def _iceberg_rows(table: Any, schema: pa.Schema, names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
-    """The rows of some columns, without files in which no row fits the condition; one file at a time in memory."""
-    import pyarrow as pa
-    from pyiceberg import expressions
-    from pyiceberg.io.pyarrow import ArrowScan
-    from pyiceberg.schema import Schema
-
-    from tagframe.engines.duckdb.scanned import comparisons
-
-    signs = {"==": "EqualTo", "<": "LessThan", "<=": "LessThanOrEqual", ">": "GreaterThan", ">=": "GreaterThanOrEqual"}
-    test: Any = expressions.AlwaysTrue()
-    for name, sign, value in comparisons(condition, schema):
-        test = expressions.And(test, getattr(expressions, signs[sign])(name, value))
-    scan = table.scan(row_filter=test)
-    whole = table.schema()
-    part_schema = Schema(*(field for field in whole.fields if field.name in names), schema_id=whole.schema_id)
-    part = pa.schema([field for field in schema if field.name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for task in scan.plan_files():
-            # With several files at once it would hold everything that is read and not yet used.
-            one = ArrowScan(scan.table_metadata, scan.io, part_schema, scan.row_filter)
-            for batch in one.to_record_batches([task]):
-                yield from pa.Table.from_batches([batch]).cast(part).to_batches()
+        for task in tasks:  # several files at once would be in memory together
+            yield from ArrowScan(metadata, io, table.schema(), AlwaysTrue()).to_record_batches([task])
 
-    return pa.RecordBatchReader.from_batches(part, batches())
+    is_plain = not deletes and len(metadata.schemas) == 1 and all(file.endswith(".parquet") for file in files)
+    return Logged(schema, tuple(files if is_plain else ()), (), batches)
 
 
 def _version(metadata: Path) -> tuple[int, int]:

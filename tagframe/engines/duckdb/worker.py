@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -22,9 +22,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tagframe.engines import worker_program as protocol
 from tagframe.engines.sql_text import quoted, quoted_texts
 from tagframe.engines.worker_program import Answer, Block, Caller, Request, bound
-
-if TYPE_CHECKING:
-    from tagframe.engines.duckdb.scanned import Comparison
 
 OPTIONS: dict[str, Any] = {
     "python_enable_replacements": False,
@@ -168,11 +165,10 @@ class Worker:
 
     def _relation(self, name: str, schema: pa.Schema) -> Any:
         """What DuckDB accepts as a dataset; it asks the caller to begin a scan, and then for its next rows."""
-        from tagframe.engines.duckdb.scanned import Scanned, comparisons
+        from tagframe.engines.duckdb.scanned import Scanned
 
-        def read(names: Sequence[str], condition: Any) -> pa.RecordBatchReader:
-            wanted: list[Comparison] = comparisons(condition, schema)
-            number = int(self._caller.ask("scan", name, list(names), wanted))
+        def read(names: Sequence[str]) -> pa.RecordBatchReader:
+            number = int(self._caller.ask("scan", name, list(names)))
             part = pa.schema([schema.field(column) for column in names])
             return pa.RecordBatchReader.from_batches(part, self._batches(number))
 
