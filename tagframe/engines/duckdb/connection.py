@@ -148,6 +148,8 @@ class Lake:
             table = self._tables[name]
             with named_errors(table):
                 state = table.listing()
+                for file in self._opened[name].files if name in self._opened else ():
+                    os.stat(file)
             if name in self._opened and self._opened[name].state != state:
                 # DuckDB keeps footers, by times in whole seconds.
                 self._opened.clear()
