@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tagframe.engines.base import Engine
@@ -12,7 +13,7 @@ from tagframe.engines.duckdb.engine import DuckDBFileEngine, DuckDBFrames
 from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.files.arrow import FeatherEngine, ParquetEngine
+from tagframe.engines.files.arrow import ArrowEngine
 from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
 from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED, not_itself
@@ -35,8 +36,8 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
     (".sqlite", ".sqlite3", ".db", ".db3"): SQLiteEngine,
     _packed(".csv", ".tsv"): CSVEngine,
     _packed(".json", ".jsonl", ".ndjson"): JSONEngine,
-    (".parquet", ".pq"): ParquetEngine,
-    (".feather", ".arrow"): FeatherEngine,
+    (".parquet", ".pq"): ArrowEngine,
+    (".feather", ".arrow"): partial(ArrowEngine, kind="feather"),
     (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"): WorkbookEngine,
     (".duckdb", ".ddb"): DuckDBFileEngine,
 }

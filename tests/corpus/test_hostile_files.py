@@ -86,14 +86,6 @@ def test_a_workbook_of_more_cells_is_read_where_its_file_is_as_large(tmp_path: P
     assert len(workbook_rows(tmp_path / "dense.xlsx", "s1")["s1"]) == 300
 
 
-def test_sheets_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    hostile.workbook(*[hostile.cells("A1")] * 3)(tmp_path / "sheets.xlsx")
-    assert list(workbook_rows(tmp_path / "sheets.xlsx")) == ["s1", "s2", "s3"]
-    monkeypatch.setattr(limits, "WORKBOOK_SHEETS", 2)
-    with pytest.raises(UnreadableTable, match="it has 3 sheets, and 2 are the most"):
-        workbook_rows(tmp_path / "sheets.xlsx")
-
-
 def test_a_table_of_the_most_columns_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "COLUMNS", 50)
     for columns in (50, 51):

@@ -98,7 +98,7 @@ def test_other_json_is_named(tmp_path, text, reason):
 
 @pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.json.gz", "bomb.jsonl.xz"])
 def test_what_is_compressed_too_well_is_named(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(limits, "FREE_PACKED_BYTES", 2**20)
+    monkeypatch.setattr(limits, "FREE_BYTES", 2**20)
     pack = lzma if name.endswith("xz") else gzip
     (tmp_path / name).write_bytes(pack.compress(b"a\n" + b"1\n" * 2**21))
     assert "1 MB when it is unpacked" in problem(tmp_path / name)
@@ -136,7 +136,7 @@ class TestFeather:
         assert corpus.read("t", ["kind", "id"], limit=2).shape == (2, 2)
 
     def test_what_is_compressed_too_well_is_named_before_it_is_read(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(limits, "FREE_FEATHER_BYTES", 2**20)
+        monkeypatch.setattr(limits, "FREE_BYTES", 2**20)
         pd.DataFrame({"a": ["x" * 2**20] * 20}).to_feather(tmp_path / "t.feather", compression="zstd")
         assert (tmp_path / "t.feather").stat().st_size < 20_000
         assert "when it is unpacked" in problem(tmp_path / "t.feather")

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -50,6 +50,8 @@ _SNIFFED_BYTES = 2**18
 _WHOLE = _SNIFFED_BYTES // 4
 """A text of fewer letters is a whole file."""
 SNIFFED_ROWS = 200
+_LONGEST_ROW = 8 * 2**20
+"""Bytes without the end of a row from which on rows are counted by the parser."""
 _QUOTING = ("quotechar", "quoting", "escapechar", "doublequote", "skipinitialspace")
 """Options that :mod:`csv` has, too."""
 _SIGN = rb"[\xa2-\xa8\xac-\xaf\xb1-\xb3\xb5\xb6\xb8\xb9\xbc-\xbe\xd0\xdd\xde\xf0\xfd\xfe]"
@@ -115,6 +117,8 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"{path} is a page, not CSV, as it begins with {markup[0].strip()!r}: open the frames of pandas.read_html, "
             "or of pandas.read_xml"
         )
+    if len(start) == _SNIFFED_BYTES and not re.search("[\r\n]", text):
+        raise UnreadableTable(f"the first line of {path} has more than {len(text):,} characters: check that lines end")
     delimiter = given.pop("delimiter", None) or given.get("sep")
     is_sniffed = not delimiter
     delimiter = delimiter or ("\t" if ending_of(path) == ".tsv" else sniff_delimiter(text))
@@ -125,6 +129,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     skipped, skipped_last = given.get("skiprows", 0), given.pop("skipfooter", None)
     is_free = isinstance(skipped, int) and not isinstance(skipped, bool) and "comment" not in given
     rows = first_rows(text, delimiter, written)[skipped if is_free else 0 :]
+    limits.check_columns(path, max(map(len, rows[:2]), default=0))
     blank = next((at for at, row in enumerate(rows) if row), 0)
     may_have_titles = "skiprows" not in given
     head = _given_head(rows, given) or (
@@ -145,8 +150,6 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads others"
         )
     above = (skipped if is_free else 0) + head.above
-    if len(delimiter) == 1:
-        _check_width(path, delimiter, scan.encoding, written, above)
     if isinstance(head, Head) and not isinstance(given.get("header", 0), int):
         options.pop("header", None)
     if head.is_plain:
@@ -393,7 +396,7 @@ class _Scan:
             self.has_comments = self.has_comments or any(f"\n{mark}".encode() in near for mark in _COMMENTS)
             if self._width and not self.is_long:
                 rest = self._after_lines(rest + block)
-                self.is_long = self.is_long or len(rest) > limits.CSV_FIRST_ROWS
+                self.is_long = self.is_long or len(rest) > _LONGEST_ROW
         if self._width and not self.is_long:
             self._after_lines(rest + b"\n")
         return is_utf8 and _decodes(decoder, b"", final=True)
@@ -543,31 +546,6 @@ def _words(delimiter: str) -> bytes:
     words = b"|".join(re.escape(word.encode()) for word in sorted(NULL_WORDS, key=len, reverse=True) if word)
     mark = re.escape(delimiter[:1].encode())
     return rb'(?:^|[,;\t|"\n\r' + mark + rb"])(?:" + words + rb')(?=[,;\t|"\n\r' + mark + rb"]|$)"
-
-
-def _check_width(path: Path, delimiter: str, encoding: str, written: Mapping[str, Any], above: int) -> None:
-    """Refuse a file whose header, or the row below it, has too many columns, before pandas makes them."""
-    left, delimiters = limits.CSV_FIRST_ROWS, 0
-    with opened(path) as raw, io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as file:
-
-        def lines() -> Iterator[str]:
-            nonlocal left, delimiters
-            while line := file.readline(left + 1):
-                left, delimiters = left - len(line), delimiters + line.count(delimiter)
-                if left < 0:
-                    raise UnreadableTable(
-                        f"the first two rows of {path} have more than {limits.CSV_FIRST_ROWS:,} characters, and a "
-                        f"table of a file has {limits.COLUMNS:,} columns at most: check that the first row names the "
-                        "columns, and that quotes are closed"
-                    )
-                yield line
-
-        try:
-            rows = islice(csv.reader(lines(), delimiter=delimiter, **written), above, None)
-            limits.check_names(path, next(rows, []))
-            limits.check_columns(path, len(next(rows, [])))
-        except csv.Error:  # of a long text in a cell it tells no columns
-            limits.check_columns(path, delimiters + 1)
 
 
 def sniff_delimiter(text: str) -> str:

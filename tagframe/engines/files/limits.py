@@ -19,7 +19,6 @@ import re
 import stat
 import struct
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
@@ -35,23 +34,9 @@ from tagframe.errors import TagframeError, UnreadableTable
 COLUMNS = 10_000
 """The most columns of a table in a file. Profiling takes about half a millisecond for each."""
 
-SAME_NAMES = 1_000
-"""The most columns with the same name: pandas compares each with all others."""
-
-CSV_FIRST_ROWS = 8 * 2**20
-"""The most characters in the first two rows of a CSV file: about 400 for each cell of :data:`COLUMNS` columns."""
-
-PARQUET_FOOTER = 32 * 2**20
-"""The largest footer of a Parquet file in bytes. It is read before any row and takes 30 times as much memory."""
-
-FREE_PARQUET_BYTES, PARQUET_BYTES_A_BYTE = 256 * 2**20, 100
-"""Uncompressed bytes of a Parquet file, and bytes of its texts. A repeated text may be in the file only once."""
-
-FREE_PARQUET_CELLS, PARQUET_CELLS_A_BYTE = 20_000_000, 100
-"""Cells of a Parquet file. A run of one value takes almost no space, so a thousand bytes may be a billion rows."""
-
-FREE_PACKED_BYTES, PACKED_BYTES_A_BYTE = 256 * 2**20, 100
-"""Uncompressed bytes of a compressed CSV or JSON file. Ordinary ones are compressed to a third or a fiftieth."""
+FREE_BYTES, BYTES_A_BYTE = 256 * 2**20, 100
+"""Uncompressed bytes of a file. Ordinary ones are compressed to a third or a fiftieth; a run of one value takes almost
+no space, so a thousand bytes may be a billion rows."""
 
 JSON_BYTES = 256 * 2**20
 """The most bytes of a JSON file, uncompressed: it is in memory as a whole, and takes about ten times as much there."""
@@ -59,19 +44,9 @@ JSON_BYTES = 256 * 2**20
 FREE_JSON_CELLS, JSON_CELLS_A_BYTE = 20_000_000, 1
 """Cells of a JSON file: an object without most of the names takes three bytes and has a cell for each name."""
 
-FREE_FEATHER_BYTES, FEATHER_BYTES_A_BYTE = 256 * 2**20, 100
-"""Bytes of the columns of a Feather file in memory, and its cells."""
-
-WORKBOOK_SHEETS = 1_000
-"""The most sheets of a workbook; each is a table."""
-
 FREE_WORKBOOK_CELLS, WORKBOOK_CELLS_A_BYTE = 1_000_000, 1
 """Cells of all sheets of a workbook. Each sheet counts from A1 to its last row and column, as empty cells between are
 in memory, too. A cell of an ordinary workbook takes two bytes or more."""
-
-FREE_WORKBOOK_BYTES, WORKBOOK_BYTES_A_BYTE = 64 * 2**20, 100
-"""Uncompressed bytes of a workbook, and bytes of all its cells as text. Ordinary workbooks are compressed to between a
-fifth and a twentieth."""
 
 FREE_WORKBOOK_MEMORY, WORKBOOK_MEMORY_A_BYTE = 512 * 2**20, 64
 """The memory, in bytes, of the process that reads a workbook."""
@@ -85,33 +60,18 @@ def allowed(free: int, a_byte: int, size: int) -> int:
     return max(free, a_byte * size)
 
 
-def check_bytes(path: Path, read: int, free: int, a_byte: int, way: str) -> None:
+def check_bytes(path: Path, read: int, way: str) -> None:
     """Refuse a file of which so many bytes were read that it is compressed too well; ``way`` is how to read it.
 
     Raises:
         UnreadableTable: they are more than the limit.
     """
-    most = allowed(free, a_byte, path.stat().st_size)
+    most = allowed(FREE_BYTES, BYTES_A_BYTE, path.stat().st_size)
     if read > most:
         raise UnreadableTable(
             f"{path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of this size: "
             f"nearly all of it is alike. {way}"
         )
-
-
-def check_names(path: object, names: Sequence[object]) -> None:
-    """Refuse a table with too many columns, or too many of one name.
-
-    Raises:
-        UnreadableTable: it has too many.
-    """
-    check_columns(path, len(names))
-    for name, count in Counter(filter(None, names)).most_common(1):
-        if count > SAME_NAMES:
-            raise UnreadableTable(
-                f"{path} has {count:,} columns called {str(name)[:99]!r}; at most {SAME_NAMES:,} may have one name. "
-                "Give the columns different names"
-            )
 
 
 def check_columns(path: object, columns: int) -> None:
@@ -199,7 +159,7 @@ def blocks(path: Path) -> Iterator[bytes]:
         while block := file.read(_BLOCK):
             read += len(block)
             if is_packed(path):
-                check_bytes(path, read, FREE_PACKED_BYTES, PACKED_BYTES_A_BYTE, "Unpack it to read it")
+                check_bytes(path, read, "Unpack it to read it")
             yield block
 
 

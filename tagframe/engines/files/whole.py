@@ -69,7 +69,7 @@ class JSONEngine(WholeFileEngine):
         with reading_as("JSON", self.path):
             rows = self._objects(self._text())
             names = list(dict.fromkeys(name for row in rows for name in row))
-            limits.check_names(self.path, names)
+            limits.check_columns(self.path, len(names))
             most = limits.allowed(limits.FREE_JSON_CELLS, limits.JSON_CELLS_A_BYTE, self.path.stat().st_size)
             if len(names) * len(rows) > most:
                 raise UnreadableTable(
@@ -272,7 +272,7 @@ class WorkbookEngine(WholeFileEngine):
         """
         shapes, sheets = [], workbook_rows(self.path)
         for name, rows in sheets.items():
-            limits.check_names(f"sheet {name!r} of {self.path}", head_of(_without_merged(rows)).names)
+            limits.check_columns(f"sheet {name!r} of {self.path}", max(map(len, rows), default=0))
             sheet = self._sheet(name)
             if columns := tuple(map(str, sheet.frame.columns)):
                 types, labels = ("",) * len(columns), sheet.labels
