@@ -112,12 +112,16 @@ def _check_statement(
             raise UnsafeSQL(f"no table {visible!r}{bare} in {did_you_mean(table.name, tables)}")
 
 
-def _words_in(sql: str) -> frozenset[str] | None:
-    """All names and texts in a statement of SQLite, of which columns are some; None if it may read columns unnamed."""
+def _words_in(sql: str, dialect: Dialect) -> frozenset[str] | None:
+    """All names and texts in a statement, of which columns are some; None if it may read columns unnamed."""
     from sqlglot import exp
 
     words = set()
-    for node in trees_of(sql, SQLITE.name)[0].walk():
+    tree = trees_of(sql, dialect.name)[0]
+    rows = {table.alias_or_name.casefold() for table in tree.find_all(exp.Table)}
+    for node in tree.walk():
+        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in rows:  # a row as a value
+            return None
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             return None
         if isinstance(node, exp.Join) and node.args.get("method"):  # NATURAL
@@ -238,16 +242,18 @@ class Reader:
         spent = time.monotonic() - start
         # An engine that only holds rows runs no statement where the tables are: they are copied for each.
         in_place = not engine.is_copied or engine.dialect != SQLITE
-        own, others, words = {}, {}, _words_in(checked) if engine.dialect == SQLITE and not whole else None
+        own, others, words = {}, {}, None
+        if (engine.dialect == SQLITE or engine.is_copied) and not whole:
+            words = _words_in(checked, engine.dialect)
         for name, id in named.items():
             profile = self.corpus.profile(id)
-            if self.corpus.engine(id) == engine and in_place:
-                columns = tuple(column.name for column in profile.for_prompts)
-                own[name] = Readable(self.corpus.source_table(id), columns)
-                continue
             visible = [column.name for column in profile.for_prompts]
-            if words is not None:  # one at least: the rows are counted
+            is_own = self.corpus.engine(id) == engine and in_place
+            if words is not None and not (is_own and not engine.is_copied):  # one at least: the rows are counted
                 visible = [column for column in visible if column.casefold() in words] or visible[:1]
+            if is_own:
+                own[name] = Readable(self.corpus.source_table(id), tuple(visible))
+                continue
             copy = next((one for (of, *has), one in self._copies.items() if of == id and {*visible} <= {*has}), None)
             if copy is None:
                 copy = self._copy(id, profile, visible, limit=1 if explain else None)
@@ -258,7 +264,7 @@ class Reader:
             with logs.statement("answer", checked, engine.dialect.name):
                 return engine.execute(UntrustedStatement(checked, own, {**others, **brought}, limits, explain, spent))
         except SQLFailed:
-            if words is not None and others:  # a message lists all columns, if one is not there
+            if words is not None and (others or engine.is_copied):  # a message lists all columns, if one is not there
                 self._checked(sql, limits, explain=True, whole=True)
             raise
 

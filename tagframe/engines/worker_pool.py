@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +39,6 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-
-Supply = Callable[..., protocol.Block]
-"""Answers what a worker asks back in the middle of a request."""
 
 
 class Expired(Exception):
@@ -73,11 +70,10 @@ class Kind:
 
 
 class Process:
-    """One worker process with a memory limit; it keeps the copied tables of its last request."""
+    """One worker process with a memory limit."""
 
     def __init__(self, kind: Kind, memory: int) -> None:
         self.kind, self.memory = kind, memory
-        self.copied: str | None = None
         self.is_spent = False
         self._is_ready = False
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -109,9 +105,7 @@ class Process:
         """Whether it has not ended."""
         return self._popen.poll() is None
 
-    def ask(
-        self, request: protocol.Request, seconds: float, supply: Supply
-    ) -> tuple[protocol.Answer, list[protocol.Block]]:
+    def ask(self, request: protocol.Request, seconds: float) -> tuple[protocol.Answer, list[protocol.Block]]:
         """The answer, and the parts that came before it; if this raises, the process cannot be used any more."""
         parts: list[protocol.Block] = []
         with stopped_by(self._popen.kill):
@@ -121,21 +115,15 @@ class Process:
                     self._message()
                 self._is_ready = True
             with _deadline(self._popen, seconds):
-                self._write(pickle.dumps(request))
+                protocol.write_block(self._popen.stdin, pickle.dumps(request))  # type: ignore[arg-type]
                 while (message := self._message())[0] != protocol.END:
-                    if message[0] == protocol.ASKS:
-                        self._write(supply(*message[1]))
-                    else:
-                        parts.append(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]
+                    parts.append(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]
         _, self.is_spent, answer = message
         return answer, parts
 
     def _message(self) -> protocol.Answer:
         message: protocol.Answer = plain(protocol.read_block(self._popen.stdout))  # type: ignore[arg-type]
         return message
-
-    def _write(self, block: protocol.Block) -> None:
-        protocol.write_block(self._popen.stdin, block)  # type: ignore[arg-type]
 
     def kill(self) -> None:
         """End the process, whatever it does."""
@@ -214,14 +202,7 @@ class Pool:
         self._running = threading.BoundedSemaphore(_MOST_RUNNING)
 
     def run(
-        self,
-        kind: Kind,
-        request: protocol.Request,
-        *,
-        seconds: float,
-        memory: int,
-        supply: Supply,
-        copied: str | None,
+        self, kind: Kind, request: protocol.Request, *, seconds: float, memory: int
     ) -> tuple[protocol.Answer, list[protocol.Block]]:
         """The answer of a worker, and the parts that it sent before.
 
@@ -230,21 +211,18 @@ class Pool:
             request: what the worker of this kind takes.
             seconds: the time limit, from the moment at which the request is sent.
             memory: bytes that the process may take.
-            supply: answers the worker's questions.
-            copied: the key of the tables that the worker keeps for the next request.
 
         Raises:
             Expired: it took longer.
             SQLFailed: no process can be started, or it died (:class:`Died`).
         """
         with self._running:
-            process = self._taken(kind, memory, copied)
+            process = self._taken(kind, memory)
             try:
-                answer, parts = process.ask(request, seconds, supply)
+                answer, parts = process.ask(request, seconds)
             except BaseException as error:  # a Ctrl-C, too: work that nobody waits for must end
                 self._end(process, is_next_wanted=isinstance(error, Exception))
                 raise
-            process.copied = copied
             if process.is_spent:
                 self._end(process, is_next_wanted=True)
             else:
@@ -263,16 +241,14 @@ class Pool:
         for process in idle:
             process.kill()
 
-    def _taken(self, kind: Kind, memory: int, copied: str | None) -> Process:
+    def _taken(self, kind: Kind, memory: int) -> Process:
         with self._lock:
-            fitting = [process for process in self._idle if (process.kind, process.memory) == (kind, memory)]
-            best = next((process for process in fitting if process.copied == copied), None)
-            chosen = best or (fitting[0] if fitting else None)
-            if chosen is not None:
+            fitting = (one for one in self._idle if (one.kind, one.memory) == (kind, memory))
+            if (chosen := next(fitting, None)) is not None:
                 self._idle.remove(chosen)
         if chosen is not None and not chosen.is_alive:
             chosen.kill()
-            return self._taken(kind, memory, copied)
+            return self._taken(kind, memory)
         return chosen or Process(kind, memory)
 
     def _put_back(self, process: Process) -> None:
@@ -287,31 +263,22 @@ class Pool:
 
 
 def answered(
-    kind: Kind,
-    request: protocol.Request,
-    statement: UntrustedStatement,
-    title: str,
-    *,
-    supply: Supply,
-    more_memory: int = 0,
-    copied: str | None = None,
+    kind: Kind, request: protocol.Request, statement: UntrustedStatement, title: str
 ) -> tuple[list[Any], list[protocol.Block]]:
     """A worker's answer to a statement, and the parts that it sent before.
 
     Args:
-        kind, request, supply, copied: as for :meth:`Pool.run`.
+        kind, request: as for :meth:`Pool.run`.
         statement: of the request.
         title: of the engine's SQL, for messages.
-        more_memory: bytes that the process may take in addition to those of the statement.
 
     Raises:
         UnsafeSQL, SQLFailed, UnreadableTable: it did not finish.
     """
     limits, excerpt = statement.limits, statement.excerpt
-    memory = limits.memory * 2**20 + more_memory
     try:
         (state, *details), parts = pool().run(
-            kind, request, seconds=statement.seconds_left, memory=memory, supply=supply, copied=copied
+            kind, request, seconds=statement.seconds_left, memory=limits.memory * 2**20
         )
     except Died as error:
         raise SQLFailed(str(error)) from error

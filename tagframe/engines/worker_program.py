@@ -5,9 +5,9 @@ module, whose ``Worker`` answers requests. Neither the rest of tagframe nor pand
 fast and takes little memory.
 
 Requests come on standard input and answers go to standard output, each a pickle of plain values after eight bytes of
-length. During a request a worker may send parts of its answer, and may ask the caller for data that it lacks. The pool
-limits its time and kills the process. When standard input closes, which also happens when the caller's process ends in
-any way, the process ends at once, even in the middle of a statement.
+length. During a request a worker may send parts of its answer. The pool limits its time and kills the process. When
+standard input closes, which also happens when the caller's process ends in any way, the process ends at once, even in
+the middle of a statement.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import IO, Any, Protocol
 ROWS, OUT_OF_MEMORY, TOO_LARGE = "rows", "out of memory", "too large"
 REFUSED, NO_COLUMN, FAILED, UNREADABLE = "refused", "no column", "failed", "unreadable"
 """How an answer begins."""
-READY, ASKS, PART, END = "ready", "asks", "part", "end"
-"""What a message is: that the process has started, a question to the caller, a part of an answer, or its end."""
+READY, PART, END = "ready", "part", "end"
+"""What a message is: that the process has started, a part of an answer, or its end."""
 
 Request = dict[str, Any]
 Answer = tuple[Any, ...]
@@ -53,24 +53,16 @@ class Caller:
     def __init__(self) -> None:
         self._blocks: queue.SimpleQueue[Block] = queue.SimpleQueue()
         self._output = open(1, "wb", buffering=0)  # noqa: SIM115
-        self._lock = threading.Lock()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next_request(self) -> Request:
         request: Request = pickle.loads(self._blocks.get())
         return request
 
-    def ask(self, *question: Any) -> Block:
-        """The caller's answer to a question during a request; asked from any thread."""
-        with self._lock:
-            self._write(ASKS, question)
-            return self._blocks.get()
-
     def send(self, part: Block) -> None:
         """A part of the answer; it may be large, and is sent as it is."""
-        with self._lock:
-            self._write(PART)
-            write_block(self._output, part)
+        self._write(PART)
+        write_block(self._output, part)
 
     def ready(self) -> None:
         self._write(READY)

@@ -71,7 +71,7 @@ def test_cells_far_apart_are_read_where_all_between_fit(
     tmp_path: Path, cells: tuple[str, ...], rows: int, columns: int
 ):
     hostile.workbook(hostile.cells(*cells))(tmp_path / "far.xlsx")
-    found = workbook_rows(tmp_path / "far.xlsx", "s1")["s1"]
+    found = workbook_rows(tmp_path / "far.xlsx")["s1"]
     assert (len(found), {len(row) for row in found}) == (rows, {columns})
     assert found[-1][-1 if len(cells) == 1 or columns == 1 else columns - 1] == 1
 
@@ -81,9 +81,9 @@ def test_a_workbook_of_more_cells_is_read_where_its_file_is_as_large(tmp_path: P
     size = (tmp_path / "dense.xlsx").stat().st_size
     monkeypatch.setattr(limits, "FREE_WORKBOOK_CELLS", 29_999)
     with pytest.raises(UnreadableTable, match=r"goes to row 300 and column 100, .* 29,999 cells at most.*Ctrl\+End"):
-        workbook_rows(tmp_path / "dense.xlsx", "s1")
+        workbook_rows(tmp_path / "dense.xlsx")
     monkeypatch.setattr(limits, "WORKBOOK_CELLS_A_BYTE", 30_000 / size)
-    assert len(workbook_rows(tmp_path / "dense.xlsx", "s1")["s1"]) == 300
+    assert len(workbook_rows(tmp_path / "dense.xlsx")["s1"]) == 300
 
 
 def test_a_table_of_the_most_columns_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines import worker_pool
+from tagframe.engines import sent_rows, worker_pool
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.engine import DuckDBFrames
 from tagframe.engines.frames import FrameEngine
@@ -69,20 +69,17 @@ def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):
     assert process not in empty._idle
 
 
-def test_tables_are_copied_to_it_once(empty, monkeypatch):
+def test_tables_are_copied_once(empty, kind, monkeypatch):
     frame = pd.DataFrame({"id": range(1000), "name": [f"n{number}" for number in range(1000)]})
-    sent = []
-    ask = worker_pool.Process.ask
-
-    def spy(self, request, seconds, supply):
-        return ask(self, request, seconds, lambda *question: sent.append(question) or supply(*question))
-
-    monkeypatch.setattr(worker_pool.Process, "ask", spy)
+    monkeypatch.setattr(sent_rows, "_MOST_BYTES", 0)
+    assert execute("SELECT count(*) AS n FROM t", kind=kind, t=frame)["n"].tolist() == [1000]
+    assert not sent_rows._files, "where no room is for them"
+    monkeypatch.undo()
     for _ in range(2):
-        assert execute("SELECT count(*) AS n FROM t", t=frame)["n"].tolist() == [1000]
-    assert sent == [("image",)]
+        assert execute("SELECT count(*) AS n FROM t", kind=kind, t=frame)["n"].tolist() == [1000]
+    assert len(sent_rows._files) == 1
     frame.loc[0, "name"] = "other"
-    assert execute("SELECT name FROM t WHERE id = 0", t=frame)["name"].tolist() == ["other"]
+    assert execute("SELECT name FROM t WHERE id = 0", kind=kind, t=frame)["name"].tolist() == ["other"]
 
 
 def test_other_tables_of_the_same_size_fit_into_its_memory(empty):
@@ -190,7 +187,7 @@ def test_what_is_stopped_begins_nothing_more():
 
 START = """
 import os, signal, sys, threading, time
-from tagframe.engines import worker_pool
+from tagframe.engines import sent_rows, worker_pool
 from tagframe.engines.base import SQLLimits, UntrustedStatement
 from tagframe.engines.duckdb.engine import DuckDBFrames
 from tagframe.engines.frames import FrameEngine

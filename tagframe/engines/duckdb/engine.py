@@ -191,10 +191,10 @@ def pattern_engine(pattern: str, *, follow_links: bool, csv: str = "") -> LakeEn
 
 @dataclass(frozen=True, eq=False)
 class DuckDBFrames(FrameEngine):
-    """Frames in memory, by their names in the source, that DuckDB reads in place, copying only what a statement needs.
+    """Frames in memory, by their names in the source, of which DuckDB gets a copy of what a statement needs.
 
     Statements over frames are in SQLite's dialect unless ``tagframe.open_corpus({…}, engine="duckdb")`` asks for
-    DuckDB. DuckDB does not copy a million rows, and its answers differ where the dialects differ: ``7 / 2`` is 3.5 and
+    DuckDB. Its answers differ where the dialects differ: ``7 / 2`` is 3.5 and
     not 3, ``LIKE`` is case-sensitive, a text and a number are not compared, dates are not texts, and NULL is sorted
     last. Values that cannot form a column there (cells of several types, periods, lists) become text, as in SQLite.
     """
@@ -210,7 +210,7 @@ class DuckDBFrames(FrameEngine):
         shapes = []
         with duckdb.connect(":memory:") as connection:
             for name, frame in self.frames.items():
-                empty = readable(frame).schema.empty_table()
+                empty = readable(frame).slice(0, 0)
                 types = [str(type) for type in connection.from_arrow(empty).types] if frame.shape[1] else []
                 shapes.append(TableShape(name, tuple(map(str, frame.columns)), tuple(types)))
         return shapes

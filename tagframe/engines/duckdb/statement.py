@@ -5,14 +5,14 @@ read. Several independent barriers hold it: the guard's allow-list over what sql
 own parse of it (one SELECT, the named tables by scope, no table function, known functions only); DuckDB's binder, which
 opens no file by its name; the locked configuration of the database, which reaches only the files of the tables; the
 process, whose memory is limited, and which is killed at its time limit. See :mod:`tagframe.engines.duckdb.worker`. Rows
-of frames are sent to the process on demand.
+of frames are sent in Parquet files.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -25,9 +25,11 @@ from sqlglot.dialects.duckdb import DuckDB
 from tagframe.engines import worker_program as worker
 from tagframe.engines.base import Dialect, UntrustedStatement
 from tagframe.engines.cells import from_arrow, typed_series
-from tagframe.engines.duckdb.connection import LakeColumn, Opened, named_errors
+from tagframe.engines.duckdb.connection import Opened, named_errors
+from tagframe.engines.sent_rows import sent_rows
+from tagframe.engines.sql_text import quoted, quoted_text
 from tagframe.engines.sqlite.statement import check_names, storable, unique_names
-from tagframe.engines.worker_pool import Kind, Supply, answered
+from tagframe.engines.worker_pool import Kind, answered
 from tagframe.errors import SQLFailed
 
 if TYPE_CHECKING:
@@ -41,43 +43,23 @@ _CELLS = ("string", "boolean", "integer", "floating", "mixed-integer-float", "by
 """What a column of objects may hold to become a DuckDB column, in pandas' words."""
 
 
-def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> Any:
-    """A frame as DuckDB reads it; columns of numbers are not copied, texts are copied on demand.
+def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> pa.Table:
+    """A frame as DuckDB reads it.
 
     Args:
         frame: not changed.
         only: the names of the columns that are read; None for all.
-
-    Returns:
-        An Arrow dataset.
 
     Raises:
         SQLFailed: a number of more than 38 digits, or two columns whose names differ in case alone.
     """
     import pyarrow as pa
 
-    from tagframe.engines.duckdb.scanned import Scanned
-
     columns = {str(name): cells for name, cells in frame.items() if only is None or str(name) in only}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
     check_names("columns", columns, str.lower)
-    made: dict[str, pa.Array] = {}
-    fields = []
-    for name, values in columns.items():
-        type = _plain_type(values)
-        if type is None:
-            made[name] = array_of(name, values)
-            type = made[name].type
-        fields.append(pa.field(name, type))
-
-    def read(names: Sequence[str]) -> pa.Table:
-        for name in names:
-            if name not in made:
-                made[name] = array_of(name, columns[name])
-        return pa.table({name: made[name] for name in names})
-
-    return Scanned(pa.schema(fields), read)
+    return pa.table({name: array_of(name, values) for name, values in columns.items()})
 
 
 def _plain_type(values: pd.Series) -> pa.DataType | None:
@@ -229,31 +211,35 @@ DUCKDB = Dialect(
 Table = tuple[Opened, tuple[str, ...]]
 """A table, and those of its columns that a statement may read."""
 
-_SCANNED, _WORKER = "tagframe.engines.duckdb.scanned", "tagframe.engines.duckdb.worker"
-_AT_ONCE = 4 * 2**20
-"""About how many bytes of a relation's rows are sent at once."""
-
 
 def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) -> pd.DataFrame:
     """The rows of one SELECT; see :meth:`tagframe.engines.base.Engine.execute`.
 
     Args:
-        statement: its relations may be Arrow datasets, too.
+        statement: its relations are sent in files.
         tables: of files, by their names in the statement.
     """
-    sent = {name: _Sent(relation) for name, relation in statement.relations.items()}
-    request = {
-        "sql": statement.sql,
-        "explain": statement.explain,
-        "rows": statement.limits.rows,
-        "tables": {name: (one.source, [*map(tuple, _allowed(one, only))]) for name, (one, only) in tables.items()},
-        "paths": sorted({path for one, _ in tables.values() for path in one.paths}),
-        "state": repr(sorted(one.state for one, _ in tables.values())),
-        "relations": {name: one.schema.serialize().to_pybytes() for name, one in sent.items()},
-        "calls": _FUNCTIONS | _OPERATORS,
-    }
-    with named_errors(*(one.table for one, _ in tables.values())):
-        (names, *rows), parts = answered(_worker(bool(sent)), request, statement, DUCKDB.title, supply=_supply(sent))
+    with ExitStack() as files:
+        sent = {
+            name: (files.enter_context(sent_rows({name: rows}, _write)), rows)
+            for name, rows in statement.relations.items()
+        }
+        request = {
+            "sql": statement.sql,
+            "explain": statement.explain,
+            "rows": statement.limits.rows,
+            "tables": {
+                **{name: (one.source, _allowed(one, only)) for name, (one, only) in tables.items()},
+                **{name: (_source(path, rows), rows.column_names) for name, (path, rows) in sent.items()},
+            },
+            "paths": sorted(
+                {path for one, _ in tables.values() for path in one.paths} | {str(path) for path, _ in sent.values()}
+            ),
+            "state": repr(sorted(one.state for one, _ in tables.values())),
+            "calls": _FUNCTIONS | _OPERATORS,
+        }
+        with named_errors(*(one.table for one, _ in tables.values())):
+            (names, *rows), parts = answered(_worker(), request, statement, DUCKDB.title)
     if statement.explain:
         return pd.DataFrame({name: typed_series(()) for name in unique_names(names)})
     statement.check_rows(*rows)
@@ -261,54 +247,37 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
 
 
 @cache
-def _worker(reads_relations: bool) -> Kind:
+def _worker() -> Kind:
     """The worker process, with the folders of the packages that it needs."""
     specs = (importlib.util.find_spec(name) for name in ("duckdb", "_duckdb", "pyarrow", "numpy"))
     origins = [Path(spec.origin).resolve() for spec in specs if spec is not None and spec.origin is not None]
     folders = [path.parent.parent if path.name.startswith("__init__.") else path.parent for path in origins]
-    # To load what reads relations takes 60 MB and half a second, which should not count as time of the first statement.
-    modules = (_SCANNED, _WORKER) if reads_relations else (_WORKER,)
-    return Kind(modules, tuple(dict.fromkeys(map(str, folders))), is_slow=True)
+    return Kind(("tagframe.engines.duckdb.worker",), tuple(dict.fromkeys(map(str, folders))), is_slow=True)
 
 
-def _allowed(opened: Opened, only: Collection[str]) -> list[LakeColumn]:
-    return [column for column in opened.columns if column.name in only]
+def _allowed(opened: Opened, only: Collection[str]) -> list[str]:
+    return [column.name for column in opened.columns if column.name in only]
 
 
-class _Sent:
-    """A relation whose rows are sent on demand."""
+def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    def __init__(self, source: Any) -> None:
-        import pyarrow as pa
-        import pyarrow.dataset as ds
-
-        self._source = ds.dataset(source) if isinstance(source, pa.Table) else source
-        self.schema = source.schema
-
-    def batches(self, names: Sequence[str]) -> Iterator[worker.Block]:
-        """Arrow streams of the rows."""
-        from tagframe.engines.duckdb.worker import stream_of
-
-        unknown = set(names) - set(self.schema.names)
-        if unknown:
-            raise SQLFailed(f"the process that runs the SQL asked for columns that it must not read: {sorted(unknown)}")
-        for batch in self._source.scanner(columns=list(names)).to_reader():
-            step = max(1, batch.num_rows * _AT_ONCE // max(1, batch.nbytes))
-            for start in range(0, batch.num_rows, step):
-                yield stream_of(batch.slice(start, step))
+    ((_, rows),) = relations.items()
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_duration(field.type):  # which Parquet does not have
+            spans = rows.column(at).cast(pa.duration("us"), safe=False).cast(pa.int64())
+            rows = rows.set_column(at, field.name, spans)
+    pq.write_table(rows, path, store_schema=False)
 
 
-def _supply(sent: Mapping[str, _Sent]) -> Supply:
-    """Answers the worker's questions; see :mod:`tagframe.engines.duckdb.worker`."""
-    scans: list[Iterator[worker.Block]] = []
+def _source(path: Path, rows: pa.Table) -> str:
+    import pyarrow as pa
 
-    def answer(kind: str, what: Any, *rest: Any) -> worker.Block:
-        if kind == "scan":
-            scans.append(sent[what].batches(*rest))
-            return str(len(scans) - 1).encode()
-        return next(scans[what], b"")
-
-    return answer
+    spans = [quoted(field.name) for field in rows.schema if pa.types.is_duration(field.type)]
+    source = f"read_parquet({quoted_text(str(path))}, hive_partitioning=false)"
+    replaced = ", ".join(f"to_microseconds({name}) AS {name}" for name in spans)
+    return f"(SELECT * REPLACE ({replaced}) FROM {source})" if spans else source
 
 
 def _frame(parts: Sequence[worker.Block]) -> pd.DataFrame:

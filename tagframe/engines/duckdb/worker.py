@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import partial
 from typing import Any
 
 import duckdb
@@ -62,7 +61,6 @@ class Worker:
         self._connection: Any = None
         self._files: tuple[Any, ...] | None = None
         self._views: set[str] = set()
-        self._registered: set[str] = set()
         self._system: list[str] = []
         self._columns: list[str] = []
         self.rest()
@@ -82,7 +80,7 @@ class Worker:
         if self._connection is None:
             options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
             self._connection = duckdb.connect(":memory:", config=options)
-            self._files, self._views, self._registered = None, set(), set()
+            self._files, self._views = None, set()
             self._run(SETTINGS)
             if not self._system:
                 query = "SELECT DISTINCT view_name FROM duckdb_views() WHERE internal"
@@ -118,11 +116,11 @@ class Worker:
             self._run("SET enable_external_access = false")
             self._run("SET lock_configuration = true")
             self._files = files
-        sql, schemas = request["sql"], self._shaped(request)
-        names = frozenset(map(str.lower, self._views))
-        if reason := refusal(self._connection, sql, names, request["calls"]):
+        sql = request["sql"]
+        self._present(request["tables"], is_empty=True)
+        if reason := refusal(self._connection, sql, frozenset(map(str.lower, self._views)), request["calls"]):
             return protocol.REFUSED, reason
-        self._present(request, schemas)
+        self._present(request["tables"])
         if request["explain"]:
             described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
             return protocol.ROWS, [name for name, *_ in described]
@@ -136,47 +134,16 @@ class Worker:
             self._connection.close()
         self._connection = None
 
-    def _shaped(self, request: Request) -> dict[str, pa.Schema]:
-        """Make empty views with the columns of the tables, that may be read; gives the schemas of relations."""
-        schemas = {name: pa.ipc.read_schema(pa.py_buffer(schema)) for name, schema in request["relations"].items()}
-        shapes: dict[str, list[tuple[str, str]]] = {name: columns for name, (_, columns) in request["tables"].items()}
-        for name, schema in schemas.items():
-            types = self._connection.from_arrow(schema.empty_table()).types
-            shapes[name] = list(zip(schema.names, map(str, types), strict=True))
-        for name in self._registered:
-            self._connection.unregister(name)
+    def _present(self, tables: Mapping[str, tuple[str, Sequence[str]]], *, is_empty: bool = False) -> None:
+        """Make the tables, or empty ones, readable by these names, in these columns, and nothing else."""
+        self._columns = list(dict.fromkeys(column for _, columns in tables.values() for column in columns))
         for name in self._views:
             self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT NULL AS nothing")
-        self._views, self._registered = set(shapes), set()
-        self._columns = list(dict.fromkeys(column for columns in shapes.values() for column, _ in columns))
-        for name, columns in shapes.items():
-            selected = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type in columns)
-            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {selected or 'NULL AS nothing'}")
-        return schemas
-
-    def _present(self, request: Request, schemas: Mapping[str, pa.Schema]) -> None:
-        """Make the tables themselves readable by these names, and nothing else."""
-        for name, schema in schemas.items():
-            self._registered.add(name)  # in front of the view of its name
-            self._connection.register(name, self._relation(name, schema))
-        for name, (source, columns) in request["tables"].items():
-            selected = ", ".join(quoted(column) for column, _ in columns)
-            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {selected or 'NULL AS nothing'} FROM {source}")
-
-    def _relation(self, name: str, schema: pa.Schema) -> Any:
-        """What DuckDB accepts as a dataset; it asks the caller to begin a scan, and then for its next rows."""
-        from tagframe.engines.duckdb.scanned import Scanned
-
-        def read(names: Sequence[str]) -> pa.RecordBatchReader:
-            number = int(self._caller.ask("scan", name, list(names)))
-            part = pa.schema([schema.field(column) for column in names])
-            return pa.RecordBatchReader.from_batches(part, self._batches(number))
-
-        return Scanned(schema, read)
-
-    def _batches(self, number: int) -> Iterator[pa.RecordBatch]:
-        for block in iter(partial(self._caller.ask, "next", number), b""):
-            yield from pa.ipc.open_stream(block)
+        self._views = set(tables)
+        for name, (source, columns) in tables.items():
+            selected = ", ".join(f"{'NULL AS ' * is_empty}{quoted(column)}" for column in columns) or "NULL AS nothing"
+            rows = "" if is_empty else f" FROM {source}"
+            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {selected}{rows}")
 
     def _rows(self, sql: str, most: int) -> Answer:
         reader = self._connection.sql(sql).to_arrow_reader(_ROWS_AT_ONCE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -270,10 +270,9 @@ class WorkbookEngine(WholeFileEngine):
         Raises:
             UnreadableTable: no sheet has a cell.
         """
-        shapes, sheets = [], workbook_rows(self.path)
-        for name, rows in sheets.items():
-            limits.check_columns(f"sheet {name!r} of {self.path}", max(map(len, rows), default=0))
-            sheet = self._sheet(name)
+        shapes, sheets = [], self._sheets()
+        for name, sheet in sheets.items():
+            limits.check_columns(f"sheet {name!r} of {self.path}", sheet.frame.shape[1])
             if columns := tuple(map(str, sheet.frame.columns)):
                 types, labels = ("",) * len(columns), sheet.labels
                 shapes.append(TableShape(name, columns, types, comment=sheet.title, column_comments=labels))
@@ -288,7 +287,7 @@ class WorkbookEngine(WholeFileEngine):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
-        sheet = self._sheet(shape.name)
+        sheet = self._sheets()[shape.name]
         others = [repr(name) for name in sheet.frame.columns if name not in shape.columns]
         if notes := [note for note in sheet.notes if not any(name in note for name in others)]:
             way = "pandas.read_excel reads the first row as names and all others as rows"
@@ -297,19 +296,19 @@ class WorkbookEngine(WholeFileEngine):
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""
-        return self._sheet(table).frame.copy()
+        return self._sheets()[table].frame.copy()
 
-    def _sheet(self, name: str) -> Sheet:
+    def _sheets(self) -> Mapping[str, Sheet]:
         try:
             stat = self.path.stat()
         except OSError as error:
             raise UnreadableTable(f"{self.path} cannot be read as a workbook: {error}") from error
-        return _sheet(self.path, name, stat.st_size, stat.st_mtime_ns)
+        return _sheets(self.path, stat.st_size, stat.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _sheet(path: Path, name: str, size: int, mtime_ns: int) -> Sheet:
-    return sheet_of(workbook_rows(path, name)[name])
+def _sheets(path: Path, size: int, mtime_ns: int) -> Mapping[str, Sheet]:
+    return {name: sheet_of(rows) for name, rows in workbook_rows(path).items()}
 
 
 @dataclass(frozen=True)

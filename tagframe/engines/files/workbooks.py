@@ -46,18 +46,13 @@ MERGED = b""
 """A cell merged with the one above."""
 
 
-def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[Any]]]:
-    """The rows of sheets, each from the first row and column on: of all sheets the first rows, or of one all rows.
-
-    Args:
-        path: of the workbook.
-        sheet: the one whose rows are all read.
+def workbook_rows(path: Path) -> dict[str, list[list[Any]]]:
+    """The rows of all sheets, each from the first row and column on.
 
     Raises:
         UnreadableTable: its reader is not installed, it is damaged or locked, or passes a limit.
     """
     from tagframe.engines.files import limits
-    from tagframe.engines.files.header import LOOKED_AT
     from tagframe.engines.worker_pool import Died, Expired, Kind, plain, pool
     from tagframe.errors import SQLFailed, UnreadableTable
 
@@ -70,12 +65,8 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
         raise UnreadableTable(f"{path} cannot be read as a workbook: {error}") from error
     memory = limits.allowed(limits.FREE_WORKBOOK_MEMORY, limits.WORKBOOK_MEMORY_A_BYTE, stat.st_size)
     seconds = limits.FREE_WORKBOOK_SECONDS + stat.st_size / limits.WORKBOOK_BYTES_A_SECOND
-    key = f"{path.absolute()} {stat.st_size} {stat.st_mtime_ns}"
     request = {
         "path": str(path.absolute()),
-        "key": key,
-        "sheet": sheet,
-        "rows": LOOKED_AT,
         "memory": memory,
         "seconds": seconds,
         "cells": limits.allowed(limits.FREE_WORKBOOK_CELLS, limits.WORKBOOK_CELLS_A_BYTE, stat.st_size),
@@ -84,9 +75,7 @@ def workbook_rows(path: Path, sheet: str | None = None) -> dict[str, list[list[A
     kind = Kind(("tagframe.engines.files.workbooks",), (folder,))
     try:
         # The processor's time is what counts: on a busy machine an ordinary workbook takes long by the clock.
-        (state, details), parts = pool().run(
-            kind, request, seconds=_PATIENCE * seconds, memory=0, supply=_nothing, copied=key
-        )
+        (state, details), parts = pool().run(kind, request, seconds=_PATIENCE * seconds, memory=0)
     except Expired:
         state, details = _OUT_OF_TIME, ""
     except Died as error:
@@ -113,22 +102,15 @@ def _reader() -> str | None:
     return None if spec is None or spec.origin is None else str(Path(spec.origin).resolve().parent.parent)
 
 
-def _nothing(*question: Any) -> bytes:
-    """The process has all that it needs."""
-    return b""
-
-
 class _TooLarge(Exception):
     """A workbook passes a limit."""
 
 
 class Worker:
-    """Reads one workbook at a time; it stays open for the next request for the same one."""
+    """Reads one workbook at a time."""
 
     def __init__(self, memory: int, caller: Caller) -> None:
         self._caller = caller
-        self._workbook: Any = None
-        self._key: str | None = None
         self.is_spent = False
         bound("RLIMIT_CORE", 0)  # a process that cannot have more memory aborts
 
@@ -154,15 +136,16 @@ class Worker:
         """Nothing: a workbook is opened at once."""
 
     def _sent(self, request: Request) -> list[tuple[str, int]]:
-        """The names of the sheets, and in how many parts each was sent: of all sheets the first rows, or one whole."""
-        from python_calamine import SheetTypeEnum
+        """The names of the sheets, and in how many parts each was sent."""
+        from python_calamine import SheetTypeEnum, load_workbook
 
-        workbook = self._opened(request)
+        # Not by its path: an open file could not be replaced on Windows.
+        workbook = load_workbook(io.BytesIO(Path(request["path"]).read_bytes()))
         names = {one.name: one.typ == SheetTypeEnum.WorkSheet for one in workbook.sheets_metadata}
         cells = size = 0
         sent = []
-        for name in names if request["sheet"] is None else [request["sheet"]]:
-            if not names[name]:  # a chart
+        for name, is_sheet in names.items():
+            if not is_sheet:  # a chart
                 sent.append((name, 0))
                 continue
             sheet = workbook.get_sheet_by_name(name)
@@ -174,7 +157,7 @@ class Worker:
                     f"size have {request['cells']:,} cells at most"
                 )
             parts = 0
-            for block in _blocks(request, sheet, request["rows"] if request["sheet"] is None else height):
+            for block in _blocks(request, sheet, height):
                 size += len(block)
                 if size > request["bytes"]:
                     raise _TooLarge(f"its cells are more than {request['bytes'] / 2**20:,.0f} MB of text")
@@ -183,24 +166,14 @@ class Worker:
             sent.append((name, parts))
         return sent
 
-    def _opened(self, request: Request) -> Any:
-        if self._key != request["key"]:
-            self._workbook = self._key = None
-            from python_calamine import load_workbook
-
-            # Not by its path: an open file could not be replaced on Windows.
-            self._workbook = load_workbook(io.BytesIO(Path(request["path"]).read_bytes()))
-            self._key = request["key"]
-        return self._workbook
-
 
 def _blocks(request: Request, sheet: Any, rows: int) -> Iterator[bytes]:
-    """So many rows of a sheet from its first row and column on, some at a time."""
+    """The rows of a sheet from its first row and column on, some at a time."""
     if sheet.start is None:
         return
     before = [""] * sheet.start[1]
     merged = _merged_down(sheet, rows)
-    errors = _errors(request["path"], sheet.name) if request["sheet"] is not None else {}
+    errors = _errors(request["path"], sheet.name)
     block = []
     for number, row in zip(range(rows), sheet.iter_rows(), strict=False):
         block.append([*before, *map(_cell, row)])

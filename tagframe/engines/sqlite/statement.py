@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 import math
 import re
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from sqlglot.dialects.sqlite import SQLite
 
 from tagframe.engines.base import Dialect, Engine, Readable, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
+from tagframe.engines.sent_rows import sent_rows
 from tagframe.engines.sqlite.worker import AGGREGATES, MOMENT, ascii_lower, compare_moments
 from tagframe.engines.worker_pool import Kind, answered, plain
 from tagframe.errors import SQLFailed
@@ -206,8 +206,6 @@ SQLITE = Dialect("sqlite", "SQLite", FaithfulSQLite, relation, _FUNCTIONS | AGGR
 """SQLite's SQL."""
 
 _WORKER = Kind(("tagframe.engines.sqlite.worker",))
-_MEMORY_STEP = 16 * 2**20
-"""A process has one limit of memory: it serves images of all sizes up to the same step."""
 
 
 def run_statement(
@@ -220,7 +218,6 @@ def run_statement(
         file: the URI of a SQLite file that has its tables, opened for reading.
         moments: columns of these tables whose texts are compared as moments, by the tables' names in the statement.
     """
-    copied, image = image_of(statement.relations)
     request = {
         "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
@@ -229,20 +226,12 @@ def run_statement(
             for name, readable in statement.tables.items()
         },
         "relations": list(statement.relations),
-        "copied": copied,
         "functions": list(SQLITE.functions),
         "rows": statement.limits.rows,
     }
-    (names, parts), _ = answered(
-        _WORKER,
-        request,
-        statement,
-        SQLITE.title,
-        supply=lambda _image: image,
-        more_memory=-(-len(image) // _MEMORY_STEP) * _MEMORY_STEP,
-        # With a file nothing is kept: the file is closed after each statement.
-        copied=copied if file is None else None,
-    )
+    with sent_rows(statement.relations, _write) if statement.relations else nullcontext() as copies:
+        request["copies"] = copies and f"{copies.as_uri()}?mode=ro&immutable=1"
+        (names, parts), _ = answered(_WORKER, request, statement, SQLITE.title)
     rows = [row for part in parts for row in plain(part)]
     if not statement.explain:
         statement.check_rows(len(rows))
@@ -305,47 +294,18 @@ def with_copies(engine: Engine, statement: UntrustedStatement, copied: Mapping[s
 
 # --- relations as a database ------------------------------------------------------------------------------------------
 
-_MOST_IMAGES = 256 * 2**20
-_images: dict[str, bytes] = {}
-_lock = threading.Lock()
 
-
-def image_of(relations: Mapping[str, pa.Table]) -> tuple[str | None, bytes]:
-    """The relations as a serialised SQLite database, and a key that no other relations have; (None, b"") if there are
-    none.
-
-    The last images are kept, up to 256 MB: the next statement usually reads the same tables.
+def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
+    """A database with these relations.
 
     Raises:
         SQLFailed: SQLite cannot hold a value.
     """
-    if not relations:
-        return None, b""
-    key = _digest(relations)
-    with _lock:
-        image = _images.pop(key, None) or _serialised(relations)
-        _images[key] = image
-        while sum(map(len, _images.values())) > _MOST_IMAGES:
-            del _images[next(iter(_images))]
-    return key, image
-
-
-def _digest(relations: Mapping[str, pa.Table]) -> str:
-    digest = hashlib.sha256()
-    for name, table in relations.items():
-        digest.update(repr((name, table.schema.to_string(), table.schema.metadata)).encode())
-        for chunk in (chunk for column in table.columns for chunk in column.chunks):
-            digest.update(repr((len(chunk), chunk.offset)).encode())
-            for buffer in chunk.buffers():  # none where no cell is null
-                digest.update(repr(None if buffer is None else buffer.size).encode())
-                digest.update(b"" if buffer is None else buffer)
-    return digest.hexdigest()
-
-
-def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
     check_names("tables", relations, ascii_lower)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.create_collation(MOMENT, compare_moments)
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
         for name, table in relations.items():
             check_names(f"columns of {name}", table.column_names, ascii_lower)
             # A table has one column at least in SQLite.
@@ -365,8 +325,8 @@ def _serialised(relations: Mapping[str, pa.Table]) -> bytes:
             except (sqlite3.Error, OverflowError) as error:
                 beyond = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
                 reason = beyond if isinstance(error, OverflowError) else error
+                path.unlink()
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
-        return connection.serialize()
 
 
 def _declared(column: pa.Field) -> str:

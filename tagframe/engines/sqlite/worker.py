@@ -41,23 +41,21 @@ _ROWS_AT_ONCE = 100
 
 
 class Worker:
-    """One connection at a time. Copied tables stay for the next statement, which may read the same ones."""
+    """A connection for each statement."""
+
+    is_spent = False
 
     def __init__(self, memory: int, caller: Caller) -> None:
         self._memory = memory
-        self._caller = caller
-        self.is_spent = False
-        self._connection: sqlite3.Connection | None = None
-        self._copied: str | None = None
 
     def answer(self, request: Request) -> Answer:
         """Run a statement: column names and pickled lists of rows, or the kind of error and its message."""
         readable: Mapping[tuple[str, str], frozenset[str]] = {}
+        # Not the default isolation level, in which Python would begin transactions of its own.
+        main = request["copies"] or ":memory:"
+        connection = sqlite3.connect(main, uri=True, isolation_level=None, cached_statements=0)
         try:
-            connection = self._opened(request)
-            bound("RLIMIT_AS", self._memory)
-            # Beside a database in WAL mode a small file may be written.
-            bound("RLIMIT_FSIZE", _LARGEST_FILE)
+            self._begin(connection, request)
             readable = _present(connection, request)
             connection.set_authorizer(_authorizer(readable, _other_tables(connection, request), request["functions"]))
             return _rows(connection, request, self._memory // _RESULT_SHARE)
@@ -74,44 +72,26 @@ class Worker:
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
             return protocol.FAILED, str(error)
         finally:
-            self._put_away(request)
-            bound("RLIMIT_AS", None)  # the next request may bring other tables
+            connection.close()
 
     def rest(self) -> None:
         """Nothing: a connection is made at once."""
 
-    def _opened(self, request: Request) -> sqlite3.Connection:
-        """The copied tables as the database "main", the file, if any, as "source"."""
-        if self._connection is None or self._copied != request["copied"]:
-            self._close()
-            # Not the default isolation level, in which Python would begin transactions of its own.
-            self._connection = sqlite3.connect(":memory:", uri=True, isolation_level=None, cached_statements=0)
-            add_aggregates(self._connection)
-            self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            self._connection.create_collation(MOMENT, compare_moments)
-            if request["copied"] is not None:
-                self._connection.deserialize(self._caller.ask("image"))
-            self._connection.execute("PRAGMA temp_store = MEMORY")
-            self._connection.execute(f"PRAGMA hard_heap_limit = {self._memory}")
-            self._copied = request["copied"]
+    def _begin(self, connection: sqlite3.Connection, request: Request) -> None:
+        """Set the limits; copied tables are the database "main", the file, if any, is "source"."""
+        add_aggregates(connection)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.create_collation(MOMENT, compare_moments)
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA hard_heap_limit = {self._memory}")
         if request["file"] is not None:
-            self._connection.execute("ATTACH DATABASE ? AS source", [request["file"]])
+            connection.execute("ATTACH DATABASE ? AS source", [request["file"]])
         longest = min(self._memory // _TEXT_SHARE, _LONGEST)
         for limit, value in {**_LIMITS, sqlite3.SQLITE_LIMIT_LENGTH: longest}.items():
-            self._connection.setlimit(limit, value)
-        return self._connection
-
-    def _put_away(self, request: Request) -> None:
-        """A file is closed after each statement; copied tables stay."""
-        if self._connection is not None and (request["file"] is not None or request["copied"] is None):
-            self._close()
-        elif self._connection is not None:
-            self._connection.set_authorizer(None)
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = self._copied = None
+            connection.setlimit(limit, value)
+        bound("RLIMIT_AS", self._memory)
+        # Beside a database in WAL mode a small file may be written.
+        bound("RLIMIT_FSIZE", _LARGEST_FILE)
 
 
 def _present(connection: sqlite3.Connection, request: Request) -> Mapping[tuple[str, str], frozenset[str]]:
