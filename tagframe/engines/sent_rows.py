@@ -54,8 +54,13 @@ def sent_rows(
 def _folder(process: int) -> Path:
     """A folder for the files of a process: a child process does not remove its parent's."""
     folder = tempfile.mkdtemp(prefix="tagframe-")
-    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
+    atexit.register(_remove, folder, process)
     return Path(folder)
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _digest(relations: Mapping[str, pa.Table]) -> str:

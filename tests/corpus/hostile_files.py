@@ -318,8 +318,8 @@ HOSTILE: dict[str, tuple[str, Writer]] = {
 
 HARMLESS = frozenset(
     "tables/digits.csv tables/odd_numbers.csv tables/half_a_letter.csv tables/deep.parquet "
-    "tables/categories.parquet tables/groups.parquet tables/same_names.csv "
-    "tables/odd_cells.xlsx tables/laughs.xlsx tables/nested.xlsx "
+    "tables/categories.parquet tables/groups.parquet "
+    "tables/odd_cells.xlsx tables/laughs.xlsx tables/nested.xlsx tables/strings.xlsx "
     "descriptions/keys.yml statements/digits.sql "
     "statements/digits.json statements/rows.jsonl".split()
 )

@@ -933,15 +933,6 @@ def test_pointers_and_copies_of_files_are_named(tmp_path, engine):
     assert (problems.count("git lfs pull"), problems.count("call it z.csv.gz")) == (len(pointers), 1)
 
 
-@pytest.mark.parametrize(
-    ("cells", "is_said"), [("9007199254740993,18446744073709551616", True), ("1e300,1,1.5", False)]
-)
-def test_integers_of_json_that_duckdb_rounds_are_said(tmp_path, cells, is_said):
-    pytest.importorskip("duckdb")
-    (tmp_path / "t.json").write_text("".join(f'{{"id":{cell}}}\n' for cell in cells.split(",")))
-    assert ("DuckDB reads integers of 'id' as floats" in opened(tmp_path, engine="duckdb")[1]) == is_said
-
-
 def test_lists_are_json_in_sql():
     cells = [list(range(3000)), np.array([1.5, np.nan, 1]), [{"a": dt.date(2024, 1, 1), "b": None}, Decimal("1.5")]]
     run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"a": cells, "big": np.array([2**63, 1, 2], "uint64")})}))

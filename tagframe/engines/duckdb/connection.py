@@ -28,7 +28,7 @@ from tagframe.engines.duckdb.csv import csv_copies
 from tagframe.engines.duckdb.tables import LakeTable, Logged, literal, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
-from tagframe.errors import TagframeError, UnreadableTable
+from tagframe.errors import ColumnFormatWarning, TagframeError, UnreadableTable, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -244,9 +244,14 @@ def _comments_of(table: LakeTable) -> dict[str, str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    comments = {}
     with suppress(pa.ArrowException):  # DuckDB reads what Arrow does not
-        return {field.name: comment_of(field) for field in pq.read_schema(table.files[0])}
-    return {}
+        for field in pq.read_schema(table.files[0]):
+            comments[field.name] = comment_of(field)
+            if pa.types.is_duration(field.type):
+                what = f"the durations of column {field.name!r} as integers, in {field.type.unit}"
+                warn(f"{table.called}: DuckDB reads {what}", ColumnFormatWarning)
+    return comments
 
 
 @contextmanager

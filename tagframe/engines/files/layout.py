@@ -129,7 +129,8 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     skipped, skipped_last = given.get("skiprows", 0), given.pop("skipfooter", None)
     is_free = isinstance(skipped, int) and not isinstance(skipped, bool) and "comment" not in given
     rows = first_rows(text, delimiter, written)[skipped if is_free else 0 :]
-    limits.check_columns(path, max(map(len, rows[:2]), default=0))
+    for row in rows[:2]:
+        limits.check_names(path, row)
     blank = next((at for at, row in enumerate(rows) if row), 0)
     may_have_titles = "skiprows" not in given
     head = _given_head(rows, given) or (
@@ -472,6 +473,7 @@ class _Cells:
             begin_so = False
             try:
                 for at, row in islice(enumerate(reader), skip, None):
+                    limits.check_columns(path, len(row))
                     if row and width > 1 and row[0].lstrip().startswith(_COMMENTS) and is_comment(row):
                         if not any(map(str.strip, row[1:])):
                             self.comments.append(at)

@@ -218,7 +218,7 @@ def run_statement(
         file: the URI of a SQLite file that has its tables, opened for reading.
         moments: columns of these tables whose texts are compared as moments, by the tables' names in the statement.
     """
-    request = {
+    request: dict[str, Any] = {
         "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
         "file": file,
         "tables": {
