@@ -319,7 +319,7 @@ HOSTILE: dict[str, tuple[str, Writer]] = {
 HARMLESS = frozenset(
     "tables/digits.csv tables/odd_numbers.csv tables/half_a_letter.csv tables/deep.parquet "
     "tables/categories.parquet tables/groups.parquet "
-    "tables/odd_cells.xlsx tables/laughs.xlsx tables/nested.xlsx tables/strings.xlsx "
+    "tables/odd_cells.xlsx tables/laughs.xlsx tables/nested.xlsx tables/strings.xlsx tables/blown_up.xlsx "
     "descriptions/keys.yml statements/digits.sql "
     "statements/digits.json statements/rows.jsonl".split()
 )

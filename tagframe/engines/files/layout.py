@@ -129,8 +129,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     skipped, skipped_last = given.get("skiprows", 0), given.pop("skipfooter", None)
     is_free = isinstance(skipped, int) and not isinstance(skipped, bool) and "comment" not in given
     rows = first_rows(text, delimiter, written)[skipped if is_free else 0 :]
-    for row in rows[:2]:
-        limits.check_names(path, row)
+    limits.check_columns(path, max(map(len, rows), default=0))
     blank = next((at for at, row in enumerate(rows) if row), 0)
     may_have_titles = "skiprows" not in given
     head = _given_head(rows, given) or (
@@ -140,6 +139,8 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     )
     if blank and not head.above and head.depth:
         head = replace(head, above=blank)
+    for row in rows[head.above :][: head.depth]:
+        limits.check_names(path, row)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
     width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
     scan = _Scan(path, start, delimiter, encoding, width)
