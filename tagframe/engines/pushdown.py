@@ -367,8 +367,6 @@ class SQLEngine(Engine):
     """A source whose tables are read by statements."""
 
     picks_rows = True
-    numbers_are = "key of one integer"
-    """What a table needs for its rows to have numbers."""
     numbers_at_once: ClassVar[int] = 2**31
     """Rows are picked by this many numbers in a statement."""
 
@@ -402,7 +400,7 @@ class SQLEngine(Engine):
         """The rows of these numbers."""
         with self.reading(table) as source:
             if (number := source.lasting_number(table)) is None:
-                raise UnreadableTable(f"rows of {table!r} cannot be read one by one: it has no {self.numbers_are}")
+                return super().pick(table, columns, numbers)
             step = self.numbers_at_once
             starts = range(0, max(1, len(numbers)), step)
             among = [numbers[start : start + step] for start in starts]

@@ -72,7 +72,6 @@ class LakeEngine(_ReadByDuckDB):
     path: Path
     tables: tuple[LakeTable, ...]
     kind: str = "duckdb"
-    numbers_are = "positions, which only those of Parquet files have"
     joins = "all"
     dialect = DUCKDB
 

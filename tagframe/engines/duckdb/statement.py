@@ -235,7 +235,6 @@ def run_statement(statement: UntrustedStatement, tables: Mapping[str, Table]) ->
             "paths": sorted(
                 {path for one, _ in tables.values() for path in one.paths} | {str(path) for path, _ in sent.values()}
             ),
-            "state": repr(sorted(one.state for one, _ in tables.values())),
             "calls": _FUNCTIONS | _OPERATORS,
         }
         with named_errors(*(one.table for one, _ in tables.values())):

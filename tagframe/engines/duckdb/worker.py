@@ -47,21 +47,13 @@ _LONGEST_REASON = 300
 
 
 class Worker:
-    """Has one database at a time. It stays for the next statement over the same unchanged files; otherwise a new one is
-    made.
-
-    It is dropped after a statement that did not finish, or that failed inside DuckDB.
-    """
+    """Has a database for each statement; the next one is made while there is nothing to do."""
 
     def __init__(self, memory: int, caller: Caller) -> None:
         self._memory = memory
         self._caller = caller
         pa.set_cpu_count(1)
         pa.set_io_thread_count(1)
-        self._connection: Any = None
-        self._files: tuple[Any, ...] | None = None
-        self._views: set[str] = set()
-        self._system: list[str] = []
         self._columns: list[str] = []
         self.rest()
         self._at_rest = resident, data = taken()
@@ -76,49 +68,33 @@ class Worker:
         return any(now > then + spare for now, then in zip(taken(), self._at_rest, strict=True))
 
     def rest(self) -> None:
-        """Make the next statement's database, if there is none."""
-        if self._connection is None:
-            options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
-            self._connection = duckdb.connect(":memory:", config=options)
-            self._files, self._views = None, set()
-            self._run(SETTINGS)
-            if not self._system:
-                query = "SELECT DISTINCT view_name FROM duckdb_views() WHERE internal"
-                self._system = [name for (name,) in self._connection.execute(query).fetchall()]
-            self._run("; ".join(f"CREATE VIEW main.{quoted(name)} AS SELECT NULL AS nothing" for name in self._system))
+        """Make the next statement's database, with empty views in place of those that describe it."""
+        options = {**OPTIONS, "memory_limit": f"{self._memory}B", "temp_directory": ""}
+        self._connection = duckdb.connect(":memory:", config=options)
+        self._run(SETTINGS)
+        system = self._connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE internal").fetchall()
+        self._run("; ".join(f"CREATE VIEW main.{quoted(name)} AS SELECT NULL AS nothing" for (name,) in system))
 
     def answer(self, request: Request) -> Answer:
         """Run a statement: its rows are sent as Arrow's streams, a part a batch."""
-        answer: Answer = protocol.OUT_OF_MEMORY, ""
-        stays = False
         try:
             bound("RLIMIT_DATA", self._most)
-            answer = self._answer(request)
-            stays = answer[0] in (protocol.ROWS, protocol.REFUSED) and (len(answer) < 3 or answer[2] <= request["rows"])
+            return self._answer(request)
         except (duckdb.Error, pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-            answer = failure(error, self._columns)
-            stays = isinstance(error, duckdb.ProgrammingError) and answer[0] in (protocol.FAILED, protocol.NO_COLUMN)
+            return failure(error, self._columns)
         except MemoryError:
-            pass
+            return protocol.OUT_OF_MEMORY, ""
         finally:
             bound("RLIMIT_DATA", None)
-            if not stays:
-                self._close()
-        return answer
+            self._connection.close()
 
     def _answer(self, request: Request) -> Answer:
-        files = (request["paths"], request["state"])
-        if self._files not in (None, files):
-            self._close()
-            self.rest()
-        if self._files is None:
-            self._run(f"SET allowed_paths = {quoted_texts(request['paths'])}")
-            self._run("SET enable_external_access = false")
-            self._run("SET lock_configuration = true")
-            self._files = files
-        sql = request["sql"]
+        self._run(f"SET allowed_paths = {quoted_texts(request['paths'])}")
+        self._run("SET enable_external_access = false")
+        self._run("SET lock_configuration = true")
+        sql, names = request["sql"], frozenset(map(str.lower, request["tables"]))
         self._present(request["tables"], is_empty=True)
-        if reason := refusal(self._connection, sql, frozenset(map(str.lower, self._views)), request["calls"]):
+        if reason := refusal(self._connection, sql, names, request["calls"]):
             return protocol.REFUSED, reason
         self._present(request["tables"])
         if request["explain"]:
@@ -129,17 +105,9 @@ class Worker:
     def _run(self, sql: str) -> None:
         self._connection.execute(sql)
 
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
     def _present(self, tables: Mapping[str, tuple[str, Sequence[str]]], *, is_empty: bool = False) -> None:
         """Make the tables, or empty ones, readable by these names, in these columns, and nothing else."""
         self._columns = list(dict.fromkeys(column for _, columns in tables.values() for column in columns))
-        for name in self._views:
-            self._run(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT NULL AS nothing")
-        self._views = set(tables)
         for name, (source, columns) in tables.items():
             selected = ", ".join(f"{'NULL AS ' * is_empty}{quoted(column)}" for column in columns) or "NULL AS nothing"
             rows = "" if is_empty else f" FROM {source}"

@@ -31,7 +31,7 @@ from tagframe.engines.files.header import (
     title_text,
 )
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
-from tagframe.engines.files.workbooks import UNCALCULATED, workbook_rows
+from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
 
 
@@ -202,16 +202,13 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
         notes.append(f"column {gap + 1} is empty: the columns from {names[gap + 1]!r} on may be another table")
     notes += second_table(rows, head.rows)
     formats = formats_of({name: _seen(column) for name, column in cells.items()}, {})
-    failed = {name: sorted(errors) for name, column in cells.items() if (errors := _ERRORS.intersection(column))}
-    for name, words in [*formats.missing.items(), *failed.items()]:
+    for name, words in formats.missing.items():
         cells[name] = cells[name].where(~cells[name].isin(words), None)
     frame = pd.DataFrame(cells, index=pd.RangeIndex(len(below)))
     texts = {name for name, column in cells.items() if all(isinstance(cell, str) for cell in column.dropna())}
     numbers = Formats(numbers=formats.numbers).of(texts)
     notes += [f"{either(words)} in column {name!r} is read as a code" for name, words in formats.codes.items()]
     notes += [f"{either(words)} in column {name!r} is read as missing" for name, words in formats.missing.items()]
-    notes += [f"the failed formulas ({', '.join(some)}) of column {name!r} are read as missing"
-              for name, some in failed.items()]  # fmt: skip
     notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
     notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
     for name, order in formats.orders.items():
@@ -222,12 +219,6 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
     labels = dict(zip(names, head.labels, strict=False))
     typed = plain_dtypes(numbers.typed(frame).convert_dtypes())
     return Sheet(typed, title, tuple(labels.get(name, "") for name in cells), tuple(notes))
-
-
-_ERRORS = frozenset(
-    "#DIV/0! #N/A #NAME? #NULL! #NUM! #REF! #VALUE! #SPILL! #CALC! #GETTING_DATA #FIELD! #BLOCKED!".split()
-).union([UNCALCULATED])
-"""What a workbook shows in place of the value of a formula that failed."""
 
 
 def _without_merged(rows: list[list[Any]]) -> list[list[Any]]:
@@ -246,7 +237,7 @@ def _kind(cell: Any) -> str:
 def _seen(cells: pd.Series) -> Column:
     """What the texts of a column have in common; other cells are no codes."""
     column = Column(has_words=True)
-    texts = cells[[isinstance(cell, str) and cell not in _ERRORS for cell in cells]]
+    texts = cells[[isinstance(cell, str) for cell in cells]]
     column.see(texts.unique())
     column.is_coded &= len(texts) == cells.notna().sum()
     return column

@@ -9,22 +9,16 @@ time is what is left. In that process this module is loaded with the standard li
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import io
 import math
 import pickle
-import posixpath
-import re
 import signal
 import time
-import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import unescape
 
 from tagframe.engines import worker_program as protocol
 from tagframe.engines.worker_program import Answer, Caller, Request, bound
@@ -157,7 +151,7 @@ class Worker:
                     f"size have {request['cells']:,} cells at most"
                 )
             parts = 0
-            for block in _blocks(request, sheet, height):
+            for block in _blocks(sheet, height):
                 size += len(block)
                 if size > request["bytes"]:
                     raise _TooLarge(f"its cells are more than {request['bytes'] / 2**20:,.0f} MB of text")
@@ -167,63 +161,23 @@ class Worker:
         return sent
 
 
-def _blocks(request: Request, sheet: Any, rows: int) -> Iterator[bytes]:
+def _blocks(sheet: Any, rows: int) -> Iterator[bytes]:
     """The rows of a sheet from its first row and column on, some at a time."""
     if sheet.start is None:
         return
     before = [""] * sheet.start[1]
     merged = _merged_down(sheet, rows)
-    errors = _errors(request["path"], sheet.name)
     block = []
     for number, row in zip(range(rows), sheet.iter_rows(), strict=False):
         block.append([*before, *map(_cell, row)])
         for at in merged.get(number, ()):
             if at < len(block[-1]):
                 block[-1][at] = MERGED
-        for at, error in errors.get(number, ()):
-            if at < len(block[-1]):
-                block[-1][at] = error
         if len(block) * len(block[0]) >= 100 * _ROWS_AT_ONCE or number == rows - 1:
             yield pickle.dumps(block)
             block = []
     if block:
         yield pickle.dumps(block)
-
-
-def _errors(path: str, sheet: str) -> dict[int, list[tuple[int, str]]]:
-    """By row, the columns of formulas without a value, and why: calamine gives them as empty cells.
-
-    They are looked up in the XML of the workbook; a workbook of another kind tells none.
-    """
-    found: dict[int, list[tuple[int, str]]] = {}
-    damage = KeyError, IndexError, ValueError, NotImplementedError, zipfile.BadZipFile
-    with suppress(*damage), zipfile.ZipFile(path) as archive:
-        book, links = archive.read("xl/workbook.xml"), archive.read("xl/_rels/workbook.xml.rels")
-        sheets = {unescape(_attribute(one, "name")): _attribute(one, "r:id") for one in _SHEET.findall(book)}
-        files = {_attribute(one, "Id"): _attribute(one, "Target") for one in _LINK.findall(links)}
-        content = archive.read(posixpath.normpath(posixpath.join("/xl", files[sheets[sheet]]))[1:])
-        failed = [
-            *_FAILED.findall(content),
-            *((cell, UNCALCULATED.encode()) for cell in _UNCALCULATED.findall(content)),
-        ]
-        for cell, error in failed:
-            letters, digits = re.findall("^([A-Z]+)([0-9]+)$", _attribute(cell, "r"))[0]
-            column = functools.reduce(lambda whole, letter: whole * 26 + ord(letter) - 64, letters, 0) - 1
-            found.setdefault(int(digits) - 1, []).append((column, unescape(error.decode())))
-    return found
-
-
-_SHEET, _LINK = re.compile(rb"<sheet\s[^<>]*>"), re.compile(rb"<Relationship\s[^<>]*>")
-_FAILED = re.compile(rb'<c(\s[^<>]*\bt="e"[^<>]*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)?<v>([^<]*)')
-
-_UNCALCULATED = re.compile(rb"<c(\s(?:(?!\bt=)[^<>])*)>(?:<f\b[^<>]*/>|<f\b[^<>]*>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
-UNCALCULATED = "#UNCALCULATED: open it in Excel and save it"
-"""A formula whose value no program has written into the file; one that gives an empty text has that type."""
-
-
-def _attribute(tag: bytes, name: str) -> str:
-    match = re.search(rf'\s{name}="([^"]*)"'.encode(), tag)
-    return "" if match is None else match[1].decode()
 
 
 def _merged_down(sheet: Any, rows: int) -> dict[int, list[int]]:

@@ -85,7 +85,6 @@ class SQLiteEngine(SQLEngine):
 
     path: Path
     kind: str = "sqlite"
-    numbers_are = "row ids"
     is_database = True
     joins = "few"
     dialect = SQLITE
