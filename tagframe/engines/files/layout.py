@@ -33,7 +33,6 @@ from tagframe.engines.files.header import (
     is_comment,
     is_split_note,
     is_value,
-    labels_below,
     names_in,
     notes_below,
     numbered_names,
@@ -191,19 +190,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes = [*_notes(path, rows, titled, kept_names, given), *notes]
     if is_sniffed and len(columns) == 1 and (mark := other_delimiter(text)):
         notes.append(f"it has one column, and {mark!r} splits its rows evenly; {option(path, sep=mark)} reads several")
-    below = [row for row in rows[head.rows :] if row]
-    if len(columns) > 1 and below and {*map(len, below)} == {1}:
-        other = sniff_delimiter("\n".join(row[0] for row in below))
-        way = option(path, sep=other, header=None, skiprows=above + 1)
-        notes.append(
-            f"{delimiter!r} splits the names and not the rows; {way} reads the rows by {other!r}, without names"
-        )
     notes += second_table(rows, head.rows)
-    if is_free and (count := labels_below(rows[head.rows :])):
-        labels = [*range(above - head.above + head.rows, above - head.above + head.rows + count)]
-        way = option(path, skiprows=[*range(above), *labels])
-        rows_below = "the row" if count == 1 else f"the {count} rows"
-        notes.append(f"{rows_below} below the names may label the columns; {way} reads them without")
     if encoding is None and scan.foreign:
         way = f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
         if "\u00c3" in scan.foreign:
