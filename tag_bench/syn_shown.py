@@ -56,7 +56,13 @@ def key_links(prompt_text: str, names: dict[str, str]) -> list[frozenset[Column]
     found = []
     fenced = re.search(r"<joins>\n(.*?)\n</joins>", prompt_text, re.DOTALL)
     for line in fenced[1].splitlines() if fenced else ():
-        head = line.rpartition(" (")[0]
+        head = re.sub(r" \(\S*(1|n):(1|m).*\)$", "", line)
+        # "x of a, b; c.y = d.z": the columns of one name stand together
+        head = re.sub(
+            r"([^,;]+) of ([^;=]+)(?=;| =)",
+            lambda at: ", ".join(f"{one}.{at[1].strip()}" for one in at[2].split(", ")),
+            head,
+        ).replace(";", ",")
         try:
             tree = sqlglot.parse_one(f"SELECT {head}", dialect="sqlite")
         except sqlglot.errors.SqlglotError:

@@ -215,18 +215,6 @@ def annotate(corpus: str, **settings: str | None) -> None:
     click.echo(repr(_opened(corpus).annotate(**_given(settings))))
 
 
-@main.command("check-keys")
-@_corpus
-@_model
-def check_keys(corpus: str, **settings: str | None) -> None:
-    """Let a model judge the doubtful keys of CORPUS.
-
-    \b
-    Example: tagframe check-keys bank.sqlite --lm openai/gpt-4.1
-    """
-    click.echo(repr(_opened(corpus).check_keys(**_given(settings))))
-
-
 @main.command()
 @_corpus
 @click.argument("question")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from tagframe.agents.tools import Tools
     from tagframe.answer.annotating import Annotated
-    from tagframe.answer.checked_keys import CheckedKeys
     from tagframe.config import CallSettings
     from tagframe.corpus.corpus import Corpus
     from tagframe.joins import On
@@ -216,39 +215,6 @@ class CorpusMethods:
         with config.of_call(self.annotate, settings):
             model = get_lm()
             return quoted(_of(self), model) if quote else annotated(_of(self), model)
-
-    @overload
-    def check_keys(self, *, quote: Literal[False] = ..., **settings: Unpack[CallSettings]) -> CheckedKeys: ...
-    @overload
-    def check_keys(self, *, quote: Literal[True], **settings: Unpack[CallSettings]) -> Quote: ...
-    def check_keys(self, *, quote: bool = False, **settings: Unpack[CallSettings]) -> CheckedKeys | Quote:
-        """Have a model judge the keys of which names and values leave a doubt.
-
-        These are the pairs of columns with a chance between 0.2 and 0.8, and those of a column with several almost
-        equally likely ones. The model reads names, types, counts, a few values of columns that are not private, and the
-        known keys of both tables; a dozen pairs are one prompt. It says yes, no, or that it cannot tell, and why. Its
-        word is evidence: it moves every chance by the same odds, and ``corpus.keys.frame()`` shows it as ``origin``
-        "model". A person's word (``corpus.keys.add``, ``corpus.keys.forbid``) stands above it; ``corpus.keys.forget``
-        removes it. A pair is asked about once. It also works for schemas without rows.
-
-        Args:
-            quote: return the cost instead; nothing is sent.
-            **settings: as in :func:`tagframe.configure`, for this call: ``lm="openai/gpt-4.1"``, ``budget=0.5``.
-
-        Returns:
-            How many pairs were judged, and those without a usable answer. Answers are kept even if a budget, an
-            interruption or a replayed store without some answers ends the call.
-
-        Raises:
-            NotConfigured: no model is set.
-            ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
-        """
-        from tagframe.answer.checked_keys import checked, quoted
-        from tagframe.lm import get_lm
-
-        with config.of_call(self.check_keys, settings):
-            model = get_lm()
-            return quoted(_of(self), model) if quote else checked(_of(self), model)
 
     def tools(
         self,

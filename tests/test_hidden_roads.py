@@ -408,7 +408,6 @@ def test_no_agent_and_no_prompt_has_a_private_cell(make, request, tmp_path, live
         tried(lambda: tf.ask(QUESTION, found))
         tried(lambda: tf.ask(f"Who is {PEOPLE.ssn[3].strip()[-5:]}?", found))
         tried(lambda: corpus.annotate())
-        tried(lambda: corpus.check_keys())
         tried(lambda: corpus.retrieve_tables(QUESTION, k=2, look=True))
         live.answers = "True"
         merged.tag.sem_filter("Does this order come from the south?")

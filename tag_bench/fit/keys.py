@@ -167,5 +167,5 @@ def fitted(given: Given) -> Fitted:
         "cross_database": scores(cases, without),
         "by_hand": scores(cases, dict.fromkeys(cases, PRIOR)),
     }
-    weights = {"surest": final.surest, "model_accuracy": final.model_accuracy, "terms": final.terms}
+    weights = {"surest": final.surest, "terms": final.terms}
     return Fitted(weights, report)

@@ -32,7 +32,7 @@ _MOST_ROWS = 1_000
 _DIGITS = 9
 """Two numbers that are equal in so many digits are equal: sums depend on the order of their rows."""
 Reason = Literal[
-    "lacking", "repeated", "key", "match", "reading", "column", "database", "join", "value", "null", "total", "limit",
+    "lacking", "repeated", "key", "match", "reading", "column", "join", "value", "null", "total", "limit",
     "tie", "unsure", "text",
 ]  # fmt: skip
 
@@ -45,12 +45,12 @@ class Doubt:
         reason: "repeated" (rows that a join repeats, or values, are counted several times, or a column is that of
             any one of the rows that are counted), "key" (tables are joined by a part of their key), "match" (rows
             without a match, or with another one, too), "reading" (the model's own other reading), "column" (another
-            column fits the words as well, or another table has it with other values), "database" (another database
-            has these tables), "join" (another key joins the tables, or they join by none), "value" (no cell has a
-            value, or others spell it otherwise, or the column that the question names has it, too), "null" (values
-            that are not there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows out), "tie"
-            (these rank like the last one), "lacking" (the tables lack what the question needs), "unsure" (LM
-            functions could not judge some values), "text" (the model's answer has a value that no row has).
+            column fits the words as well), "join" (another key joins the
+            tables, or they join by none), "value" (no cell has a value, or others spell it otherwise, or the column
+            that the question names has it, too), "null" (values that are not there), "total" (a row is the total of the
+            others), "limit" (LIMIT leaves rows out), "tie" (these rank like the last one), "lacking" (the tables lack
+            what the question needs), "unsure" (LM functions could not judge some values), "text" (the model's answer
+            has a value that no row has).
         facts: in a sentence; while the other statement has not run, what is so in the answer's.
         statement: the other one; "" for a fact.
         rows: its result; None for a fact.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.corpus import fact_store, private_of, statements_of
@@ -16,13 +16,10 @@ from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
 from tagframe.lm.blocks import FENCE_RULE, fence
-from tagframe.lm.prompt import Accept
 from tagframe.operators.cells import one_line
 from tagframe.operators.values import parse_json
 from tagframe.retrieval.families import families
 from tagframe.retrieval.links import Links
-
-T = TypeVar("T")
 
 COLUMNS = 80
 """Columns of a table in one prompt; a table with more columns needs several prompts."""
@@ -64,7 +61,9 @@ class Annotated(Displayable):
 
     def __str__(self) -> str:
         first = f"a model annotated {counted(self.tables, 'table')} and {counted(self.columns, 'column')}"
-        return "\n".join([first, *failures(self.failed)])
+        more = len(self.failed) - _LISTED
+        lines = [f"  {what} failed: {why}" for what, why in self.failed[:_LISTED]]
+        return "\n".join([first, *lines, *[f"  … {more:,} more failed"] * (more > 0)])
 
 
 def annotated(corpus: Corpus, lm: LM) -> Annotated:
@@ -82,8 +81,15 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
     values: dict[FactKey, Any] = {}
     failed: dict[str, str] = {}
 
-    def keep(answers: Sequence[Completion[_Reply] | None]) -> None:
-        for (profile, _), answer in zip(prompts_left, answers, strict=True):
+    answers: dict[int, Completion[_Reply]] = {}
+    try:
+        with lm.stream("annotate") as stream:
+            stream.put(Batch([prompt for _, prompt in prompts_left], parse_annotation))
+            while arrived := stream.take():
+                answers.update(*arrived.values())
+    finally:
+        for number, (profile, _) in enumerate(prompts_left):
+            answer = answers.get(number)
             if answer is None or answer.value is None:
                 failed[profile.id] = "it was not asked" if answer is None else str(answer.error)
             else:
@@ -92,28 +98,8 @@ def annotated(corpus: Corpus, lm: LM) -> Annotated:
         for key in [key for key in values if key[1][0] in failed]:
             del values[key]
         fact_store(corpus).put(values)
-
-    answered_by(lm, "annotate", [prompt for _, prompt in prompts_left], parse_annotation, keep)
     columns = sum(len(of) > 1 for _, of in values)
     return Annotated(len(values) - columns, columns, tuple(failed.items()))
-
-
-def answered_by(
-    lm: LM,
-    what: str,
-    prompts_left: Sequence[Prompt],
-    accept: Accept[T],
-    keep: Callable[[list[Completion[T] | None]], None],
-) -> None:
-    """Ask a model, and keep its answers, however this ends; one that is not there is None."""
-    found: dict[int, Completion[T]] = {}
-    try:
-        with lm.stream(what) as stream:
-            stream.put(Batch(list(prompts_left), accept))
-            while arrived := stream.take():
-                found.update(*arrived.values())
-    finally:
-        keep([found.get(number) for number in range(len(prompts_left))])
 
 
 def _facts(profile: TableProfile, remarks: _Reply) -> dict[FactKey, Any]:
@@ -142,22 +128,10 @@ def _seen(profile: TableProfile) -> list[str]:
 def quoted(corpus: Corpus, lm: LM) -> Quote:
     """The cost of :func:`annotated`."""
     guess = '{"table": "what a row of this table is, in a sentence"}'
-    return quote_of_prompts(lm, [prompt for _, prompt in prompts(corpus)], guess, parse_annotation)
-
-
-def quote_of_prompts(lm: LM, prompts_left: Sequence[Prompt], guess: str, accept: Accept[Any]) -> Quote:
-    """The cost of prompts, with a guess of their answers."""
     quoting = QuotingLM(lm, lambda prompt: guess)
     with contextlib.suppress(QuoteEnds):
-        quoting.complete(prompts_left, accept=accept)
+        quoting.complete([prompt for _, prompt in prompts(corpus)], accept=parse_annotation)
     return quoting.quote
-
-
-def failures(failed: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A line for each of the first failures, and one for the number of others."""
-    yield from (f"  {what} failed: {why}" for what, why in failed[:_LISTED])
-    if len(failed) > _LISTED:
-        yield f"  … {len(failed) - _LISTED:,} more failed"
 
 
 def prompts(corpus: Corpus) -> Iterator[tuple[TableProfile, Prompt]]:

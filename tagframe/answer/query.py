@@ -26,8 +26,7 @@ class Query:
         lacking: what the question needs and the tables lack, in the words of ``syn``.
         others: other readings of the question, each with its statement.
         metrics: of semantic models, that the question names.
-        brief: ids of tables of which ``syn`` is shown some columns only: keys, and of likely tables those near to the
-            question.
+        brief: ids of tables of which ``syn`` is shown some columns only: the first, and those near to the question.
         verified: who verified the statement, for which question, and the values of its parameters; "" for others.
     """
 

@@ -116,29 +116,6 @@ class Block:
             self._number_copies(chosen)
         return self.tables if chosen else set()
 
-    def copies(self) -> exp.Select | None:
-        """A query for how many rows an aggregate adds up, and how many of them differ; None if none may be repeated.
-
-        What a block around it decides is left out: the rows are those of all its rows.
-        """
-        one = next(self._repeats(""), None)
-        if one is None:
-            return None
-        tests = conjuncts(self.select.args.get("where"))
-        given = [test for test in tests if any(map(self._is_outer, _columns(test)))]
-        keys = [*one.keys, *one.rows, *(column for test in given for column in _columns(test) if self.alias_of(column))]
-        value = one.call.expressions[0]
-        tests = [test for test in tests if test not in given] + one.tests
-        tests += [] if isinstance(value, exp.Star) else [exp.Not(this=exp.Is(this=value, expression=exp.Null()))]
-        inner = exp.Select(expressions=[exp.alias_(_count_rows(), "n")])
-        for clause in ("from_", "joins"):
-            inner.set(clause, self.select.args.get(clause))
-        inner = inner.where(*tests).group_by(*keys)
-        whole = exp.Select(expressions=[_count_rows(), exp.Anonymous(this="sum", expressions=[exp.column("n")])])
-        whole.set("from_", exp.From(this=inner.subquery("copies")))
-        whole.set("with_", self.statement.tree.args.get("with_"))
-        return whole
-
     def _repeats(self, branch: str) -> Iterator[_Repeat]:
         """The aggregates whose rows may be repeated."""
         keys = self._group_keys()
@@ -504,10 +481,6 @@ def _window_of(call: exp.Expr) -> exp.Window | None:
 
 def _columns(node: exp.Expr) -> list[exp.Column]:
     return [one for one in [node, *own_nodes(node)] if isinstance(one, exp.Column)]
-
-
-def _count_rows() -> exp.Anonymous:
-    return exp.Anonymous(this="count", expressions=[exp.Star()])
 
 
 def _by_sources(equal: Sequence[tuple[Column, Column]]) -> dict[tuple[str, str], list[tuple[str, str]]]:

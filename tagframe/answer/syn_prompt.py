@@ -22,8 +22,8 @@ _OF_DATABASES = " Stay in one DATABASE unless the question spans several."
 _WHOLE = " Integers divide to integers."
 _STATISTICS = " There are median, stddev, variance, corr, quantile_cont(x, 0.9), mode."
 
-_TASK = f"""You write one SQLite SELECT statement whose rows answer a question about tables: what it asks for, in that
-order, and nothing else. Compare with values as stored; "…" means there are more. Leave NULL out of minima and
+_TASK = f"""Write one SQLite SELECT statement whose rows answer a question about tables: what it asks for, in that
+order, nothing else. Compare with values as stored; "…" means there are more. Leave NULL out of minima and
 maxima.{_WHOLE} Joins may repeat rows: count DISTINCT things, sum before you join. "Each X" is all X, those without a
 partner with 0.{_STATISTICS}{_OF_DATABASES}"""
 
@@ -34,15 +34,14 @@ Reply with the statement in a ```sql block. Its first line: "-- answer: values" 
 yours, "-- assumed: without returns", and give the other, "-- or: by seats: SELECT …". A part that the tables lack:
 "-- lacking: prices". If they lack what it needs, reply {{"missing": "what"}}."""
 
-_WORLD = """Knowledge of the world: write a single fact, or a short list that is surely complete, into the statement;
-make up no figure that is asked for. Where more values could belong, or judgement or taste decides, use a function."""
+_WORLD = """A fact of the world, or a short list that is surely complete, may stand in the statement; no figure that is
+asked for. Where more could belong, or judgement or taste decides, use a function."""
 
-_FUNCTIONS = """What SQL cannot do, a language model does, of the fewest columns that decide, in braces, as {b.plot} or
-{b.first line}: sem_filter('{b.plot} is set at sea') is 1 or 0, or NULL, for WHERE, ON, HAVING, CASE; sem_score('how sad
-{b.plot} is') 0 to 1; ORDER BY sem_topk('{b.title} is saddest', 5) LIMIT 5 ranks; sem_map('the river of {t.town}') a
-text, with a second argument 'number' a number; sem_agg('what readers praise: {r.text}') a text of a group; not in
-windows or correlated subqueries. For a summary, description or information, select the rows it is about with every
-column that tells of them.
+_FUNCTIONS = """What SQL cannot do, a language model does, of the fewest columns that decide, in braces:
+sem_filter('{b.plot} is set at sea') 1, 0 or NULL; sem_score('how sad {b.plot} is') 0 to 1; ORDER BY
+sem_topk('{b.title} is saddest', 5) LIMIT 5; sem_map('river of {t.town name}') a text, with 'number' after it a number;
+sem_agg('what readers praise: {r.text}') a text of a group; not in windows or correlated subqueries. For a summary or
+description, select the rows it is about with every column that tells of them.
 """
 
 
@@ -56,9 +55,9 @@ def _task(dialect: str, has_databases: bool) -> str:
         task = task if spoken.divides_whole else task.replace(_WHOLE, "")
         task += f"\n{spoken.rules} Only functions that compute from their\narguments alone may be called."
         if dialect in SPOKEN:
-            functions = functions.replace("1 or 0, or NULL", "true, false, or NULL")
+            functions = functions.replace("1, 0 or NULL", "true, false or NULL")
         else:
-            functions, world = "", f"{world.partition(' Where more values')[0]}"
+            functions, world = "", f"{world.partition(' Where more')[0]}"
     return "\n\n".join(filter(None, [task, f"{functions}{world}", _REPLY]))
 
 

@@ -31,11 +31,11 @@ from tagframe.retrieval.matched_cells import matched_cells
 from tagframe.retrieval.schema_text import (
     LONG,
     are_few,
+    columns_beyond,
     describe_keys,
     describe_tables,
     is_epoch,
-    key_columns,
-    near_columns,
+    sql_name,
 )
 
 T = TypeVar("T")
@@ -52,9 +52,9 @@ _CUT = 'Where the columns of a table end in "…", more are left out: {"missing"
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
 _WIDE = 40
-"""Of a long schema's tables with more columns, as many are shown, those near to the question."""
-_WHOLE = 5
-"""As many of the likeliest tables are shown with all columns, whatever their chances."""
+"""Of a long schema's tables with more columns, the first ones are shown, and so many beside the question: """
+_NEAR = 10
+"""of the others, those near to it."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
 
@@ -63,11 +63,11 @@ _FROM_TODAY = frozenset("ago current currently last next now past recent recentl
 class Synthesizer:
     """``syn`` over a corpus.
 
-    The prompt shows all tables if their names and those of their columns have 12,000 characters at most; if these have
-    more than 3,000, only the keys of those that are not among the five best, nor have a chance of 1 %. Else it shows
-    the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``, tables are
-    retrieved with these arguments. Of a table with more than 40 columns in a long schema, those near to the question
-    are shown. Tables without rows are left out.
+    The prompt shows all tables if their names and those of their columns have 12,000 characters at most, in the same
+    words for every question; else the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``,
+    tables are retrieved with these arguments. If the names have more than 5,000 characters, the first 40 columns of
+    each table are shown, and beside the question the ten of the others that are nearest to it. Tables without rows are
+    left out.
 
     Attributes:
         corpus: whose tables may be read.
@@ -158,15 +158,15 @@ class Synthesizer:
         """The prompt: the request, and the tables to show."""
         reader = Reader(self.corpus, visible.tables)
         dialect = reader.engine.dialect.name
-        columns = self._columns(visible)
+        columns = {id: self._first(id) for id in visible.tables.values() if id in visible.brief}
         schema = "\n".join(
             [*([_CUT] if columns else []), describe_tables(self.corpus, visible.tables, dialect, columns)]
         )
-        whole = {*visible.tables.values()} - columns.keys() | self._likely(visible.retrieved)
-        joins = describe_keys(self.corpus, visible.tables, dialect, of=whole if columns else ())
+        joins = describe_keys(self.corpus, visible.tables, dialect)
         given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
         examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
-        note = "\n\n".join(filter(None, [*self._described(), note, self._today(request, visible)]))
+        notes = [*self._described(), *self._beyond(request, columns, visible), note, self._today(request, visible)]
+        note = "\n\n".join(filter(None, notes))
         cells = matched_cells(f"{request} {self.evidence}".strip(), self.corpus, visible.tables, dialect)
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
         verified = [
@@ -221,33 +221,29 @@ class Synthesizer:
             raise EmptyCorpus("the corpus has no table with rows: it is empty, or only its schema is known")
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
-        if self.k is None and self.method is None and are_few(self.corpus, names):
-            is_long = len(describe_tables(self.corpus, names)) > LONG
-            return self._brief(request, corpus, names) if is_long else Query("", names)
+        wide = self._wide(names.values())
+        if self.k is None and self.method is None and are_few(self.corpus, names, {id: self._first(id) for id in wide}):
+            is_long = not are_few(self.corpus, names) or len(describe_tables(self.corpus, names)) > LONG
+            return Query("", names, brief=wide if is_long else frozenset())
         if self.k is None and self.method is None:
             visible = self._of(retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence))
-            return replace(visible, brief=frozenset(visible.tables.values()) - self._narrow(visible.tables.values()))
+            return replace(visible, brief=self._wide(visible.tables.values()))
         return self._of(retrieve_tables(request, corpus, k=self.k, method=self.method, evidence=self.evidence))
 
-    def _brief(self, request: str, corpus: Corpus, names: Mapping[str, str]) -> Query:
-        """All tables, those that the request is unlikely to need by their keys only."""
-        found = retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence)
-        return Query("", names, found, brief=frozenset(names.values()) - self._narrow(self._likely(found)))
+    def _wide(self, tables: Iterable[str]) -> frozenset[str]:
+        return frozenset(id for id in tables if len(self.corpus.profile(id).for_prompts) > _WIDE)
 
-    def _narrow(self, tables: Iterable[str]) -> set[str]:
-        return {id for id in tables if len(self.corpus.profile(id).for_prompts) <= _WIDE}
+    def _first(self, table: str) -> list[str]:
+        return [column.name for column in self.corpus.profile(table).for_prompts[:_WIDE]]
 
-    def _likely(self, found: RetrievedTables | None) -> set[str]:
-        return set() if found is None else {hit.id for hit in found.tables[:_WHOLE]} | {*self._chances(found)}
-
-    def _columns(self, visible: Query) -> dict[str, set[str]]:
-        """The columns to show of tables of which not all are: keys, and of likely ones those near to the question."""
-        columns = key_columns(self.corpus, visible.tables, visible.brief)
-        if visible.retrieved is not None:
-            near = near_columns(visible.retrieved)
-            for id in self._likely(visible.retrieved) & columns.keys():
-                columns[id] |= {*near(id, _WIDE)}
-        return columns
+    def _beyond(self, request: str, columns: Mapping[str, list[str]], visible: Query) -> Iterator[str]:
+        """Further columns of wide tables, near to the question: what hangs on it stands beside it."""
+        if columns:
+            dialect = Reader(self.corpus, visible.tables).engine.dialect.name
+            names = {id: sql_name(name, dialect) for name, id in visible.tables.items()}
+            near = columns_beyond(self.corpus, f"{request} {self.evidence}".strip(), columns, _NEAR)
+            lines = [f"{names[id]}: {', '.join(sql_name(one, dialect) for one in some)}" for id, some in near.items()]
+            yield f"Of the columns that are left out, these are near:\n{fence(lines, 'columns')}"
 
     def _has_rows(self, table: str) -> bool:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.corpus.facts import FactKey, FactStore, key_fact
+from tagframe.corpus.facts import FactStore, key_fact
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import JoinColumns, read_key
 from tagframe.display import Displayable, rows_html
@@ -60,7 +60,7 @@ class CorpusKeys(Displayable):
         self._put(key, False)
 
     def forget(self, key: str | JoinColumns) -> None:
-        """Undo :meth:`add` or :meth:`forbid` for these columns, and drop a model's answer about them.
+        """Undo :meth:`add` or :meth:`forbid` for these columns.
 
         Raises:
             InvalidArgument, TableNotFound, ColumnNotFound: as :meth:`add`.
@@ -71,8 +71,8 @@ class CorpusKeys(Displayable):
         """All keys of the corpus, best first: a row per key.
 
         Returns:
-            Columns ``key`` ("a.x = b.y"), ``chance`` (in [0, 1]), ``origin`` ("inferred", "declared", "given", or
-            "model" for an inferred one that ``corpus.check_keys`` asked about) and ``reason``.
+            Columns ``key`` ("a.x = b.y"), ``chance`` (in [0, 1]), ``origin`` ("inferred", "declared" or "given")
+            and ``reason``.
 
         >>> import pandas as pd, tagframe as tf
         >>> loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
@@ -87,8 +87,7 @@ class CorpusKeys(Displayable):
 
     def _put(self, key: str | JoinColumns, joins: bool | None) -> None:
         fact, value = key_fact(read_key(key, self._profiles), bool(joins))
-        of_model: dict[FactKey, Any] = {("checked", fact[1]): None} if joins is None else {}
-        self._store.put({fact: None if joins is None else value, **of_model})
+        self._store.put({fact: None if joins is None else value})
 
     def _inferred(self) -> list[tuple[str, str, str]]:
         """Key, origin and chance of those that no person declared."""

@@ -123,11 +123,8 @@ SOURCES = {
     "semantic": "user",  # a semantic model
     "statement": "queries",  # "user" for a statement that a person confirmed, as its value says
     "annotated": "model",  # a model's description of a table, with the columns that it read, or of a column
-    "checked": "model",  # whether pairs of columns join
 }
 """The kinds of facts, and who gives them."""
-OF_PAIRS = ("key", "checked")
-"""The value of these facts has the pairs of columns."""
 _OF_SEVERAL = {"statement": Statement.moved, "semantic": moved}
 """The subject of these facts is a digest and the tables; and how their value is moved to other tables."""
 
@@ -167,11 +164,6 @@ def key_fact(key: JoinColumns, joins: bool) -> tuple[FactKey, dict[str, Any]]:
     return ("key", _pairs(key)), {**key.value, "joins": joins}
 
 
-def checked_fact(key: JoinColumns, answer: str, why: str, *, cells: bool) -> tuple[FactKey, dict[str, Any]]:
-    """A model's answer to whether the columns of a key join; ``cells``: it had read some of theirs."""
-    return ("checked", _pairs(key)), {**key.value, "answer": answer, "why": why, "cells": cells}
-
-
 def _pairs(key: JoinColumns) -> tuple[str, ...]:
     """The subject of a fact about pairs of columns, the same for both orders of the sides."""
     return (json.dumps(sorted(sorted(map(list, pair)) for pair in key.sides)),)
@@ -206,11 +198,6 @@ class Facts:
         """Pairs of columns that past statements joined."""
         joins = (join for one in self.of_kind("statement").values() for join in one.get("joins", ()))
         return tuple(dict.fromkeys(map(JoinColumns.of, joins)))
-
-    @cached_property
-    def checked(self) -> tuple[tuple[JoinColumns, str, str], ...]:
-        """Pairs of columns with a model's answer to whether they join ("yes", "no" or "cannot tell"), and why."""
-        return tuple((JoinColumns.of(one), one["answer"], one["why"]) for one in self.of_kind("checked").values())
 
     @cached_property
     def descriptions(self) -> Mapping[tuple[str, ...], str]:
@@ -267,9 +254,6 @@ class Facts:
             of[0] for of, one in annotated.items() if len(of) == 1 and {(of[0], name) for name in one[1]} & {*columns}
         }
         values |= {("annotated", of): None for of in annotated if of[0] in seen}
-        for of, one in self.of_kind("checked").items():
-            ends = {column for pair in JoinColumns.of(one).sides for column in pair}
-            values |= {("checked", of): None} if one["cells"] and ends & {*columns} else {}
         return self.with_values(values)
 
     @property
@@ -287,18 +271,13 @@ class Facts:
             given[table] = [*(replace(key, ran=True) for key in ran), *given[table]]
         for table, key in self._of_models(by_id):
             given[table].append(key)
-        checked: dict[str, list[ForeignKey]] = defaultdict(list)
-        for pair, answer, why in self.checked:
-            for table, (key,) in _by_table([pair], by_id).items():
-                checked[table].append(replace(key, given=False, answer=answer, why=why))
-        touched = {*given, *checked, *forbidden, *(of[0] for of in (*self.descriptions, *self.annotated))}
+        touched = {*given, *forbidden, *(of[0] for of in (*self.descriptions, *self.annotated))}
         touched |= {table for model in self.semantic for table in model.tables} | {table for table, _ in self.private}
         return tuple(
             replace(
                 self._described(profile),
                 foreign_keys=(*profile.foreign_keys, *given[profile.id]),
                 forbidden_keys=tuple(forbidden[profile.id]),
-                checked_keys=tuple(checked[profile.id]),
             )
             if profile.id in touched
             else profile
@@ -344,7 +323,7 @@ class Facts:
 def tables_of(key: FactKey, value: Any) -> set[str]:
     """The ids of a fact's tables."""
     kind, of = key
-    if kind in OF_PAIRS:
+    if kind == "key":
         return {value["left_table"], value["right_table"]}
     return {*of[1:]} if kind in _OF_SEVERAL else {*of[:1]}
 
@@ -353,7 +332,7 @@ def _moved(kind: str, of: tuple[str, ...], value: Any, ids: Mapping[str, str]) -
     """A fact with other ids for its tables."""
     if kind in _OF_SEVERAL:
         return (kind, (of[0], *(ids[table] for table in of[1:]))), _OF_SEVERAL[kind](value, ids)
-    if kind in OF_PAIRS:
+    if kind == "key":
         value = moved_key(value, ids)
         return (kind, _pairs(JoinColumns.of(value))), value
     return (kind, (ids[of[0]], *of[1:])), value
@@ -673,7 +652,7 @@ class View:
 
     def _has_all(self, key: FactKey, value: Any, facts: Facts) -> bool:
         kind, of = key
-        joins = [value] if kind in OF_PAIRS else value.get("joins", ()) if kind == "statement" else ()
+        joins = [value] if kind == "key" else value.get("joins", ()) if kind == "statement" else ()
         columns = [column for one in joins for column in _ends(one)]
         if kind in ("column", "private", "annotated"):
             columns += [(of[0], name) for name in of[1:]]

@@ -132,7 +132,6 @@ class TableProfile:
         description: the user's description, or the comment in the source, or "".
         estimated: whether rows, counts and extremes are estimates, from the statistics of a server or from a sample.
         place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
-        checked_keys: the pairs that a model judged to be keys, or none.
         totals: rows that are sums of other rows, and are counted twice where a column is summed.
         unique: columns, and sets of them, that the source declares to be free of duplicates.
     """
@@ -148,7 +147,6 @@ class TableProfile:
     description: str = ""
     estimated: bool = False
     place: str = ""
-    checked_keys: tuple[ForeignKey, ...] = ()
     totals: tuple[TotalRows, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     stored: ClassVar[StoredColumns | None] = None
@@ -178,7 +176,7 @@ class TableProfile:
             **fields: all others.
         """
         profile = cls.__new__(cls)
-        profile.__dict__.update(fields, forbidden_keys=(), checked_keys=(), stored=columns, _shape=shape)
+        profile.__dict__.update(fields, forbidden_keys=(), stored=columns, _shape=shape)
         return profile
 
     def __getattr__(self, name: str) -> Any:

@@ -224,10 +224,7 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
     known: str | None = profile.__dict__.get("_digest")
     if profile.stored is not None or known is not None:
         return str(known if profile.stored is None else profile.stored.digest)
-    keys = [
-        [*map(str, vars(key).values())]
-        for key in (*profile.foreign_keys, *profile.forbidden_keys, *profile.checked_keys)
-    ]
+    keys = [[*map(str, vars(key).values())] for key in (*profile.foreign_keys, *profile.forbidden_keys)]
     facts: list[Any] = [
         profile.database, profile.name, profile.rows, profile.description, profile.primary_key, profile.unique, keys
     ]  # fmt: skip

@@ -46,8 +46,6 @@ class ForeignKey:
         other_database: the database of the other table; "" for the same one.
         given: whether the user declared it, or it was learned.
         ran: whether it was learned from statements that were run.
-        answer: a model's answer to whether it is a key, "yes" or "no"; "" if it is none of a model's.
-        why: the model's reason.
         by: the semantic model that declares it; "" if it is the source.
         holds: for what share of the rows it was found to hold, in [0, 1]; None if unknown.
     """
@@ -58,8 +56,6 @@ class ForeignKey:
     other_database: str = ""
     given: bool = False
     ran: bool = False
-    answer: str = ""
-    why: str = ""
     by: str = ""
     holds: float | None = None
 

@@ -224,17 +224,13 @@ def accepted_keys(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:
 
 def corpus_keys(corpus: Corpus) -> list[KeyPair]:
     """The key pairs within each database of a corpus that are more likely right than wrong, best first."""
-    return [key for key in possible_keys(corpus) if key.score >= ACCEPTED]
-
-
-def possible_keys(corpus: Corpus) -> list[KeyPair]:
-    """The key pairs within each database of a corpus, faint ones too, best first."""
     tables, facts = sorted(corpus.profiles, key=lambda profile: profile.id), computed_of(corpus)
     schemas = schemas_of(tables, facts)
     found = [key for group in schemas.groups(tables).values() for key in database_keys(group, True, facts).pairs]
     of = {profile.id: schemas.of(profile) for profile in tables}
     found += [key for key in with_told((), tables) if of[key.left_table] != of[key.right_table]]
-    return sorted(found, key=lambda key: (-key.score, key.left, key.right))
+    likely = [key for key in found if key.score >= ACCEPTED]
+    return sorted(likely, key=lambda key: (-key.score, key.left, key.right))
 
 
 def _seen(corpus: Corpus, members: Sequence[TableProfile], around: Sequence[TableProfile]) -> Seen:

@@ -164,30 +164,6 @@ def _never_run(pair: KeyPair) -> KeyPair:
     return replace(pair, score=pair.score / (2 - pair.score), evidence=replace(pair.evidence, reason=reason))
 
 
-def _checked(pairs: Sequence[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
-    """The pairs with what a model said of them as evidence."""
-    answered = {
-        pair: key
-        for sides, key in _located(tables, "checked_keys")
-        if key.answer in _SIGNS
-        for pair in (KeyPair(*sides), KeyPair(*sides).reversed())
-    }
-    return (
-        [_with_answer(pair, answered[pair]) if pair in answered else pair for pair in pairs] if answered else [*pairs]
-    )
-
-
-_SIGNS = {"yes": 1, "no": -1}
-
-
-def _with_answer(pair: KeyPair, key: ForeignKey) -> KeyPair:
-    weights = default_weights()
-    score = probability(log_odds(pair.score) + _SIGNS[key.answer] * weights.of_model)
-    reason = f"{pair.evidence.reason}, a model says {key.answer}{f': {key.why}' if key.why else ''}".removeprefix(", ")
-    evidence = replace(pair.evidence, origin="model", reason=reason)
-    return replace(pair, score=max(score, pair.score) if key.answer == "yes" else score, evidence=evidence)
-
-
 def _allowed(pairs: Iterable[KeyPair], tables: Sequence[TableProfile]) -> list[KeyPair]:
     """The pairs without those that the user forbade, in either direction."""
     given = [KeyPair(*sides) for sides, _ in _located(tables, "forbidden_keys")]
@@ -326,14 +302,14 @@ def by_database(tables: Sequence[TableProfile]) -> list[list[TableProfile]]:
 def with_told(pairs: Sequence[KeyPair], tables: Sequence[TableProfile], *, declared: bool = True) -> list[KeyPair]:
     """Inferred pairs together with the pairs that the user gave and, with ``declared``, those that the sources declare.
 
-    What a model said of a pair is evidence for it or against it. Given and declared pairs score 1. Pairs that the user
+    Given and declared pairs score 1. Pairs that the user
     forbade are left out. If past statements join two tables in another way, the odds of their inferred pairs are
     halved. If a user or a semantic model tells a key of a column, inferred pairs of that column with copies of its
     target get a small chance. Best first.
     """
     given = [*(_declared(tables, given=False) if declared else []), *_declared(tables, given=True)]
     ran = {pair.tables for pair in given if pair.evidence is _RAN}
-    inferred = {pair: _never_run(pair) if pair.tables in ran else pair for pair in _checked(pairs, tables)}
+    inferred = {pair: _never_run(pair) if pair.tables in ran else pair for pair in pairs}
     for pair in given:
         known = inferred.pop(pair, None) or inferred.pop(pair.reversed(), None)
         if known is not None:

@@ -45,8 +45,8 @@ class Evidence:
 
     Attributes:
         origin: "inferred" from data and names, "declared" by the source, "given" by the user, "shared": both columns
-            reference a column of a third table, and neither needs to be unique; or "model": inferred, and a model was
-            asked (``corpus.check_keys``).
+            reference a column of a third table, and neither needs to be unique; or "model": named by a model
+            that planned the joins.
         contained: share of the left column's distinct values that the right one holds, in [0, 1].
         covered: share of the right column's distinct values that the left one holds, in [0, 1].
         error: one standard error of ``contained``; 0 if it was counted over all values.

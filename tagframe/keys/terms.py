@@ -7,7 +7,6 @@ A pair's log odds are the sum of its terms, each times its weight. The weights a
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -54,19 +53,10 @@ class KeyWeights:
         terms: by name, in log odds; all of :data:`TERMS`.
         surest: the chance of a pair with all evidence. It is below 1, as a few of them are not keys: two columns with
             the same name and the same values that both reference a third.
-        model_accuracy: the share of doubtful pairs of which a model says rightly whether they are keys. It is assumed,
-            not fitted: models are right on 97 to 98% of keys and random other pairs (LLM-FK, ACL 2026, as published);
-            doubtful pairs are harder.
     """
 
     terms: Mapping[str, float]
     surest: float
-    model_accuracy: float = 0.9
-
-    @property
-    def of_model(self) -> float:
-        """The weight of a model's answer, in log odds: the log likelihood ratio of an answer that is so often right."""
-        return math.log(self.model_accuracy / (1 - self.model_accuracy))
 
     @cached_property
     def of_names(self) -> tuple[float, ...]:
@@ -88,7 +78,7 @@ class KeyWeights:
 def default_weights() -> KeyWeights:
     """The weights in ``tagframe/keys/weights.json``."""
     data = json.loads(resources.files("tagframe.keys").joinpath("weights.json").read_text(encoding="utf-8"))
-    return KeyWeights(data["terms"], data["surest"], data["model_accuracy"])
+    return KeyWeights(data["terms"], data["surest"])
 
 
 def weighted_sum(terms: Sequence[Floats] | Floats, weights: Sequence[float]) -> Floats:

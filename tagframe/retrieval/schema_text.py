@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,8 +39,8 @@ CHARACTERS_A_TOKEN = 2.4
 all models, so that all of them get the same prompt, and the answers of one can be replayed for another."""
 WHOLE = 12_000
 """All tables are shown, if their names and those of their columns have at most this many characters."""
-LONG = 3_000
-"""Of longer descriptions, the tables that a question is unlikely to need are cut to their keys."""
+LONG = 5_000
+"""In longer descriptions, tables of many columns are cut to the first of them."""
 _ROOM = 2_200
 """As many values are shown as this many characters of schemas have room for."""
 
@@ -78,6 +78,8 @@ _PARTS = re.compile(r"\d{1,9}|[^\W\d_]+|.", re.DOTALL)
 _LEAST_PARTS, _LEAST_RUN = 2, 4
 """Names of fewer parts, and fewer names that differ in words, are written out."""
 _BRACES = "Braces stand for several names: x_{a,b}_{1…3} is x_a_1, x_a_2, x_a_3, x_b_1, x_b_2, x_b_3."
+_LIST = re.compile(r"\{[^{}…]*(?:,[^{}…]*){4,}\}")
+"""A long list in braces; where one comes again, its ends say which."""
 _PROSE = 6
 """Texts of at least this many words are read, not compared."""
 
@@ -90,14 +92,14 @@ class _Detail:
         room: the most characters for the list of all its values.
         samples: the most samples of other columns.
         letters: the most characters of a value.
-        told: whether other facts are shown, such as the share of NULL.
+        facts: whether other facts are shown, such as the share of NULL.
         described: the most characters of a description.
     """
 
     room: int
     samples: int
     letters: int
-    notes_of: bool
+    facts: bool
     described: int
 
 
@@ -126,7 +128,8 @@ def prompt_parts(schema: str, joins: Sequence[str], cells: Sequence[str]) -> lis
     parts = [fence(schema, "tables")]
     if joins:
         plain = [line.removesuffix(" (many-to-one)") for line in joins]
-        parts.append(f"These join, many-to-one unless said:\n{fence(plain, 'joins')}")
+        plain = [line.replace("(one-to-one", "(1:1").replace("(many-to-many", "(n:m") for line in plain]
+        parts.append(f"These join, n:1 unless said:\n{fence(plain, 'joins')}")
     if cells:
         parts.append(f"Words of the question that are in cells:\n{fence(list(cells), 'cells')}")
     return parts
@@ -139,7 +142,7 @@ def describe_tables(
     columns: Mapping[str, Collection[str]] | None = None,
     room: int = _ROOM,
 ) -> str:
-    """Tables in a line each, with as many values as are cheap; the same text for every question.
+    """Tables, those of the same columns in one line, with as many values as are cheap; the same for every question.
 
     Args:
         corpus: where they are.
@@ -150,17 +153,41 @@ def describe_tables(
         room: as many values are shown as so many characters have room for.
     """
     columns = columns or {}
-    for detail in _DETAILS if columns.keys() >= {*tables.values()} or _fit(corpus, tables) else _DETAILS[-1:]:
-        blocks: dict[str, list[str]] = defaultdict(list)
+    is_chosen = columns.keys() >= {*tables.values()}
+    for detail in _DETAILS if is_chosen or _fit(corpus, tables, columns) else _DETAILS[-1:]:
+        # By database and columns: tables of the same columns stand in one line.
+        blocks: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for name, id in tables.items():
             profile = corpus.profile(id)
-            blocks[profile.database].append(_line(corpus, name, profile, detail, dialect, columns.get(id)))
+            blocks[profile.database][_columns_text(corpus, profile, detail, dialect, columns.get(id))].append(
+                _head(name, profile, detail, dialect)
+            )
         heads = {name: [f"DATABASE {name}"] if len(blocks) > 1 else [] for name in blocks}
-        text = "\n\n".join("\n".join([*heads[name], *lines]) for name, lines in blocks.items())
-        text = f"{_BRACES}\n{text}" if detail == _DETAILS[-1] and "{" in text else text
+        lines = {
+            name: [f"{', '.join(alike)}: {listed}" for listed, alike in tables_of.items()]
+            for name, tables_of in blocks.items()
+        }
+        text = "\n\n".join("\n".join([*heads[name], *lines[name]]) for name in blocks)
+        text = f"{_BRACES}\n{_with_lists_once(text)}" if detail == _DETAILS[-1] and "{" in text else text
         if len(text) <= room:
             break
     return text
+
+
+def _with_lists_once(text: str) -> str:
+    """A text in which long lists that were there before are written by their ends.
+
+    >>> _with_lists_once("a: x_{en,fr,de,it,es}; b: y_{en,fr,de,it,es}, z_{en,fr}")
+    'a: x_{en,fr,de,it,es}; b: y_{en…es}, z_{en,fr}'
+    """
+    ends: dict[str, str] = {}
+
+    def written(found: re.Match[str]) -> str:
+        listed = found[0]
+        short = f"{listed.partition(',')[0]}…{listed.rpartition(',')[2]}"
+        return short if ends.setdefault(short, listed) == listed and found.start() != text.index(listed) else listed
+
+    return _LIST.sub(written, text)
 
 
 def nearest_columns(
@@ -212,44 +239,75 @@ def near_columns(retrieved: RetrievedTables) -> Callable[[str, int], list[str]]:
     return chosen
 
 
-def are_few(corpus: Corpus, tables: Mapping[str, str]) -> bool:
-    """Whether the names of all tables and columns fit into a prompt."""
-    return _fit(corpus, tables) and len(describe_tables(corpus, tables)) <= WHOLE
+def are_few(corpus: Corpus, tables: Mapping[str, str], columns: Mapping[str, Collection[str]] | None = None) -> bool:
+    """Whether the names of all tables and columns fit into a prompt; ``columns``: of some tables only these."""
+    return _fit(corpus, tables, columns) and len(describe_tables(corpus, tables, columns=columns)) <= WHOLE
 
 
-def _fit(corpus: Corpus, tables: Mapping[str, str]) -> bool:
+def _fit(corpus: Corpus, tables: Mapping[str, str], columns: Mapping[str, Collection[str]] | None = None) -> bool:
     """Whether a text without values can fit: thousands of columns cost seconds to describe, for each question."""
-    return sum(len(column.name) + 2 for id in tables.values() for column in corpus.profile(id).for_prompts) <= WHOLE
+    shown = columns or {}
+    names = (
+        name for id in tables.values() for name in shown.get(id) or (one.name for one in corpus.profile(id).for_prompts)
+    )
+    return sum(len(name) + 2 for name in names) <= WHOLE
 
 
-def key_columns(corpus: Corpus, tables: Mapping[str, str], of: Collection[str]) -> dict[str, set[str]]:
-    """The columns of some tables that are keys, by table id."""
-    found = {id: {*corpus.profile(id).primary_key} for id in of}
-    for key in _keys_of_schemas(corpus, [*tables.values()]) if found else []:
-        for id in key.tables & found.keys():
-            found[id] |= {*key.columns_of(id)}
+def columns_beyond(
+    corpus: Corpus, question: str, columns: Mapping[str, Collection[str]], most: int
+) -> dict[str, list[str]]:
+    """The columns of tables that are nearest to a question, without those that are shown, by table id.
+
+    Args:
+        corpus: where the tables are.
+        question: as asked.
+        columns: table id → the columns that are shown.
+        most: how many are given of each table.
+    """
+    index = index_of(corpus, get_embedder())
+    _, relevance = index.fine([question], [index.position(id) for id in columns])
+    found = {}
+    for (id, visible), near in zip(columns.items(), relevance, strict=True):
+        names = [column.name for column in corpus.profile(id).columns]
+        private = {column.name for column in corpus.profile(id).columns if column.private} | {*visible}
+        ranked = [names[at] for at in np.argsort(-near.max(axis=0), kind="stable") if names[at] not in private]
+        found[id] = ranked[:most]
     return found
 
 
-def _line(
-    corpus: Corpus, name: str, profile: TableProfile, detail: _Detail, dialect: str, only: Collection[str] | None
-) -> str:
-    """A table and its columns, or only some of these, in one line."""
-    columns = []
-    described = [*_columns(corpus, profile, detail, reads=only is None)]
-    for column, kind, notes, description in described:
-        if only is None or column in only:
-            facts = _joined([*notes, description])
-            facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
-            columns.append(f"{sql_name(column, dialect)}{f' ({facts})' if facts else ''}")
-    is_cut, is_brief = len(columns) < len(described), detail == _DETAILS[-1]
-    is_known = profile.rows is not None and not (is_cut and is_brief)
-    rows = "empty" if profile.rows == 0 else f"{profile.rows:,} rows" if is_known else ""
-    sums = [f"totals among them: {one}" for one in profile.totals_for_prompts]
+def _head(name: str, profile: TableProfile, detail: _Detail, dialect: str) -> str:
+    """The name of a table, and what is known of it beside its columns."""
+    is_counted = profile.rows is not None and detail != _DETAILS[-1]
+    rows = "empty" if profile.rows == 0 else f"{profile.rows:,} rows" if is_counted else ""
+    marked: dict[object, str] = {}  # a row of totals may be marked in several columns
+    totals = []
+    for one in profile.totals_for_prompts:
+        if marked.setdefault((one.rows, one.within, one.checked), one.column) == one.column:
+            totals.append(one)
+    sums = [f"totals among them: {one}" for one in totals]
     head = "; ".join(filter(None, [rows, _joined([*sums, profile.description[: detail.described]])]))
-    others = ["…" if is_brief else f"… {len(described) - len(columns)} more columns"] * is_cut
-    listed = ", ".join([*_in_runs(columns, brief=is_brief), *others])
-    return f"TABLE {sql_name(name, dialect)}{f' ({head})' if head else ''}: {listed}"
+    return f"{sql_name(name, dialect)}{f' ({head})' if head else ''}"
+
+
+def _columns_text(
+    corpus: Corpus, profile: TableProfile, detail: _Detail, dialect: str, only: Collection[str] | None
+) -> str:
+    """The columns of a table, or only some of these; those without a value last."""
+    columns, empty, rest = list[str](), list[str](), 0
+    for column, kind, notes, description in _columns(corpus, profile, detail, reads=only is None):
+        name, facts = sql_name(column, dialect), _joined([*notes, description])
+        facts = facts or (kind.lower() if kind in ("DATE", "TIMESTAMP", "BLOB", "EMPTY", "BOOLEAN") else "")
+        if only is not None and column not in only:
+            rest += 1
+        elif facts == "empty":
+            empty.append(name)
+        else:
+            columns.append(f"{name} ({facts})" if facts else name)
+    is_brief = detail == _DETAILS[-1]
+    if profile.rows == 0:
+        columns, empty = [*columns, *empty], []
+    listed = [*_in_runs(columns, is_brief), *["…" if is_brief else f"… {rest} more columns"] * bool(rest)]
+    return "; empty: ".join(filter(None, [", ".join(listed), ", ".join(_in_runs(empty, is_brief))]))
 
 
 def _in_runs(columns: Sequence[str], brief: bool) -> list[str]:
@@ -265,6 +323,14 @@ def _in_runs(columns: Sequence[str], brief: bool) -> list[str]:
         brief: whether names that differ in several parts are one, too: all combinations of these.
     """
     runs = [_in_parts(column, brief) for column in columns]
+    if brief:  # those that begin alike together: name_en, text_en, name_fr, text_fr, …
+        begin = [str(run[:-2]) for run in runs]
+        counts, first = Counter(begin), {one: place for place, one in reversed([*enumerate(begin)])}
+        order = [
+            first[one] if len(runs[place]) > 2 and counts[one] >= _LEAST_RUN else place
+            for place, one in enumerate(begin)
+        ]
+        runs = [runs[place] for place in sorted(range(len(runs)), key=lambda place: order[place])]
     size = len(runs) + 1
     while len(runs) < size:
         size, merged = len(runs), runs[:1]
@@ -283,14 +349,17 @@ def _in_parts(column: str, brief: bool) -> list[list[str]]:
     name, bracket, facts = column.partition(" (")
     if " " in column and not brief:
         return [[column]]
-    return [[part] for part in (*_PARTS.findall(name), f"{bracket}{facts}")]
+    bare = name.removesuffix('"')
+    return [[part] for part in (*_PARTS.findall(bare), f"{name[len(bare) :]}{bracket}{facts}")]
 
 
 def _goes_on(run: Sequence[Sequence[str]], other: Sequence[Sequence[str]], at: int, brief: bool) -> bool:
     """Whether a part of a name goes on: from number to number, or if ``brief``, from word to word."""
     last, first = run[at][-1], other[at][0]
     if last.isdecimal() and first.isdecimal():
-        return int(first) == int(last) + 1 and (brief or all(len(part) == 1 for part in (*run[:at], *run[at + 1 :])))
+        step = int(first) - int(last)
+        goes_on = abs(step) == 1 and int(last) - int(run[at][0]) == step * (len(run[at]) - 1)
+        return goes_on and (brief or all(len(part) == 1 for part in (*run[:at], *run[at + 1 :])))
     is_word = last.isalpha() and first.isalpha() and len(run) > _LEAST_PARTS
     return brief and is_word and first not in run[at]
 
@@ -309,7 +378,8 @@ def _of_run(run: Sequence[Sequence[str]]) -> list[str]:
 def _listed(parts: Sequence[str]) -> str:
     """The values of a part of a name: two ends of numbers or letters without a gap, else all."""
     codes = [int(part) if part.isdecimal() else ord(part) if len(part) == 1 else 0 for part in parts]
-    goes_on = len(parts) > 2 and codes == [*range(codes[0], codes[0] + len(codes))]
+    step = 1 if codes[-1] > codes[0] else -1
+    goes_on = len(parts) > 2 and codes == [*range(codes[0], codes[0] + step * len(codes), step)]
     return f"{parts[0]}…{parts[-1]}" if goes_on else ",".join(parts)
 
 
@@ -346,7 +416,7 @@ def _column(column: ColumnProfile, stored: CellLiterals | None, detail: _Detail)
         kind = "TEXT" if column.family in ("text", "date") else column.family.upper()
         return kind, (_some([repr(sample[: detail.letters]) for sample in column.samples[: detail.samples]]),)
     notes = [_values(column, stored, detail)]
-    if detail.notes_of:
+    if detail.facts:
         notes += [f"{is_epoch(column)} since 1970"] if is_epoch(column) else []
         notes += ["numbers stored as text"] if stored.digits and not _is_code(column, stored) else []
         share = column.null_share or 0.0
@@ -391,8 +461,8 @@ def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str
     if stored.complete and len(listed) <= room and not is_range and (not one_will_do or len(values) == 1):
         return listed
     if is_number:
-        return span if detail.notes_of else ""
-    if is_date and detail.notes_of and {_form(value) for value in stored.values} == {_form(f"'{column.minimum}'")}:
+        return span if detail.facts else ""
+    if is_date and detail.facts and {_form(value) for value in stored.values} == {_form(f"'{column.minimum}'")}:
         return f"'{column.minimum}' to '{column.maximum}'"  # this is how they are stored
     found = [_short(value) for value in stored.values[: detail.samples]]
     are_codes = bool(found) and all(map(_CODE.fullmatch, found))
@@ -402,7 +472,7 @@ def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str
         found = found[:1]
     letters = min(detail.letters, _CODE_LETTERS) if are_codes else detail.letters
     such = _some([_cut(value, letters) for value in found])
-    return "; ".join(part for part in (such, span if detail.notes_of and not (is_code or is_id) else "") if part)
+    return "; ".join(part for part in (such, span if detail.facts and not (is_code or is_id) else "") if part)
 
 
 def _some(values: Sequence[str]) -> str:
@@ -466,7 +536,8 @@ def describe_keys(
 ) -> list[str]:
     """How the tables join, the surest first: ``a.x = b.y (many-to-one)``.
 
-    Columns that refer to the same one are in one line: ``a.x, c.x = b.y (many-to-one)``. If one side is text and the
+    Columns that refer to the same one are in one line: ``a.x, c.y = b.y (many-to-one)``, and those of one name
+    together: ``x of a, c = b.y (many-to-one)``. If one side is text and the
     other a number, the text is cast, because SQL may not find them equal otherwise. Between databases that do not
     belong together, only keys are listed that somebody gave.
 
@@ -498,11 +569,11 @@ def describe_keys(
                 continue
             whole = _whole(key, named, dialect) or " AND ".join(" = ".join(pair) for pair in [(left, right), *more])
             lines[whole if more else right, _ends(corpus, key)] += [] if more else [left]
-    every = _shared_names(corpus, tables, dialect)
+    of_name = _tables_of_names(corpus, tables, dialect)
     many = [f"{_sides(sides, by)} ({_MANY})" for by, groups in equal.items() for sides in groups]
     return [
         *(
-            f"{' = '.join(filter(None, [every(lefts, right) or ', '.join(lefts), right]))} ({ends})"
+            f"{' = '.join(filter(None, ['; '.join(_by_name(lefts, right, of_name)), right]))} ({ends})"
             for (right, ends), lefts in lines.items()
         ),
         *many,
@@ -548,19 +619,28 @@ def _whole(key: KeyPair, named: Mapping[str, str], dialect: str) -> str:
     return f"{left} JOIN {right} USING ({', '.join(sql_name(name, dialect) for name in key.left_columns)})"
 
 
-def _shared_names(corpus: Corpus, tables: Mapping[str, str], dialect: str) -> Callable[[Sequence[str], str], str]:
-    """For columns that join another one: words for them, if they are all further columns of its name."""
-    columns: dict[str, set[str]] = defaultdict(set)
-    for name, id in tables.items():
+def _tables_of_names(corpus: Corpus, tables: Mapping[str, str], dialect: str) -> dict[str, dict[str, str]]:
+    """By the name of a column in SQL: the column of each table that has it, and that table."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for table, id in tables.items():
         for column in corpus.profile(id).for_prompts:
-            columns[sql_name(column.name, dialect)].add(f"{sql_name(name, dialect)}.{sql_name(column.name, dialect)}")
-    by_side = {side: (name, sides) for name, sides in columns.items() for side in sides}
+            name, owner = sql_name(column.name, dialect), sql_name(table, dialect)
+            found[name][f"{owner}.{name}"] = owner
+    return found
 
-    def every(lefts: Sequence[str], right: str) -> str:
-        name, sides = by_side.get(right, ("", set()))
-        return f"{name} of every other table" if len(lefts) >= _LEAST_RUN and {*lefts, right} == sides else ""
 
-    return every
+def _by_name(lefts: Sequence[str], right: str, of_name: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """The columns that join another one, those of several tables with one name together."""
+    rest, together = list(lefts), list[str]()
+    for name, owners in of_name.items():
+        alike = [left for left in rest if left in owners]
+        if len(alike) > 1:
+            rest = [left for left in rest if left not in alike]
+            is_every = len(alike) >= _LEAST_RUN and {*alike, right} == owners.keys()
+            together.append(
+                f"{name} of {'every other table' if is_every else ', '.join(map(owners.__getitem__, alike))}"
+            )
+    yield from filter(None, [", ".join(rest), *together])
 
 
 def _keys_of_schemas(corpus: Corpus, tables: Sequence[str]) -> list[KeyPair]:

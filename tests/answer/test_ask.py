@@ -103,16 +103,16 @@ def test_rows_that_are_no_values_are_put_into_words(live, festival, sql):
 
 
 def shown_tables(prompt: str) -> int:
-    return len(re.findall(r"^TABLE ", prompt, re.MULTILINE))
+    return len(prompt.partition("<tables>\n")[2].partition("\n</tables>")[0].splitlines())
 
 
 def test_all_tables_are_shown_where_they_fit_with_what_is_stored(live, festival):
     _, model = ask(live, festival, "SELECT 1 AS one")
     shown = model.seen[0]
     for table in ("films", "critics", "breads", "customers"):
-        assert f"\nTABLE {table} (" in shown
+        assert f"\n{table} (" in shown
     assert "outlet_kind ('newspaper'" in shown
-    assert "These join, many-to-one unless said:\n<joins>" in shown
+    assert "These join, n:1 unless said:\n<joins>" in shown
     assert "\nfilms.director_id = directors.director_id\n" in shown
     assert f"Question: {QUESTION}" in shown
 

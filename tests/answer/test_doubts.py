@@ -158,31 +158,6 @@ def test_statements_that_cannot_be_followed_are_not_doubted_by_mistake(clubs):
         assert kinds(clubs, sql) == []
 
 
-@pytest.fixture
-def two(tmp_path):
-    for database, frames in {"riding": {"club": CLUBS, "member": MEMBERS}, "chess": {"club": CLUBS}}.items():
-        (tmp_path / database).mkdir()
-        for name, frame in frames.items():
-            frame.to_csv(tmp_path / database / f"{name}.csv", index=False)
-    return tf.open_corpus(tmp_path / "riding").union(tf.open_corpus(tmp_path / "chess"))
-
-
-def test_the_same_tables_of_another_database_are_tried(two):
-    told = doubts_of(tf.exec_sql(two)('SELECT name FROM "riding.club" WHERE club_id > 1'))
-    assert told == ()  # the same rows
-    sql = 'SELECT count(*) AS n FROM member JOIN "riding.club" USING (club_id)'
-    assert doubts_of(tf.exec_sql(two)(sql)) == ()  # chess has no members
-
-
-def test_another_database_with_other_rows_is_shown(tmp_path):
-    for database, frame in {"riding": CLUBS, "chess": CLUBS.assign(name=["Open", "Blitz", "Youth"])}.items():
-        (tmp_path / database).mkdir()
-        frame.to_csv(tmp_path / database / "club.csv", index=False)
-    corpus = tf.open_corpus(tmp_path / "riding").union(tf.open_corpus(tmp_path / "chess"))
-    (doubt,) = doubts_of(tf.exec_sql(corpus)('SELECT name FROM "riding.club" WHERE club_id = 2'))
-    assert (doubt.reason, doubt.rows["name"].tolist()) == ("database", ["Blitz"])
-
-
 class Model:
     """Writes one statement, and a text about its rows."""
 
@@ -336,35 +311,6 @@ def test_half_of_the_rows_without_a_value_are_told(sql, is_told):
     told = [fact for _, fact in kinds(tf.open_corpus({"result": result}), sql)]
     facts = "2 of 3 rows have no value in points; as 0, it would be 1.333333333 instead of 4"
     assert told == ([facts] if is_told else [])
-
-
-OF_SEASON = "season.wins may differ from coach.wins; with it, 1 of 3 rows would differ"
-COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
-
-
-@pytest.mark.parametrize(
-    ("frames", "sql", "facts"),
-    [
-        (
-            {"season": COPY},
-            "SELECT wins FROM coach",
-            [OF_SEASON],
-        ),
-        ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
-        ({"season": COPY.assign(wins=[3.5, 5.0, 9.0])}, "SELECT wins FROM coach", [OF_SEASON.replace("1 of", "2 of")]),
-        ({"season": COPY}, "SELECT coach FROM coach", []),
-        ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
-        (
-            {"season": COPY},
-            "SELECT coach FROM coach c WHERE NOT EXISTS (SELECT 1 FROM member m WHERE c.wins = m.club_id)",
-            [],
-        ),
-        ({"season": COPY}, "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b", []),
-    ],
-)
-def test_columns_that_another_table_has_with_other_values_are_told(frames, sql, facts):
-    corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES, "member": MEMBERS, **frames})
-    assert [fact for _, fact in kinds(corpus, sql)] == facts
 
 
 @pytest.mark.parametrize(

@@ -107,11 +107,11 @@ def test_the_quote_counts_lists():
         ("ORDER BY sem_topk('{name} x', 3, 4) LIMIT 3", "takes a text and the number of places"),
         ("ORDER BY sem_topk('{name} x', people) LIMIT 3", "takes a text and the number of places"),
         ("ORDER BY sem_topk('{nam} x', 3) LIMIT 3", "nam"),
-        ("ORDER BY sem_topk('{name} x', 3) DESC LIMIT 3", "the best has place 1: order by it without DESC"),
-        ("ORDER BY people, sem_topk('{name} x', 3) LIMIT 3", "comes first in ORDER BY"),
-        ("ORDER BY sem_topk('{name} x', 3)", "add LIMIT 3"),
-        ("ORDER BY sem_topk('{name} x', 3) LIMIT 4", "gives 3 places, and LIMIT and OFFSET need 4"),
-        ("ORDER BY sem_topk('{name} x', 3) LIMIT 2 OFFSET 2", "gives 3 places, and LIMIT and OFFSET need 4"),
+        ("ORDER BY sem_topk('{name} x', 3) DESC LIMIT 3", "it comes first in ORDER BY, without DESC"),
+        ("ORDER BY people, sem_topk('{name} x', 3) LIMIT 3", "it comes first in ORDER BY, without DESC"),
+        ("ORDER BY sem_topk('{name} x', 3)", "it comes first in ORDER BY, without DESC"),
+        ("ORDER BY sem_topk('{name} x', 3) LIMIT 4", "LIMIT and OFFSET are 3 together at most"),
+        ("ORDER BY sem_topk('{name} x', 3) LIMIT 2 OFFSET 2", "LIMIT and OFFSET are 3 together at most"),
     ],
 )
 def test_wrong_uses_are_refused_before_anything_is_asked(lm, clauses, message):

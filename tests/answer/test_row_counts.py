@@ -187,12 +187,6 @@ INSIDE = [
         [[610]],
     ),
 ]
-COUNTED = [
-    "SELECT l.line_id, sum(s.amount) OVER (ORDER BY l.line_id ROWS 1 PRECEDING) AS t FROM sale s "
-    "JOIN line l ON l.sale_id = s.sale_id",
-    "SELECT l.line_id, sum(s.amount) OVER (PARTITION BY s.region) AS t FROM sale s "
-    "JOIN line l ON l.sale_id = s.sale_id ORDER BY l.line_id LIMIT 3",
-]
 ONCE = [
     "SELECT region, sum(amount) AS t FROM sale GROUP BY region",
     "SELECT s.region, sum(l.price) AS t, count(*) AS n FROM sale s JOIN line l ON l.sale_id = "
@@ -255,16 +249,6 @@ def test_rows_that_are_counted_twice_are_doubted_with_the_right_number(shop):
         told = doubts(shop, sql)
         wanted = pd.DataFrame(right)
         assert any(same_rows(one.rows.set_axis(wanted.columns, axis=1), wanted) for one in told), (sql, told)
-
-
-def test_rows_that_are_counted_twice_are_told_where_no_other_statement_counts_them_once(shop):
-    for sql in COUNTED:
-        (doubt,) = doubts(shop, sql)
-        assert doubt.facts == "a join repeats rows of sale: 8 are added up, of which 4 differ", sql
-        assert (doubt.reason, doubt.rows) == ("repeated", None)
-    with pytest.warns(DoubtWarning, match="of which 4 differ$"):
-        tf.exec_sql(shop)(COUNTED[0])
-    assert shop.tools().run_sql(COUNTED[0])["note"].endswith("of which 4 differ")
 
 
 def test_rows_that_are_counted_once_are_not_doubted(shop):

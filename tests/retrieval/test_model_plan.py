@@ -104,7 +104,7 @@ def test_the_prompt_has_tables_samples_joins_and_cells_as_data(corpus, words):
     text = prompt.messages[-1].content
     assert set(visible.names) == {"singer", "concert", "venue", "part"}
     assert text.count("</tables>") == 1
-    assert "TABLE concert (2 rows): concert_id, singer_id, year (2020, 2021)" in text
+    assert "concert (2 rows): concert_id, singer_id, year (2020, 2021)" in text
     assert "concert.singer_id = singer.singer_id" in text
     assert "venue.city has 'Lisbon'" in text
     assert text.endswith("Question: Which singer is in Lisbon?")
@@ -114,7 +114,7 @@ def test_private_columns_are_not_in_the_prompt_and_no_key_of_a_model(words, trad
     trade = trade.hide("shop.town")
     trade.private("shop.code")
     prompt, _ = shown(trade, words)
-    assert "A1" not in prompt.messages[-1].content.partition("TABLE shop")[2].partition("TABLE")[0]
+    assert "A1" not in prompt.messages[-1].content.partition("\nshop")[2].partition("\n")[0]
     assert "town" not in prompt.messages[-1].content
     found, _ = asked(trade, words, plan(["sale", "shop"], SOLD_BY, where=["shop.town = 'Faro'"]), question="Sold?")
     assert "no column 'code' in trade.shop" in found.note
@@ -316,7 +316,7 @@ def test_of_a_wide_table_the_columns_near_the_question_and_those_that_join_are_s
     song, wide = pd.DataFrame({"dbn": ["x"]}), pd.DataFrame({**many, "dbn": ["x"], "singer": ["Ann"]})
     corpus = tf.open_corpus({"music.wide": wide, "music.song": song})
     text = shown(corpus, words, "Which singer?")[0].messages[-1].content
-    line = next(line for line in text.splitlines() if line.startswith("TABLE wide"))
+    line = next(line for line in text.splitlines() if line.startswith("wide ("))
     assert f"… {602 - COLUMNS[0]} more columns" in line
     assert ", dbn" in line
     assert ", singer" in line

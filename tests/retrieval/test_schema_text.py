@@ -41,7 +41,7 @@ def told(corpus: tf.Corpus) -> str:
 
 def test_values_are_listed_where_they_are_few_and_numbers_by_their_range(clubs):
     shown = told(clubs)
-    assert "DATABASE sport\nTABLE club (4 rows): \"club no\" ('0041', '0042', '0043', '0044'), town" in shown
+    assert "DATABASE sport\nclub (4 rows): \"club no\" ('0041', '0042', '0043', '0044'), town" in shown
     assert shown.endswith("club_no (41 to 44), age (20 to 59)")
 
 
@@ -109,7 +109,7 @@ def test_long_descriptions_of_many_columns_keep_within_the_prompt():
     many.describe(pd.DataFrame([(f"t{n}", "prose " * 90) for n in range(60)], columns=["table", "description"]))
     text = describe_tables(many, {f"t{number}": f"schema.t{number}" for number in range(60)})
     assert len(text) <= WHOLE
-    assert "TABLE t59 (prose" in text
+    assert ", t59 (prose" in text
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_no_join_is_told_between_databases_unless_somebody_gave_it():
         f'"{base}.member".club_id = "{base}.club".club_id (many-to-one)' for base in ("one", "two")
     ]
     corpus.keys.add("one.member.club_id = two.club.club_id")
-    both = '"one.member".club_id, "two.member".club_id = "two.club".club_id (many-to-one)'
+    both = 'club_id of "one.member", "two.member" = "two.club".club_id (many-to-one)'
     assert both in describe_keys(corpus, names_of(corpus))
 
 
@@ -184,7 +184,7 @@ def test_columns_that_refer_to_one_are_in_one_line_but_those_of_longer_keys():
 )
 def test_columns_that_are_counted_on_are_named_by_their_ends(names, line):
     corpus = tf.open_corpus(schema={"t": names})
-    assert describe_tables(corpus, {"t": "schema.t"}) == f"TABLE t: {line}"
+    assert describe_tables(corpus, {"t": "schema.t"}) == f"t: {line}"
 
 
 @pytest.mark.parametrize(
@@ -195,31 +195,49 @@ def test_columns_that_are_counted_on_are_named_by_their_ends(names, line):
         (["x_red", "x_blue", "x_old"], "x_red, x_blue, x_old"),
         (["red", "blue", "old", "new"], "red, blue, old, new"),
         (["t 1 a", "t 1 b", "t 1 c", "t 1 d", "t"], '"t 1 {a…d}", t'),
+        (
+            ["n_en", "n_k_en", "n_fr", "n_k_fr", "n_de", "n_k_de", "n_it", "n_k_it"],
+            "n_{en,fr,de,it}, n_k_{en,fr,de,it}",
+        ),
+        (
+            [f"{what} {year}" for year in (22, 21, 20, 19) for what in ("in", "in + out")],
+            '"in 22"…"in 19", "in + out 22"…"in + out 19"',
+        ),
     ],
 )
 def test_names_of_a_long_schema_are_put_together_if_all_combinations_are_there(names, line):
-    corpus = tf.open_corpus(schema={"t": names, **{f"u{n}": [f"c{m * 7 % 20}x" for m in range(20)] for n in range(40)}})
+    corpus = tf.open_corpus(
+        schema={"t": names, **{f"u{n}": [f"c{m * 7 % 20}x{n}" for m in range(20)] for n in range(40)}}
+    )
     text = describe_tables(corpus, {one.name: one.id for one in corpus.profiles})
-    assert f"TABLE t: {line}\n" in text
+    assert f"\nt: {line}\n" in f"\n{text}"
     assert text.startswith("Braces stand") == ("{" in line)
 
 
-def test_of_a_long_schema_unlikely_tables_are_cut_to_their_keys_and_found_when_they_are_missing(live):
-    tables = {
-        f"shop.t{n}": pd.DataFrame({f"t{n}_id": [1, 2], **{f"a{n} {m * 7 % 11}": [m, n] for m in range(11)}})
-        for n in range(40)
-    }
-    tables["shop.sales"] = pd.DataFrame({"sale": [1, 2], "t7_id": [1, 2], "amount": [3.0, 4.0]})
+def test_of_a_long_schema_the_same_columns_are_shown_and_the_near_ones_stand_beside_the_question(live):
+    wide = {f"m{n * 7 % 90}x{n}": [n, 1] for n in range(90)}
+    tables = {f"shop.t{n}": pd.DataFrame({f"t{n}_id": [1, 2], **{f"a{n} {c}": [c, n] for c in wide}}) for n in range(8)}
+    tables["shop.sales"] = pd.DataFrame({"sale": [1, 2], **wide, "returned amount": [3.0, 4.0]})
     corpus = tf.open_corpus(tables)
-    corpus.keys.add("sales.t7_id = t7.t7_id")
-    replies = iter(['{"missing": "columns of t9"}', "-- answer: values\nSELECT 1 AS one FROM t9"])
+    replies = iter(['{"missing": "columns of t7"}', "-- answer: values\nSELECT 1 AS one FROM t7"])
     prompts = []
     live.answers = lambda request: prompts.append(request.prompt) or next(replies)
-    tf.ask("What is the amount of the sales?", corpus)
-    assert "TABLE sales (2 rows): sale" in prompts[0]
-    assert "TABLE t9: t9_id, …" in prompts[0]
+    tf.ask("What is the amount that was returned?", corpus)
+    begins = [prompt.partition("</tables>")[0] for prompt in (prompts[0], prompt_of(corpus, "Who?")[1])]
+    assert begins[0].endswith(begins[1])
+    assert "returned amount" not in begins[0]
+    assert 'sales: "returned amount"' in prompts[0].partition("<columns>")[2].partition("</columns>")[0]
     assert "these tables were added: " in prompts[1]
-    assert 'TABLE t9 (2 rows): t9_id, "a9 0"' in prompts[1]
+    assert 't7: t7_id, "a7 m0x0"' in prompts[1]
+    assert '"a7 m83x89"' in prompts[1].partition("</tables>")[0]
+
+
+def test_tables_of_the_same_columns_and_columns_without_a_value_are_put_together():
+    frame = pd.DataFrame({"day": [1, 2], "spare": [None, None], "kind": ["a", "b"], "more": [None, None]})
+    corpus = tf.open_corpus({"north": frame, "south": frame, "west": frame[:0]})
+    text = describe_tables(corpus, names_of(corpus))
+    assert "north (2 rows), south (2 rows): day (1, 2), kind ('a', 'b'); empty: spare, more" in text
+    assert "west (empty): day, spare, kind, more" in text
 
 
 @pytest.mark.parametrize(
@@ -265,7 +283,7 @@ def test_a_prompt_over_few_tables_begins_alike_for_every_question():
     corpus = tf.open_corpus("examples/data")
     (_, clear), (_, vague) = (prompt_of(corpus, one) for one in ("Which director was born first?", "Who?"))
     assert clear.partition("</joins>")[0] == vague.partition("</joins>")[0]
-    assert clear.count("\nTABLE ") == vague.count("\nTABLE ") == 10
+    assert clear.count(" rows): ") == vague.count(" rows): ") == 10
     assert "breads (4 rows): bread_id, bread ('Country loaf', …)" in vague
     assert "%" not in clear
 

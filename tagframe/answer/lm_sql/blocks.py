@@ -353,28 +353,18 @@ def _check_ranking(block: exp.Select, is_column: Callable[[str], bool], spoken: 
     """
     named = block.copy()
     write_out(named, is_column, spoken)
-    order, is_chosen = (
-        named.args.get("order"),
-        any(map(_ranking_in, (named.args.get("where"), named.args.get("having")))),
-    )
+    order, clauses = named.args.get("order"), (named.args.get("where"), named.args.get("having"))
+    is_cut = named.args.get("limit") is not None or any(map(_ranking_in, clauses))
     for position, term in enumerate(order.expressions if order is not None else ()):
         ranking = _ranking_in(term.this.unnest())
         if ranking is None or ranking is not term.this.unnest():
             continue
-        places, wanted = int(ranking.expressions[1].this), needed(named)
-        if term.args.get("desc"):
-            fault = "the best has place 1: order by it without DESC"
-        elif position:
-            fault = "it ranks all rows that are left, and so comes first in ORDER BY"
-        elif named.args.get("limit") is None and not is_chosen:
-            fault = f"only {places} rows have a place: add LIMIT {places}"
-        elif wanted > places:
-            fault = (
-                f"it gives {places} places, and LIMIT and OFFSET need {wanted}: write {wanted} as its second argument"
+        places = int(ranking.expressions[1].this)
+        if term.args.get("desc") or position or not is_cut or needed(named) > places:
+            raise UnsafeSQL(
+                f"{ranking.name.lower()} gives the places 1 to {places}: it comes first in ORDER BY, without DESC, and "
+                f"LIMIT and OFFSET are {places} together at most; got {spoken.written(named)!r:.300}"
             )
-        else:
-            continue
-        raise UnsafeSQL(f"{ranking.name.lower()}: {fault}; got {spoken.written(term)!r:.300}")
 
 
 def _ranking_in(clause: exp.Expr | None) -> exp.Expr | None:

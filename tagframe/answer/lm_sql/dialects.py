@@ -82,9 +82,9 @@ class Spoken:
         """All keys of a group, as a JSON list."""
         return exp.Anonymous(this=self._list, expressions=[exp.Distinct(expressions=[key])])
 
-    def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
-        """Statements to try in order: each gives every value of the first column once, with one row's other columns."""
-        return [f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"]
+    def distinct(self, names: Sequence[str], rows: str) -> str:
+        """A statement that gives every value of the first column once, with one row's other columns."""
+        return f"SELECT {', '.join(names)} FROM {rows} GROUP BY {names[0]}"
 
     def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
         """SQL for the answer of a row; NULL if there is none."""
@@ -150,13 +150,9 @@ class _Postgres(Spoken):
                 )
         return super().parsed(sql)
 
-    def distinct(self, names: Sequence[str], rows: str) -> Sequence[str]:
-        visible = ", ".join(names)
-        return [
-            f"SELECT {visible} FROM {rows} GROUP BY {visible} ORDER BY {names[0]}",
-            # Values of a type that has no equality, as json: sorted by their keys, which takes longer.
-            f"SELECT DISTINCT ON ({names[0]}) {visible} FROM {rows} ORDER BY {names[0]}",
-        ]
+    def distinct(self, names: Sequence[str], rows: str) -> str:
+        # By the keys alone, as values of some types, such as json, have no equality.
+        return f"SELECT DISTINCT ON ({names[0]}) {', '.join(names)} FROM {rows} ORDER BY {names[0]}"
 
     def lookup(self, table: str, key: exp.Expr, kind: Kind) -> exp.Expr:
         return exp.cast(self._found(VALUE, table, key), self._types[kind], dialect="postgres")

@@ -188,17 +188,10 @@ class Staged:
     ) -> pd.DataFrame:
         """Rows of a block, limited to the number that may be asked about; with ``first``, later rows are left out."""
         most, source = MOST_VALUES + 1, f"({self.spoken.written(inner)}) AS {OWN}rows"
-        ways = self.spoken.distinct(names, source) if distinct else [f"SELECT {', '.join(names)} FROM {source}"]
+        read = self.spoken.distinct(names, source) if distinct else f"SELECT {', '.join(names)} FROM {source}"
         reader = self._bringing()
-        for way in ways:
-            try:
-                rows = reader.run(
-                    standing_alone(select, f"{way} LIMIT {most}", self.spoken.name), replace(reader.limits, rows=most)
-                )
-                break
-            except SQLFailed as error:
-                if way is ways[-1] or "equality operator" not in str(error):
-                    raise
+        sql = standing_alone(select, f"{read} LIMIT {most}", self.spoken.name)
+        rows = reader.run(sql, replace(reader.limits, rows=most))
         if len(rows) > MOST_VALUES and not first:
             raise _too_many(what, "distinct values" if distinct else "rows")
         return rows
