@@ -16,7 +16,16 @@ from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, is_constant, repeat_on_both_sides, siblings
+from tagframe.joins.edges import (
+    MAX_NEAR_GAP,
+    Edge,
+    edges_of,
+    is_composite,
+    is_constant,
+    is_sound,
+    repeat_on_both_sides,
+    siblings,
+)
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
@@ -247,7 +256,9 @@ def _are_opposite(one: KeyPair, other: KeyPair) -> bool:
     """Whether two tables refer to each other, and the first reference is not called as its table: a last match."""
     both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
     is_back = one.left_table == other.right_table and one.right_table == other.left_table
-    names = {word for column in one.left_columns for word in column_name(column).entity}
+    sides = [*zip(one.left_columns, one.right_columns, strict=True)]
+    telling = [mine for mine, theirs in sides if len(sides) == 1 or mine != theirs]
+    names = {word for column in telling for word in column_name(column).entity}
     things = {word for table in one.tables for word in table_entity(table.rpartition(".")[2])}
     return is_back and both_likely and not names <= things
 
@@ -257,6 +268,11 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     same_left = (one.left_table, one.left_columns) == (other.left_table, other.left_columns)
     both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
+
+
+def _repeats_a_parent(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether two columns refer to a third table, and repeat on both sides."""
+    return key.evidence.origin == "shared" and repeat_on_both_sides(key, tables)
 
 
 def _is_evidence(key: KeyPair) -> bool:
@@ -530,6 +546,9 @@ def plan_joins(
         shared = [key for key in shared if not any(map(key.is_part_of, inside))]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
+        # Two tables of towns meet by the town, however faint its key, and not by its region.
+        met = {key.tables for key in chosen if key.evidence.origin == "inferred" and is_sound(key)}
+        chosen = [key for key in chosen if key.tables not in met or not _repeats_a_parent(key, available)]
         edges = edges_of(chosen, available, hints)
         return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 

@@ -385,6 +385,14 @@ def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) 
     )
 
 
+def nearly_unique(plan: JoinPlan, step: JoinStep, again: int, rows: int) -> str:
+    """The warning of a merge that repeats rows because some keys of a table are there twice."""
+    return (
+        f"{', '.join(step.columns)} repeats in {again:,} of {rows:,} rows of {step.table}, and so do the rows of "
+        f"{plan.start} that refer to these. aggregate={{{plan.name_of(step.table)!r}: 'first'}} takes the first of each"
+    )
+
+
 def of_different(rows: int) -> str:
     """The warning of a merge that repeats rows for a question that counts different things."""
     return (

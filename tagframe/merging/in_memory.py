@@ -25,8 +25,8 @@ from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWar
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
-from tagframe.keys.composite import CONTAINED
-from tagframe.keys.matching import Matches, Positions, hashable, match_rows
+from tagframe.keys.composite import CONTAINED, MOST_REPEATED
+from tagframe.keys.matching import Matches, Positions, hashable, is_copy, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
@@ -144,7 +144,7 @@ class Merge:
         self.sizes = {table: len(frame) for table, frame in self.tables.items()}
         self.rows = JoinedRows(plan.start, self.sizes[plan.start])
         self._width = len(plan.tables) + len(request.wanted)
-        self._repeats: list[FanOut] = []
+        self._repeats: list[tuple[FanOut, str]] = []
 
     def advance(self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False) -> StepReport:
         """Make one step.
@@ -179,7 +179,7 @@ class Merge:
             if not waits or is_too_long:
                 _react(repeats, on_fanout)
             else:
-                self._repeats.append(repeats)
+                self._repeats.append((repeats, self._nearly_unique(step)))
         if is_too_long:
             raise FanOut(advice.too_many_rows(step, self._rows_out(found), _MOST_CELLS), self._start_rows(_NO_ROWS))
         unused = self.rows.join(
@@ -250,11 +250,18 @@ class Merge:
         message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
         return FanOut(message, self._start_rows(offending))
 
+    def _nearly_unique(self, step: JoinStep) -> str:
+        """The warning of a step whose keys hardly any row of its table repeats, by mistake; "" of another one."""
+        keys = self.tables[step.table][[*step.columns]].dropna()
+        again = int(is_copy(keys).sum())
+        return advice.nearly_unique(self.plan, step, again, len(keys)) if again <= MOST_REPEATED * len(keys) else ""
+
     def settle_fanout(self, request: MergeRequest) -> None:
         """React to steps that repeated rows of the start table, unless ``where`` has left each row once.
 
         If the conditions that the question implies leave each row of some table once, and of those of which it names a
-        number, the joined rows stay, and a warning gives the conditions.
+        number, the joined rows stay, and a warning gives the conditions. So do those of a table that hardly repeats its
+        keys, if the question neither begins with a table nor names a number of the repeated rows.
         """
         everything = np.arange(self.rows.length, dtype=np.int64)
         # Without ``where``, rows that a later step loses do not undo a repetition: tf.merge refuses it, too.
@@ -272,8 +279,12 @@ class Merge:
         if reading.is_of_different and not aggregated:
             advice.warn(advice.of_different(self.rows.length), RowsMultipliedWarning)
             return
-        for repeats in self._repeats:
-            _react(repeats, request.on_fanout)
+        may_repeat = request.implied is not None and not self.plan.is_anchored and self.plan.start not in measured
+        for repeats, doubled in self._repeats:
+            if doubled and may_repeat:
+                advice.warn(doubled, RowsMultipliedWarning)
+            else:
+                _react(repeats, request.on_fanout)
 
     def _fitting(self, conditions: Mapping[str, Any], request: MergeRequest) -> Positions:
         """The positions of the joined rows that meet conditions, given as for ``where``."""
