@@ -10,7 +10,7 @@ import pytest
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.joins import JoinPlan
-from tagframe.retrieval.denied import tables_denied
+from tagframe.retrieval.denied import tables_denied, tables_maybe_denied
 
 CUSTOMERS = pd.DataFrame({"customer_id": [11, 12, 13, 14], "town": ["Brno", "Cheb", "Brno", "Opava"]})
 ORDERS = pd.DataFrame({"order_id": [501, 502, 503], "customer_id": [11, 11, 13], "year": [2020, 2021, 2021]})
@@ -110,10 +110,28 @@ def test_a_denied_table_is_found_in_words(question, is_denied):
         ("Clientes sin pedidos", ["clientes", "pedidos"], ["pedidos"]),
         ("Quanti clienti non hanno nessun ordine?", ["clienti", "ordini"], ["ordini"]),
         ("Hoeveel klanten hebben geen bestelling?", ["klanten", "bestellingen"], ["bestellingen"]),
+        ("Senadores da 56ª legislatura que não participaram da 55ª", ["f.56_senado", "f.55_senado"], ["f.55_senado"]),
+        ("Members of the 12th house who were never in the 11th", ["f.house_12", "f.house_11"], ["f.house_11"]),
+        ("Customers of 2024 who did not buy in 2023", ["f.sales_2023", "f.sales_2024"], ["f.sales_2023"]),
+        ("Rated episodes that never went into a season", ["f.ratings", "seasons.Sheet1"], ["seasons.Sheet1"]),
+        ("Kunden ohne Rechnung", ["f.Kunden", "rechnungen.Tabelle1"], ["rechnungen.Tabelle1"]),
     ],
 )
 def test_a_question_of_any_language_chooses_the_rows(question, tables, absent):
     assert tables_denied(question, {name: ["id"] for name in tables}) == absent
+
+
+@pytest.mark.parametrize(
+    ("question", "column"),
+    [
+        ("Personnes sans diplôme par commune", "Sans diplomes"),
+        ("Visits with no shows", "no_shows"),
+        ("Trabajadores sin contrato", "SinContrato"),
+    ],
+)
+def test_a_denial_that_is_a_column_denies_no_table(question, column):
+    tables = {"diplomes": ["code", column], "communes": ["code"]}
+    assert tables_denied(question, tables) == tables_maybe_denied(question, tables) == []
 
 
 @pytest.mark.parametrize(
