@@ -174,7 +174,7 @@ class MergeStatements:
             raise NotPushable("rows of a right merge have an order of their own")
         if request.how == "outer" and not pushdown.joins_outer:
             raise NotPushable(f"this {pushdown.kind} has no outer joins")
-        if not request.where.is_written:
+        if request.where.functions:
             raise NotPushable("where= cannot be written in SQL")
         for test in (one for part in request.where.tests for one in tests_of(part)):
             if not can_test(pushdown, self.name(test.column[0]), test):

@@ -20,8 +20,8 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
-from tagframe.engines.cells import fitting, kind_of, nullable, tests_of
-from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
+from tagframe.engines.cells import CellTest, Condition, Either, fitting, nullable, tests_of
+from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
@@ -49,26 +49,14 @@ _EXACT_INTEGERS = 2.0**53
 """Beyond this, floats cannot represent every integer."""
 
 
-def _refuse_texts(where: Where, names: Mapping[str, Column], frame: pd.DataFrame) -> None:
-    """Refuse an expression that tests whether dates or decimals equal a text, which none does for pandas."""
-    for name, column in names.items():
-        for test in (one for condition in where.tests for one in tests_of(condition) if one.column == column):
-            text = next((value for value in test.values if isinstance(value, str)), None)
-            if text is not None and test.bound is None and kind_of(frame[name]) in ("date", "decimal"):
-                raise InvalidArgument(
-                    f"where={where.query!r} compares column {name!r} with the text {text!r}, and no cell is one: "
-                    f"where={{{name!r}: {text!r}}} reads the value in the column's type"
-                )
-
-
 def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = request.plan, request.where
     source = PlanRows(request.corpus, plan)
-    tested = where.columns(request.everything.values())
+    tested = where.columns()
     wanted = set(request.wanted.values())
     # If the result may be a small part of the rows, the other columns are read for its rows only.
-    picks = request.how in ("inner", "left") and not where.query and (bool(where) or request.limit is not None)
+    picks = request.how in ("inner", "left") and (bool(where) or request.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
     result = Merge(request, source, tested | (wanted - late), late)
     waits = bool(where) or request.implied is not None
@@ -82,28 +70,7 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
             advice.say_filter_of_absent(plan, request.implied(plan, request.corpus).conditions)
         steps += result.remove_matched(where, request.absent)
     before = result.rows.length
-    if where.query:
-        # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
-        frame = result.frame(request.everything)
-        _refuse_texts(where, request.everything, frame)
-        try:
-            chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
-        except TypeError as error:
-            raise InvalidArgument(
-                f"where={where.query!r} compares values of types that have no order or no equality: {error}. "
-                "where={'column': ('>=', value)} reads the value in the column's type; a moment with a time zone is "
-                "written '2024-06-01T00:00+00:00'"
-            ) from error
-        except MemoryError:
-            raise
-        except Exception as error:  # of every kind, from pandas and from what the expression calls
-            raise InvalidArgument(
-                f"where={where.query!r} cannot be evaluated by pandas' query: {error}. Write \"year >= 2010 and "
-                "genre == 'drama'\", or where={'year': ('between', 2010, 2015)}"
-            ) from error
-        result.rows.select(chosen)
-    else:
-        result.select(where, [table for table in plan.tables if table not in request.absent])
+    result.select(where, [table for table in plan.tables if table not in request.absent])
     selected = result.rows.length
     result.settle_fanout(request)
     if request.limit is not None and request.limit < selected:
@@ -245,9 +212,10 @@ class Merge:
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > _MAX_ROWS_OF_ADVICE else self._source.copies(step.table, step.columns)
         read = partial(self._source.whole, step.table)
-        if not (wider := "" if copies else self._wider(step)) and not copies:
-            wider = advice.versions(self.plan, step, read) or advice.moments(self.plan, step, read)
-        message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
+        other = "" if copies else self._wider(step)
+        if not (other or copies):
+            other = advice.versions(self.plan, step, read) or advice.moments(self.plan, step, read)
+        message = advice.fan_out(self.plan, step, len(offending), most, other=other, copies=copies)
         return FanOut(message, self._start_rows(offending))
 
     def _nearly_unique(self, step: JoinStep) -> str:
@@ -271,7 +239,7 @@ class Merge:
         aggregated = {source.id for source in self.plan.sources if source.aggregates}
         implied, measured = reading.conditions, reading.measured | aggregated
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
-            chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
+            chosen = self._fitting(conditions) if conditions else _NO_ROWS
             once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
@@ -286,12 +254,17 @@ class Merge:
             else:
                 _react(repeats, request.on_fanout)
 
-    def _fitting(self, conditions: Mapping[str, Any], request: MergeRequest) -> Positions:
+    def _fitting(self, conditions: Mapping[str, Any]) -> Positions:
         """The positions of the joined rows that meet conditions, given as for ``where``."""
-        tests = [test for one in where_of(conditions, self.plan, request.everything).tests for test in tests_of(one)]
-        frame = self.frame({self.names[test.column]: test.column for test in tests})
-        fits = [fitting(frame[self.names[test.column]], test) for test in tests]
-        return np.flatnonzero(np.logical_and.reduce(fits))
+        return np.flatnonzero(np.logical_and.reduce([*map(self._fits, where_of(conditions, self.plan).tests)]))
+
+    def _fits(self, condition: Condition) -> npt.NDArray[np.bool_]:
+        """Which joined rows meet a condition."""
+        if isinstance(condition, CellTest):
+            return fitting(self.column(condition.column), condition)
+        both = np.logical_or if isinstance(condition, Either) else np.logical_and
+        found: npt.NDArray[np.bool_] = both.reduce([*map(self._fits, condition.parts)])
+        return found
 
     def _repeats_rows_of(self, table: str, chosen: Positions) -> bool:
         """Whether some of these joined rows have the same row of a table."""
@@ -327,9 +300,9 @@ class Merge:
 
     def select(self, where: Where, tables: Collection[str]) -> None:
         """Keep the rows that match ``where`` in these tables; its functions see the rows that passed its tests."""
-        for test in where.by_column:
-            if test.column[0] in tables:
-                self.rows.select(np.flatnonzero(fitting(self.column(test.column), test)))
+        for one in where.tests:
+            if all(test.column[0] in tables for test in tests_of(one)):
+                self.rows.select(np.flatnonzero(self._fits(one)))
         for column, function in where.functions:
             if column[0] in tables:
                 self.rows.select(np.flatnonzero(fitting(self.column(column), function)))

@@ -17,13 +17,13 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
+from tagframe.engines.cells import tests_of
 from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
-from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
+from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, MergeHow
-from tagframe.keys.matching import is_copy
 from tagframe.logs import run, runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.advice import Reaction
@@ -31,19 +31,9 @@ from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
-from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Implied, MergeRequest, NotPushable, refuse_absent, where_of
+from tagframe.merging.where import Implied, MergeRequest, NotPushable, where_of
 
 Where = Mapping[str, Any] | str
-Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
-"""What is checked of keys, in pandas' words."""
-_VALIDATE: dict[str, tuple[bool, bool]] = {
-    **dict.fromkeys(("one_to_one", "1:1"), (True, True)),
-    **dict.fromkeys(("one_to_many", "1:m"), (True, False)),
-    **dict.fromkeys(("many_to_one", "m:1"), (False, True)),
-    **dict.fromkeys(("many_to_many", "m:m"), (False, False)),
-}
-"""Whether keys are unique on the left and on the right."""
 By = Literal["engine", "across", "memory"]
 """Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
@@ -60,7 +50,6 @@ class MergeArguments(TypedDict, total=False):
     limit: int | None
     aggregate: Aggregate | None
     distinct: bool
-    validate: Validate | None
 
 
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
@@ -104,10 +93,9 @@ def run_plan(
         columns: the columns of the result, by their name there, or as ``column``, ``table.column`` or
             ``database.table.column``; None for all.
         where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values, a
-            bound (``(">=", 3)``, ``("between", 3, 5)``) or a function from the column to booleans; or an expression for
-            :meth:`pandas.DataFrame.query` over the result's columns. :mod:`tagframe.engines.cells` defines the
-            meaning of values, which is the same in all engines. A function sees the column of the rows that match the
-            values.
+            bound (``(">=", 3)``, ``("between", 3, 5)``) or a function from the column to booleans; or a text such as
+            ``"price > 5 and city == 'Brno'"``. :mod:`tagframe.engines.cells` defines the meaning of values, which is
+            the same in all engines. A function sees the column of the rows that match the values.
         limit: the largest number of rows.
         by: where the merge runs, instead of the best place: "engine", in the one engine that holds the tables;
             "across", where engines give the rows that may be in the result; or "memory", with whole tables.
@@ -115,9 +103,6 @@ def run_plan(
             column → "sum", "mean", "min", "max", "count", "nunique" or "first", see :meth:`JoinPlan.aggregated`; or
             table → "first", for the first row of each key.
         distinct: whether rows that are exact copies of others count once, in all tables but the start table.
-        validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
-            ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
-            that the step adds. Null keys, which never match, may repeat.
         implied: gives the conditions that the caller's question implies, as for ``where``. They select no rows. But if
             steps repeat rows of the start table, and among those that meet the conditions no row of some table is
             repeated, nor of one that is aggregated or of which the question names a number, the merge is not refused: a
@@ -132,7 +117,6 @@ def run_plan(
         null is among them.
 
     Raises:
-        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the start table; they are on the exception.
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
@@ -221,12 +205,11 @@ def _prepared(
     by: By | None = None,
     aggregate: Aggregate | None = None,
     distinct: bool = False,
-    validate: Validate | None = None,
     implied: Implied | None = None,
 ) -> _Merge:
     how = how or ("anti" if plan.absent else "inner")
     given = {"how": how, "on_fanout": on_fanout, "on_loss": on_loss, "on_ambiguous": on_ambiguous, "columns": columns}
-    _check(given | {"limit": limit, "by": by, "distinct": distinct, "validate": validate})
+    _check(given | {"limit": limit, "by": by, "distinct": distinct})
     plan = _plan_for(plan, how)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
@@ -235,8 +218,6 @@ def _prepared(
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
-    if validate is not None:
-        _refuse_repeated_keys(plan, corpus, validate)
     absent = frozenset(plan.absent) if how == "anti" else frozenset[str]()
     names = plan.column_names()
     everything, wanted = plan.named_columns(None), plan.named_columns(columns)
@@ -244,17 +225,19 @@ def _prepared(
     if columns is not None and (lone := [name for name in wanted if name not in everything]):
         raise InvalidArgument(f"columns= names {', '.join(lone)}: the rows have none in {' and '.join(sorted(absent))}")
     wanted = {name: column for name, column in wanted.items() if name in everything}
-    if isinstance(where, str) and absent:
-        refuse_absent(where, plan.named_columns(None), absent)
     shared = [one for one in agreement.shared_columns(plan, corpus) if not {one.mine[0], one.theirs[0]} & absent]
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
-    chosen = where_of(where, plan, everything)
+    chosen = where_of(where, plan)
+    if any(len({test.column[0] in absent for test in tests_of(one)}) > 1 for one in chosen.tests):
+        raise InvalidArgument(
+            f"where={where!r} tests cells of the rows or of {' and '.join(sorted(absent))}, where they have no "
+            "partner: join the conditions by 'and'"
+        )
     advice.refuse_other_types(plan, chosen.chooses)
     request = MergeRequest(
         plan,
         corpus,
         wanted | compared,
-        everything,
         chosen,
         "inner" if how == "anti" else how,
         None if limit is None else int(limit),
@@ -360,7 +343,7 @@ def merge_batches(
         rows: of each frame; the last one may have fewer.
 
     Raises:
-        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound: as :func:`run_plan`.
+        InvalidArgument, AmbiguousJoin, ColumnNotFound: as :func:`run_plan`.
         FanOut, RowsLost, UnreadableTable: when the first frame is requested.
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
@@ -456,18 +439,12 @@ def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
-    how, distinct, limit, columns = (arguments[name] for name in ("how", "distinct", "limit", "columns"))
-    if how == "cross":
-        raise InvalidArgument(
-            "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without "
-            "any key: that is pandas.merge(left, right, how='cross') of two frames"
-        )
+    distinct, limit, columns = (arguments[name] for name in ("distinct", "limit", "columns"))
     reactions = ("raise", "warn", "allow")
     choices = {
         "how": ("inner", "left", "right", "outer", "anti"),
         **dict.fromkeys(("on_fanout", "on_loss", "on_ambiguous"), reactions),
         "by": ("engine", "across", "memory", None),
-        "validate": (*_VALIDATE, None),
     }
     for name, known in choices.items():
         if arguments[name] not in known:
@@ -478,25 +455,6 @@ def _check(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
         raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
-
-
-def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) -> None:
-    """Refuse a plan with a step whose keys repeat on a side where ``validate`` says that they do not.
-
-    Raises:
-        KeysRepeat: there is such a step.
-    """
-    rows = PlanRows(corpus, plan)
-    left, right = _VALIDATE[validate]
-    for step in plan.steps:
-        for is_one, table, columns in ((left, step.base, step.base_columns), (right, step.table, step.columns)):
-            keys = rows.whole(table, columns).dropna() if is_one else None
-            if keys is not None and (repeated := int(is_copy(keys).sum())):
-                raise KeysRepeat(
-                    f"validate={validate!r}: {', '.join(columns)} of {table} is not unique: "
-                    f"{counted(repeated, 'row has', 'rows have')} the key of a row before. distinct=True counts exact "
-                    f"copies once, aggregate={{{plan.name_of(table)!r}: 'first'}} takes the first row of each key"
-                )
 
 
 def check_roles(roles: object) -> None:

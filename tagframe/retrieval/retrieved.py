@@ -34,7 +34,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
+from tagframe.merging import MergeArguments, MergeBatches, Reaction, Where, merge_batches, run_plan
 from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
@@ -226,7 +226,6 @@ class RetrievedTables(Public):
         limit: int | None = None,
         aggregate: Aggregate | None = None,
         distinct: bool = False,
-        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -240,7 +239,7 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without
                 ``how``, a question that denies a table ("customers without orders") gets the rows without a partner
                 there. A table that the question may not need is left out where no merge with it is possible.
@@ -257,7 +256,7 @@ class RetrievedTables(Public):
             aggregate = dict.fromkeys(proposal.once, "first")
         arguments = MergeArguments(
             how=how, on_fanout=on_fanout, on_loss=on_loss, on_ambiguous=on_ambiguous, columns=columns, where=where,
-            limit=limit, aggregate=aggregate, distinct=distinct, validate=validate,
+            limit=limit, aggregate=aggregate, distinct=distinct,
         )  # fmt: skip
         refused: tuple[TagframeError, list[Remark]] | None = None
         for chosen in self._plans_of(plan, on, stack, roles, min_chance, arguments):
