@@ -12,7 +12,7 @@ import datetime as dt
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -175,10 +175,6 @@ class Pushdown(ABC):
     @abstractmethod
     def rows(self, statement: Statement) -> pd.DataFrame:
         """What a statement of ours gives."""
-
-    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
-        """The same in frames of about so many rows; a source that cannot stream gives them in one."""
-        yield self.rows(statement)
 
     def number(self, table: str) -> str | None:
         """The column that sorts the rows of a table into the order of :meth:`Engine.numbered`; None without one."""

@@ -4,11 +4,10 @@ from tagframe.joins import plan_tables
 from tagframe.merging.advice import Reaction
 from tagframe.merging.frames import infer_keys, join_plan, merge, stack
 from tagframe.merging.report import MergeReport, StepReport
-from tagframe.merging.run import MergeArguments, MergeBatches, Where, merge_batches, run_plan
+from tagframe.merging.run import MergeArguments, Where, run_plan
 
 __all__ = [
     "MergeArguments",
-    "MergeBatches",
     "MergeReport",
     "Reaction",
     "StepReport",
@@ -16,7 +15,6 @@ __all__ = [
     "infer_keys",
     "join_plan",
     "merge",
-    "merge_batches",
     "plan_tables",
     "run_plan",
     "stack",

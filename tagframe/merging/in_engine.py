@@ -9,7 +9,7 @@ read.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -54,25 +54,6 @@ def merge_in_engine(request: MergeRequest, engine: Engine) -> tuple[pd.DataFrame
         frame, sql = merge.run()
         merge.say_loss(len(frame))
     return frame, _report(merge, engine, len(frame), sql)
-
-
-def stream_in_engine(request: MergeRequest, engine: Engine, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
-    """The merged rows as the engine makes them, in frames of about so many; returns the report.
-
-    Raises:
-        NotPushable, …: as :func:`merge_in_engine`, before the first frame.
-    """
-    done = 0
-    with _opened(request, engine) as merge:
-        merge.check()
-        statement = merge.statement()
-        for frame in merge.source.batches(statement, rows):
-            done += len(frame)
-            yield merge.typed(frame)
-        if not done:  # the columns of no rows
-            yield merge.typed(merge.source.rows(statement))
-        merge.say_loss(done)
-    return _report(merge, engine, done, statement.query)
 
 
 def _report(merge: MergeStatements, engine: Engine, rows: int, sql: str) -> MergeReport:

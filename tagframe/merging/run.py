@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Generator, Iterator, Mapping, Sequence, Set
-from contextlib import closing
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
@@ -18,16 +16,15 @@ from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
 from tagframe.engines.cells import tests_of
-from tagframe.engines.files.batches import BATCH_ROWS, regrouped
 from tagframe.engines.pushdown import Refused
 from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, MergeHow
-from tagframe.logs import run, runs
+from tagframe.logs import runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.advice import Reaction
-from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
+from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
@@ -128,7 +125,7 @@ def run_plan(
     merge = _prepared(plan, corpus, by=by, implied=implied, **arguments)
     frame, report = _merged(merge.request, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
-    merge.say_unmatched(merge.tables_in(frame), report)
+    merge.say_unmatched(frame, report)
     return merge.finished(frame), report
 
 
@@ -157,17 +154,10 @@ class _Merge:
             results.remember(frame, descriptions=described)
         return frame
 
-    def tables_in(self, frame: pd.DataFrame, known: Set[str] = frozenset()) -> Set[str]:
-        """The tables of which the frame has a cell, and those that are known already."""
-        return known | {
-            table
-            for name, (table, _) in self.request.wanted.items()
-            if table not in known and frame[name].notna().any()
-        }
-
-    def say_unmatched(self, tables: Set[str], report: MergeReport) -> None:
-        """Warn of steps in which no row has a partner; ``tables`` are the tables of which the rows have a cell."""
+    def say_unmatched(self, frame: pd.DataFrame, report: MergeReport) -> None:
+        """Warn of steps in which no row has a partner."""
         request, plan = self.request, self.request.plan
+        tables = {table for name, (table, _) in request.wanted.items() if frame[name].notna().any()}
         if request.how != "inner" and request.on_loss != "allow":
             advice.say_unmatched(_unmatched(request, tables, report))
         elif request.is_whole_inner and request.on_loss == "allow" and not report.rows:
@@ -258,99 +248,6 @@ def _plan_for(plan: JoinPlan, how: MergeHow) -> JoinPlan:
     if not plan.is_anchored:
         raise InvalidArgument(advice.whose_rows(plan))
     return plan.lacking(*plan.tables[1:])
-
-
-class MergeBatches(Iterator[pd.DataFrame]):
-    """The rows of a merge, batch by batch; see :func:`merge_batches`. Every operator takes it in place of a frame."""
-
-    def __init__(self, merge: _Merge, rows: int) -> None:
-        self._merge = merge
-        self._report: MergeReport | None = None
-        self._frames = regrouped(self._made(rows), rows)
-        self._context = contextvars.copy_context()
-
-    def __next__(self) -> pd.DataFrame:
-        return self._merge.finished(self._context.run(next, self._frames))
-
-    def close(self) -> None:
-        """Stop: the source reads no further, and what it held is freed."""
-        self._context.run(self._frames.close)
-
-    @property
-    def merge_report(self) -> MergeReport:
-        """The account of all rows, after the last batch.
-
-        Raises:
-            InvalidArgument: there are more batches.
-        """
-        if self._report is None:
-            raise InvalidArgument("the report of a merge in batches is there after its last batch")
-        return self._report
-
-    def _made(self, rows: int) -> Generator[pd.DataFrame, None, None]:
-        with run("merging", "merge") as facts:
-            differing: tuple[str, ...] | None = None
-            tables: Set[str] = frozenset()
-            frames = _streamed(self._merge.request, rows)
-            try:
-                while True:
-                    frame = next(frames)
-                    differing = self._merge.differing(frame) if differing is None else differing
-                    tables = self._merge.tables_in(frame, tables)
-                    yield frame
-            except StopIteration as end:
-                report: MergeReport = end.value
-            finally:
-                frames.close()
-            self._report = replace(report, differing=differing or (), limit=self._merge.request.limit)
-            self._merge.say_unmatched(tables, self._report)
-            facts.update(rows=report.rows, engine=report.engine)
-
-
-def _streamed(request: MergeRequest, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
-    engines = _engines(request)
-    if _way(request, [engine for engine, _ in engines]) == "engine":
-        with closing(stream_in_engine(request, _only(engines), rows)) as frames:
-            try:
-                first = next(frames)
-            except (NotPushable, Refused):
-                pass  # after a first frame, another way would give rows twice
-            else:
-                yield first
-                return (yield from frames)
-    frame, report = _merged(request, None)
-    for start in range(0, max(1, len(frame)), rows):
-        yield frame.iloc[start : start + rows]
-    return report
-
-
-def merge_batches(
-    plan: JoinPlan,
-    corpus: Corpus,
-    rows: int = BATCH_ROWS,
-    *,
-    implied: Implied | None = None,
-    **arguments: Unpack[MergeArguments],
-) -> MergeBatches:
-    """Join the tables of a plan, and give the rows in frames of this many.
-
-    A PostgreSQL server steps through them with a cursor, and DuckDB makes those of a lake as they are needed, in an
-    order of its own. Other sources give the whole result, which is then in memory.
-
-    Args:
-        plan, corpus, implied, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are
-            compared in the first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
-        rows: of each frame; the last one may have fewer.
-
-    Raises:
-        InvalidArgument, AmbiguousJoin, ColumnNotFound: as :func:`run_plan`.
-        FanOut, RowsLost, UnreadableTable: when the first frame is requested.
-    """
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
-    if unknown := arguments.keys() - MergeArguments.__annotations__.keys():
-        raise TypeError(f"merge_batches() has no argument {min(unknown)!r}")
-    return MergeBatches(_prepared(plan, corpus, implied=implied, **arguments), rows)
 
 
 def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, overload
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.once import once
 from tagframe.corpus.statements import Statement
 from tagframe.display import Public
-from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import (
     FanOut,
     InvalidArgument,
@@ -34,7 +33,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Where, merge_batches, run_plan
+from tagframe.merging import MergeArguments, Reaction, Where, run_plan
 from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
@@ -279,28 +278,6 @@ class RetrievedTables(Public):
         assert refused is not None  # there is a plan
         _say_again(refused[1])
         raise refused[0]
-
-    def merge_batches(
-        self,
-        plan: JoinPlan | None = None,
-        *,
-        rows: int = BATCH_ROWS,
-        on: On | None = None,
-        stack: bool | None = None,
-        roles: Literal["all"] | None = None,
-        min_chance: float = MIN_CHANCE,
-        **arguments: Unpack[MergeArguments],
-    ) -> MergeBatches:
-        """As :meth:`merge`, in frames of this many rows; see :func:`tagframe.merging.merge_batches`.
-
-        The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
-        """
-        proposal = self.proposal if plan is None and on is None else None
-        chosen = next(self._plans_of(plan, on, stack, roles, min_chance, arguments))
-        if plan is None:
-            self._say(chosen, on, stack, arguments.get("how"))
-        wanted = _as_proposed(proposal, chosen, arguments)
-        return merge_batches(chosen, self.corpus, rows, implied=filter_of(self.question), **wanted)
 
     def _plans_of(
         self, plan: JoinPlan | None, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,
