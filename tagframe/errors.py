@@ -228,10 +228,6 @@ class FanOut(JoinError, ValueError):
         self.rows = rows
 
 
-class KeysRepeat(JoinError, ValueError):
-    """Keys repeat on a side of a merge where ``validate=`` says that they do not."""
-
-
 class RowsLost(JoinError, ValueError):
     """A merge would lose rows of the anchor (or of the finest grain).
 

@@ -226,7 +226,7 @@ def roads(corpus: Any, live: Any, folder: Path) -> Iterator[tuple[str, Any]]:
     yield "plan", plan
     yield "plan, as text", repr(plan)
     yield "plan, in a notebook", plan._repr_html_() if hasattr(plan, "_repr_html_") else ""
-    yield "plan, as JSON", plan.to_json()
+    yield "plan, pickled", pickle.dumps(plan)
     yield "plan, as SQL", plan.sql()
     yield "evidence", [step.key.evidence for step in plan.steps]
     yield "alternatives", plan.alternatives

@@ -14,7 +14,6 @@ from tagframe.joins.steps import MergeHow
 from tagframe.lm import Quote
 from tagframe.merging.advice import Reaction
 from tagframe.merging.frames import Frames
-from tagframe.merging.run import Validate
 from tagframe.merging.run import Where
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
@@ -512,7 +511,7 @@ class OperatorMethods:
         roles: Literal['all'] | None = None, how: MergeHow | None = None, on_fanout: Reaction = 'raise',
         on_loss: Reaction = 'warn', on_ambiguous: Reaction = 'warn', min_chance: float = 0.02,
         columns: Sequence[str] | None = None, where: Where | None = None, limit: int | None = None,
-        aggregate: Aggregate | None = None, distinct: bool = False, validate: Validate | None = None
+        aggregate: Aggregate | None = None, distinct: bool = False
     ) -> pd.DataFrame:
         """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -547,14 +546,12 @@ class OperatorMethods:
             min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
             columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
             where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
-                function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
+                function from the column to booleans; or a text such as ``"price > 5 and city == 'Brno'"``.
             limit: the largest number of rows.
             aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
                 {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count", "nunique" or "first"; or
                 {"customers": "first"}, for the first row of each key.
             distinct: whether rows that are exact copies of others count once, in all frames but the first.
-            validate: what to check of keys, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
-                ("1:m") or "many_to_one" ("m:1"), for every step; null keys may repeat.
 
         Returns:
             A frame with a fresh index; columns with the same name get their table's name in front.
@@ -564,7 +561,6 @@ class OperatorMethods:
                 argument that is not understood.
             TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
             NotConnected: no key pairs connect the frames.
-            KeysRepeat: keys repeat, against ``validate``.
             FanOut: a step would repeat rows of the first frame.
             RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
         """

@@ -90,13 +90,7 @@ def merged_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] |
         ColumnNotFound: the plan has no such column.
     """
     names = plan.column_names()
-    by_name = {name: key for key, name in reversed(names.items())}
-    test = where_of(where, plan, by_name)
-    if not test.is_written:
-        raise InvalidArgument(
-            "where= must compare columns with values, such as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, "
-            f"with ==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
-        )
+    where_of(where, plan)
     selected = [plan.find_column(name) for name in columns or ()]
     return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
 

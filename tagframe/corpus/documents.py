@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -10,6 +11,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 _ENCODED = 120
 """The number of characters of a column's description in its vector: a page of prose would outweigh the names."""
 
+_ACCENTS = frozenset(map(chr, range(0x300, 0x370)))
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?![A-Z]s(?![a-z]))")
 
@@ -61,6 +63,18 @@ def singular(word: str) -> str:
     if len(word) > 4 and word.endswith("uses") and word[-5] not in "aou":
         return word[:-2]  # campuses, buses; not houses and causes
     return word[:-1] if word.endswith("s") else word
+
+
+def without_accents(text: str) -> str:
+    """A text with plain letters, since people write names with and without accents.
+
+    >>> without_accents("médico Straße")
+    'medico Strasse'
+    """
+    if text.isascii():
+        return text
+    letters = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    return unicodedata.normalize("NFC", "".join(letter for letter in letters if letter not in _ACCENTS))
 
 
 def table_document(table: TableProfile, *, with_database: bool = True) -> str:

@@ -13,10 +13,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -50,14 +48,12 @@ class CellTest:
         values: the cell has one of these; a bound has exactly one, and "between" the two ends, which fit, too.
         null: whether an empty cell fits, too.
         bound: how the cell compares with the value, if not by equality.
-        is_plain: whether numbers are only compared with numbers and texts with texts, as in an expression.
     """
 
     column: tuple[str, str]
     values: tuple[Any, ...] = ()
     null: bool = False
     bound: Bound | None = None
-    is_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,10 +111,6 @@ def cells_of(test: CellTest, kind: Kind) -> list[Any]:
     Raises:
         InvalidArgument: a value that has no meaning in a column of this kind.
     """
-    if test.is_plain and test.bound:
-        return _plain_ends(test.values, kind)
-    if test.is_plain:
-        return cells(test.values, kind)
     for value in test.values:
         if kind and not is_read(value, kind):
             raise InvalidArgument(
@@ -133,22 +125,6 @@ def cells_of(test: CellTest, kind: Kind) -> list[Any]:
     if not all(ends):
         raise InvalidArgument(f"where= cannot order column {test.column[1]!r} by {test.values!r}: {_GIVE[kind]}")
     return [_whole(cell) if wide != kind and kind == "integer" else cell for (cell,) in ends]
-
-
-def _plain_ends(values: Sequence[Any], kind: Kind) -> list[Any]:
-    """The ends of bounds in an expression as pandas compares them with a column: texts with moments as moments, if they
-    begin with a year (a time alone is of today) and have a time zone where the column has one."""
-    if kind not in ("moment", "instant"):
-        return list(values)
-    dated = [value for value in values if isinstance(value, str) and _YEAR.match(value)]
-    ends = []
-    for value in dated:
-        with suppress(ValueError):  # no moment, or none that pandas can represent
-            ends.append(pd.Timestamp(value))
-    return [end for end in ends if (end.tzinfo is not None) == (kind == "instant")]
-
-
-_YEAR = re.compile("[0-9]{4}-[0-9]{2}")
 
 
 def _whole(number: Decimal) -> int | Decimal:

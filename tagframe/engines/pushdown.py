@@ -12,7 +12,7 @@ import datetime as dt
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -176,10 +176,6 @@ class Pushdown(ABC):
     def rows(self, statement: Statement) -> pd.DataFrame:
         """What a statement of ours gives."""
 
-    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
-        """The same in frames of about so many rows; a source that cannot stream gives them in one."""
-        yield self.rows(statement)
-
     def number(self, table: str) -> str | None:
         """The column that sorts the rows of a table into the order of :meth:`Engine.numbered`; None without one."""
         return None
@@ -237,8 +233,8 @@ def can_test(pushdown: Pushdown, table: str, test: CellTest) -> bool:
     if test.bound and kind == "text" and not pushdown.sorts_texts:
         return False
     if cells.key == "null":
-        return not (test.bound and test.is_plain)  # pandas may find no order among nulls
-    if not pushdown.is_typed and not test.is_plain:
+        return True
+    if not pushdown.is_typed:
         # Memory decides what a value without a meaning among such cells is, and compares large numbers with floats.
         small = all(abs(value) < EXACT for value in test.values if isinstance(value, int | float))
         if not (small and all(is_read(value, kind) for value in test.values)):
@@ -252,15 +248,6 @@ def can_be_written(test: CellTest, kind: Kind) -> bool:
         return True
     if not kind or len(test.values) > MAX_VALUES:
         return False
-    if test.is_plain and test.bound and kind in ("moment", "instant"):
-        ends = cells_of(test, kind)
-        return len(ends) == len(test.values) and all(map(_is_writable, ends))
-    if test.is_plain:
-        numeric = kind in ("integer", "real") or (kind == "boolean" and test.bound is None)
-        if not (numeric or kind == "text") or not all(isinstance(value, str) != numeric for value in test.values):
-            return False
-        if test.bound is not None:
-            return kind == "text" or all(abs(value) < EXACT for value in test.values)
     if test.bound is not None and kind in ("real32", "boolean"):
         return False
     return all(map(_is_writable, cells_of(test, kind)))

@@ -32,6 +32,8 @@ _MOST_REPEATED = 0.01
 """A column is unique if at most this share of its rows repeats a value: true tables have a doubled row."""
 _DENSE = 0.5
 """Integers that fill more of their range match by accident."""
+_NAMES = 0.8
+"""A column that is called as a table by so much refers to the table's code, whatever that is called."""
 _FEWEST = 8
 """Columns of fewer values match by accident, unless both have the name."""
 PERIODS = CALENDAR | {"period", "season", "fiscal"}
@@ -89,9 +91,11 @@ def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tup
 
 def _between(table: TableProfile, target: TableProfile, least: float) -> Iterator[KeyPair]:
     """The keys to unique columns; ``least`` is the share of the values of a text without a common name."""
-    columns = [column for column in target.columns if _is_unique(column) and not _is_dense(column)]
-    for mine, theirs in product(table.columns, columns):
+    for mine, theirs in product(table.columns, filter(_is_unique, target.columns)):
         if mine.family != theirs.family or mine.family not in ("integer", "text"):
+            continue
+        means_table = names.about(mine.name, target.name) >= _NAMES and names.column_name(theirs.name).key_word
+        if _is_dense(theirs) and not means_table:
             continue
         shares = _shares(mine, theirs)
         if not max(shares) or names.is_measure(mine.name) or names.is_measure(theirs.name):
@@ -100,14 +104,14 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         is_of_thing = are_codes and bool(names.column_name(mine.name).entity)
         is_one_name = is_of_thing and mine.family == "text" and mine.name.casefold() == theirs.name.casefold()
         enough = 0.0 if is_one_name else min(_HALF, _FEWEST / (theirs.distinct or 1)) if is_of_thing else _HALF
-        named = _are_named_alike(mine.name, theirs.name) and max(shares) >= enough
+        named = (means_table or _are_named_alike(mine.name, theirs.name)) and max(shares) >= enough
         # All of the unique side may be found on the other: countries with medals, those of athletes.
         is_text = mine.family == "text"
         sides = [(shares[0], mine), (shares[1] * is_text, theirs)]
         if named or any(
             share >= (least if is_text else _NEARLY_ALL) and (side.distinct or 0) >= _FEWEST for share, side in sides
         ):
-            reason = f"{shares[0]:.0%} of the values found, target unique" + ", both have the name" * named
+            reason = f"{shares[0]:.0%} of the values found, target unique" + ", named alike" * named
             evidence = Evidence(
                 contained=shares[0], covered=shares[1], name=float(named), reason=reason, uniqueness=1.0,
                 families=(mine.family, theirs.family),

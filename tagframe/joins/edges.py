@@ -244,11 +244,12 @@ def _is_as_sure(key: KeyPair, others: Sequence[KeyPair]) -> bool:
 
 
 def is_sound(key: KeyPair) -> bool:
-    """Whether all values of a column are found among the unique values of another, whatever their names say, and an
-    accident is unlikely."""
+    """Whether all values of a column or of several are found among the unique values of another side, whatever their
+    names say, and an accident is unlikely."""
     found = key.evidence
-    is_rare = found.chance is not None and (found.chance <= _MAX_ACCIDENT or key.score >= DIRECT_CHANCE)
-    return found.contained == found.uniqueness == 1.0 and is_rare
+    chance = 1.0 if found.chance is None else found.chance
+    is_rare = chance <= _MAX_ACCIDENT or (found.chance is not None and key.score >= DIRECT_CHANCE)
+    return found.contained == found.uniqueness == 1.0 and (is_rare or is_composite(key))
 
 
 def _is_way_back(key: KeyPair, others: Sequence[KeyPair]) -> bool:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
 from tagframe.engines.base import TableShape, frame_chunk
-from tagframe.errors import CorpusError, NotConnected
+from tagframe.errors import NotConnected
 from tagframe.joins.edges import is_sound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
@@ -35,7 +33,6 @@ from tagframe.keys.inference import (
 )
 from tagframe.keys.key_columns import integer_run
 from tagframe.keys.key_pair import KeyPair
-from tagframe.keys.matching import copies_in
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 """From key pairs to extra evidence for some of them, beside their score, in log odds."""
@@ -134,7 +131,6 @@ def plan_tables(
             stack_unions=stack_unions,
             doubtful=doubtful,
             min_chance=min_chance,
-            copies=partial(_copies, corpus),
         )
 
     while True:
@@ -174,16 +170,6 @@ def _with_values(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], ro
     filled = {key.tables for key in keys if key not in empty}
     named = {*roles(keys)} if empty and callable(roles) else set()
     return [key for key in keys if key not in empty or key in named or key.tables not in filled]
-
-
-def _copies(corpus: Corpus, table: TableProfile, column: str) -> int:
-    """How many rows of a small table are exact copies of others, if only these repeat a column's values; else 0."""
-    small = table.id in corpus and (table.rows or 0) * len(table.columns) <= _MAX_FEW_CELLS
-    if not small:
-        return 0
-    with suppress(CorpusError):
-        return copies_in(corpus.read(table.id), [column])
-    return 0
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,8 @@ from tagframe.display import Public
 from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_you_mean
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
-from tagframe.joins.steps import How, JoinStep, Order, PlanTable, path_between, steps_from, table_order
+from tagframe.joins.steps import How, JoinStep, Order, PlanTable, steps_from, table_order
+from tagframe.keys.components import Components
 from tagframe.keys.key_pair import KeyPair
 
 
@@ -242,10 +242,13 @@ class JoinPlan(Public):
         if missing := new.tables - self.by_id.keys():
             raise TableNotFound(f"the plan does not join {' and '.join(sorted(missing))}: pass all keys as on=")
         keys = [step.key for step in self.steps]
-        old = next((known for known in keys if known.tables == new.tables), None)
-        if old is None:
-            path = path_between(keys, new.left_table, new.right_table)
-            old = min(path, key=lambda known: (known.score, known.left, known.right))
+
+        def joins_without(old: KeyPair) -> bool:
+            parts = Components(self.tables)
+            return all(parts.join(one.left_table, one.right_table) for one in [new, *keys] if one is not old)
+
+        ranked = sorted(keys, key=lambda known: (known.tables != new.tables, known.score, known.left, known.right))
+        old = next(filter(joins_without, ranked))
         plan = self._on([new if known is old else known for known in keys], self.start)
         plan = replace(plan, is_anchored=self.is_anchored, left_out=self.left_out, unconnected=self.unconnected)
         return plan.lacking(*self.absent) if self.absent else plan
@@ -324,48 +327,6 @@ class JoinPlan(Public):
         return replace(
             self, sources=tuple(map(change, self.sources)), alternatives=tuple(alternatives), ambiguous=tuple(ambiguous)
         )
-
-    def to_json(self) -> str:
-        """The plan as JSON text that :meth:`from_json` reads; with its alternatives."""
-        return json.dumps(self._plain())
-
-    def _plain(self) -> dict[str, Any]:
-        return {
-            "start": self.start,
-            "score": self.score,
-            "tables": [source.to_json() for source in self.sources],
-            "steps": [{**vars(step), "key": step.key.to_json()} for step in self.steps],
-            "alternatives": [plan._plain() for plan in self.alternatives],
-            "ambiguous": [plan._plain() for plan in self.ambiguous],
-            "is_anchored": self.is_anchored,
-            "left_out": list(self.left_out),
-            "unconnected": list(self.unconnected),
-            "absent": list(self.absent),
-        }
-
-    @classmethod
-    def from_json(cls, text: str | Mapping[str, Any]) -> JoinPlan:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            InvalidArgument: it is not a plan.
-        """
-        try:
-            data = json.loads(text) if isinstance(text, str) else text
-            return cls(
-                data["start"],
-                tuple(map(JoinStep.from_json, data["steps"])),
-                tuple(map(PlanTable.from_json, data["tables"])),
-                float(data["score"]),
-                tuple(cls.from_json(plan) for plan in data["alternatives"]),
-                tuple(cls.from_json(plan) for plan in data["ambiguous"]),
-                bool(data["is_anchored"]),
-                tuple(data["left_out"]),
-                tuple(data["unconnected"]),
-                tuple(data["absent"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgument(f"not the JSON of a join plan: {error!r}") from error
 
     def __str__(self) -> str:
         from tagframe.display import fitted, join_tree

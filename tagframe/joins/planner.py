@@ -14,9 +14,18 @@ from typing import Any
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
-from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, counted, did_you_mean
+from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
 from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
-from tagframe.joins.edges import MAX_NEAR_GAP, Edge, edges_of, is_composite, is_constant, repeat_on_both_sides, siblings
+from tagframe.joins.edges import (
+    MAX_NEAR_GAP,
+    Edge,
+    edges_of,
+    is_composite,
+    is_constant,
+    is_sound,
+    repeat_on_both_sides,
+    siblings,
+)
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.roles import InRoles, joined_tables
@@ -247,7 +256,9 @@ def _are_opposite(one: KeyPair, other: KeyPair) -> bool:
     """Whether two tables refer to each other, and the first reference is not called as its table: a last match."""
     both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
     is_back = one.left_table == other.right_table and one.right_table == other.left_table
-    names = {word for column in one.left_columns for word in column_name(column).entity}
+    sides = [*zip(one.left_columns, one.right_columns, strict=True)]
+    telling = [mine for mine, theirs in sides if len(sides) == 1 or mine != theirs]
+    names = {word for column in telling for word in column_name(column).entity}
     things = {word for table in one.tables for word in table_entity(table.rpartition(".")[2])}
     return is_back and both_likely and not names <= things
 
@@ -257,6 +268,11 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     same_left = (one.left_table, one.left_columns) == (other.left_table, other.left_columns)
     both_likely = min(one.score, other.score) >= ACCEPTED and one.evidence.origin == other.evidence.origin == "inferred"
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
+
+
+def _repeats_a_parent(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether two columns refer to a third table, and repeat on both sides."""
+    return key.evidence.origin == "shared" and repeat_on_both_sides(key, tables)
 
 
 def _is_evidence(key: KeyPair) -> bool:
@@ -282,7 +298,6 @@ def _not_connected(
     profiles: Sequence[TableProfile],
     floor: float,
     roles: InRoles,
-    copies: Copies | None,
     pieces: Mapping[str, Sequence[str]],
 ) -> NotConnected:
     ids = [[id for one in group for id in pieces.get(one, (one,))] for group in parts.groups()]
@@ -304,11 +319,11 @@ def _not_connected(
         names.append(replace(table, id=roles.tables[profile.id]).as_role(role) if role else table)
     by_id = {profile.id: profile for profile in profiles}
     reasons = [
-        ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id, copies)]))
+        ", ".join(filter(None, [f"chance {percent(key.score)}", key.evidence.reason, _repeats(key, by_id)]))
         for key in near
     ]
     pairs = "; ".join(f"{text_of(key, names)} ({why})" for key, why in zip(near, reasons, strict=True))
-    ways = [_as_of(key, by_id, copies) for key in near]
+    ways = [_as_of(key, by_id) for key in near]
     advised = next((key for key in ways if key.signs or not repeat_on_both_sides(key, by_id)), None)
     advice = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
     if advised is not None:
@@ -381,8 +396,8 @@ def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
             yield KeyPair(left.id, (mine.name,), right.id, (theirs.name,), score, evidence)
 
 
-def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> str:
-    """That the referenced column repeats values, which no key does, and why; "" if it does not."""
+def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile]) -> str:
+    """That the referenced column repeats values, which no key does; "" if it does not."""
     table = profiles[key.right_table]
     found = next((column for column in table.columns if column.name == key.right_columns[0]), None)
     if found is None or not found.distinct or found.rows is None or found.nulls is None or len(key.right_columns) > 1:
@@ -390,16 +405,14 @@ def _repeats(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies 
     filled = found.rows - found.nulls
     if found.distinct >= filled:
         return ""
-    copied = copies(table, found.name) if copies is not None else 0
-    why = f", because {counted(copied, 'row is an exact copy of another', 'rows are exact copies of others')}"
-    return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values{why * bool(copied)}"
+    return f"{found.name} of {table.name} repeats: {filled:,} rows have {found.distinct:,} values"
 
 
-def _as_of(key: KeyPair, profiles: Mapping[str, TableProfile], copies: Copies | None) -> KeyPair:
+def _as_of(key: KeyPair, profiles: Mapping[str, TableProfile]) -> KeyPair:
     """A key of a column that repeats, as of the days that both tables have: the rate of the currency on that day."""
     left, right = ([column.name for column in profiles[end].columns if column.family == "date"]
                    for end in (key.left_table, key.right_table))  # fmt: skip
-    if not (left and right and _repeats(key, profiles, copies)):
+    if not (left and right and _repeats(key, profiles)):
         return key
     equal: list[Sign] = ["="] * len(key.left_columns)
     mine, theirs = (*key.left_columns, left[0]), (*key.right_columns, right[0])
@@ -423,10 +436,6 @@ def _check_circles(given: Sequence[KeyPair], tables: Iterable[str]) -> None:
             raise InvalidArgument(f"a plan joins each table once, but these key pairs form a circle: {pairs}")
 
 
-Copies = Callable[[TableProfile, str], int]
-"""From a table and its column to how many rows are exact copies of others, if only these repeat the column; else 0."""
-
-
 def _chance(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InvalidArgument(f"min_chance= must be a number from 0 to 1; got {value!r}")
@@ -444,7 +453,6 @@ def plan_joins(
     stack_unions: bool = True,
     doubtful: Collection[str] = (),
     min_chance: float = MIN_CHANCE,
-    copies: Copies | None = None,
 ) -> JoinPlan:
     """Plan how tables are joined.
 
@@ -464,7 +472,6 @@ def plan_joins(
         doubtful: ids of tables that are probably not needed. The plan starts from one of them only if others are joined
             through it.
         min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-        copies: counts exact copies among the rows of a table, for the message if no key pairs connect the tables.
 
     Raises:
         InvalidArgument: no profiles, ``min_chance`` is not in [0, 1], or given key pairs that form a circle.
@@ -530,6 +537,9 @@ def plan_joins(
         shared = [key for key in shared if not any(map(key.is_part_of, inside))]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
+        # Two tables of towns meet by the town, however faint its key, and not by its region.
+        met = {key.tables for key in chosen if key.evidence.origin == "inferred" and is_sound(key)}
+        chosen = [key for key in chosen if key.tables not in met or not _repeats_a_parent(key, available)]
         edges = edges_of(chosen, available, hints)
         return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 
@@ -557,7 +567,7 @@ def plan_joins(
             natural = natural_keys(profiles, parts) if floor <= DIRECT_CHANCE else []
             if not natural:
                 pieces = {id: [part.id for part in stack.parts] for id, stack in stacks.items()}
-                raise _not_connected(parts, between, profiles, floor, roles, copies, pieces)
+                raise _not_connected(parts, between, profiles, floor, roles, pieces)
             usable += natural
     sources = {
         table: _plan_table(

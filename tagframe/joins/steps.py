@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
 from typing import Any, Literal
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role
 from tagframe.keys.column_names import table_entity
-from tagframe.keys.components import ways_from
 from tagframe.keys.key_pair import KeyPair, Sign, column_id
 
 Cardinality = Literal["many-to-one", "one-to-one", "one-to-many", "many-to-many"]
 How = Literal["inner", "left", "right", "outer"]
 MergeHow = Literal["inner", "left", "right", "outer", "anti"]
 """The kind of a merge: "anti" is for the rows of some tables that have no partner in the others."""
-
-
-_NAMES = ("columns", "unique", "numbers")
 
 
 @dataclass(frozen=True)
@@ -81,19 +75,6 @@ class PlanTable:
         of_one_name = len({part.name.casefold() for part in self.parts}) == 1
         return tuple(part.database if of_one_name else part.id for part in self.parts)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values that :meth:`from_json` reads."""
-        plain = {**vars(self), **{name: list(getattr(self, name)) for name in _NAMES}}
-        return {**plain, "parts": [part.to_json() for part in self.parts]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PlanTable:
-        """Read what :meth:`to_json` wrote."""
-        parts = tuple(map(cls.from_json, data["parts"]))
-        names = {name: tuple(data[name]) for name in _NAMES}
-        aggregates = tuple((column, function) for column, function in data["aggregates"])
-        return cls(**{**data, **names, "parts": parts, "aggregates": aggregates})
-
 
 @dataclass(frozen=True)
 class JoinStep:
@@ -112,12 +93,6 @@ class JoinStep:
     base_columns: tuple[str, ...]
     cardinality: Cardinality
     key: KeyPair
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> JoinStep:
-        """Read what :meth:`JoinPlan.to_json` wrote of it."""
-        columns = {name: tuple(data[name]) for name in ("columns", "base_columns")}
-        return cls(**{**data, **columns, "key": KeyPair.from_json(data["key"])})
 
     @property
     def left(self) -> str:
@@ -227,12 +202,3 @@ def _from_start(step: JoinStep, start: str, before: Sequence[JoinStep], sources:
         return step
     base_is_one = any(column in sources[start].unique for column in columns)
     return replace(step, base=base, base_columns=columns, cardinality=_cardinality(base_is_one, not step.grows))
-
-
-def path_between(keys: Sequence[KeyPair], start: str, end: str) -> list[KeyPair]:
-    """The keys of a tree between two of its tables."""
-    between = {key.tables: key for key in keys}
-    neighbours: dict[str, list[str]] = defaultdict(list)
-    for one, other in (ends for tables in between for ends in permutations(tables)):
-        neighbours[one].append(other)
-    return [between[frozenset(ends)] for ends in pairwise(ways_from(start, neighbours)[end])]

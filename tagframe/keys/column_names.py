@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from tagframe.corpus.documents import identifier_words, singular
+from tagframe.corpus.documents import identifier_words, singular, without_accents
 
-_CODES = frozenset("cod codigo código clave codice chiave clef clé kennung schlüssel schluessel".split())
-_NUMBERS = frozenset("nro numero número numéro nummer".split())
+_CODES = frozenset("cod codigo clave codice chiave clef cle kennung schlussel schluessel".split())
+_NUMBERS = frozenset("nro numero nummer".split())
 STRONG_KEY_WORDS = _CODES | {"id", "ids", "key", "code", "cd", "uuid", "guid", "uid", "fk", "pk", "sk", "oid", "ref"}
 WEAK_KEY_WORDS = _NUMBERS | {"no", "nr", "num", "number", "symbol", "abbrev", "abbreviation"}
 _LEADING = _CODES | {"id", "code"}
@@ -89,7 +89,7 @@ _CUSTOMERS = frozenset({"customer", "client"})
 _WORKS_AS = _PERSON_ROLES | frozenset(
     """rep representative agent salesperson salesman seller assistant advisor adviser supporter owner editor creator
     author sender receiver recipient approver assignee requester reviewer follower followee
-    vendedor vendedora verkäufer verkaeufer betreuer bearbeiter""".split()
+    vendedor vendedora verkaufer verkaeufer betreuer bearbeiter""".split()
 )
 """Names of workers, members and users by their activity."""
 _TRAILING_ROLES = frozenset(
@@ -109,6 +109,8 @@ _NOT_JOINED = frozenset(
     dueno vecino camino ciudadano hermano humano terreno termino""".split()
 )
 """Words that only look as if they end in a key word."""
+_KEY_BEFORE = re.compile(r"(cod|id)([^\W\d_aeiouy]\w{2,})\Z")
+"""A key word before its thing without a separator: ``CODDEP``. A vowel after it makes another word: code, idea."""
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
 _LINK_PREFIX = frozenset("link linked to ref fk the a of in by for de del des du della von vom".split())
 _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
@@ -116,15 +118,23 @@ _TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list"
 
 @lru_cache(maxsize=65536)
 def words(name: str) -> tuple[str, ...]:
-    """The words of an identifier, lower case and singular.
+    """The words of an identifier, lower case, singular and without accents.
 
     >>> words("homeTeam_API_id2"), words("custkey"), words("Straßen_id")
-    (('home', 'team', 'api', 'id', '2'), ('cust', 'key'), ('straßen', 'id'))
+    (('home', 'team', 'api', 'id', '2'), ('cust', 'key'), ('strassen', 'id'))
+    >>> words("Código_municipio"), words("CODDEP"), words("idcliente")
+    (('codigo', 'municipio'), ('cod', 'dep'), ('id', 'cliente'))
     """
     pieces: list[str] = []
-    for word in identifier_words(name):
+    for word in identifier_words(without_accents(name)):
         joined = _JOINED_KEY.match(word) if len(word) >= 6 and word not in _NOT_JOINED else None
-        pieces += (singular(joined[1]), joined[2]) if joined else (singular(word),)
+        before = None if joined else _KEY_BEFORE.match(word)
+        if joined:
+            pieces += singular(joined[1]), joined[2]
+        elif before:
+            pieces += before[1], singular(before[2])
+        else:
+            pieces.append(singular(word))
     if len(pieces) > 1 and _POST & {*pieces}:
         pieces = [word for word in pieces if word != "code" and word not in _CODES]  # an attribute of an address
     return tuple(pieces)

@@ -170,17 +170,28 @@ def composite_keys(
     found = [one for one in _candidates(columns, named) if one.tables not in linked]
     rows = _Rows(read, [[*one.whole, *one.in_part, *one.roles] for one in found])
     best: dict[frozenset[str], KeyPair] = {}
+    whole: list[KeyPair] = []
     for partly in (False, True):
         sure = {*best}
         for one in (one for one in found if one.tables not in (sure | (unique if partly else set()))):
             key = _key_in_part(one.in_part, rows) if partly else _first_key(one.whole, rows)
+            whole += [key] if key is not None and key.evidence.contained == key.evidence.uniqueness == 1.0 else []
             if key is not None and (key.tables not in best or _is_better(key, best[key.tables])):
                 best[key.tables] = key
     yield from best.values()
+    # Like a column's, it counts only where a question names it.
+    yield from (replace(key, score=PARTIAL) for key in whole if _is_way_back(key, best[key.tables]))
     yield from (key for one in found for key in _in_other_roles(best.get(one.tables), one, rows))
     large = {column.owner.id for column in columns if _most_columns(column.owner) < 2}
     if large:
         yield from (key for key in _by_names(columns, known) if key.tables not in linked and key.tables & large)
+
+
+def _is_way_back(key: KeyPair, best: KeyPair) -> bool:
+    """Whether a key refers back by columns of its own: a province's capital, beside the province of each city."""
+    back, sides = key.reversed(), [*zip(best.left_columns, best.right_columns, strict=True)]
+    own = {*zip(back.left_columns, back.right_columns, strict=True)}.symmetric_difference(sides)
+    return back.left_table == best.left_table and any(column_name(a).words != column_name(b).words for a, b in own)
 
 
 def _in_other_roles(key: KeyPair | None, found: _Candidate, rows: _Rows) -> Iterator[KeyPair]:
@@ -257,12 +268,14 @@ def _are_counted_things(first: Column, second: Column) -> bool:
 
 
 def _is_better(key: KeyPair, other: KeyPair) -> bool:
-    """Of two directions the better one: no key repeats, equal names, most rows are found."""
-    one, two = (
-        (found.score > PARTIAL, found.evidence.uniqueness == 1.0, found.score, found.evidence.contained or 0.0)
-        for found in (key, other)
-    )
-    return one > two
+    """Of two directions the better one: no key repeats, equal names, most rows are found by the fewest columns."""
+
+    def rank(one: KeyPair) -> tuple[float, ...]:
+        found = one.evidence
+        is_unique = found.uniqueness == 1.0
+        return one.score > PARTIAL, is_unique, one.score, found.contained or 0.0, -len(one.left_columns)
+
+    return rank(key) > rank(other)
 
 
 def _suffices(pair: KeyPair) -> bool:
@@ -432,13 +445,21 @@ def _may_be_renamed(part: _Part, alike: Set[_Ends]) -> bool:
 
 
 def _first_key(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:
+    """The first columns that identify rows; of those that hardly any row repeats, with further ones that tell these
+    apart, if as many rows are found."""
     found = None
+    near: tuple[tuple[_Part, ...], KeyPair] | None = None
     for chosen in _combinations(parts):
+        if near is not None and not {*near[0]} < {*chosen}:
+            continue
         key = _verified(chosen, rows)
-        if key is not None and (key.evidence.contained or 0.0) >= CONTAINED:
-            return key
+        contained = 0.0 if key is None else key.evidence.contained or 0.0
+        if key is not None and contained >= (CONTAINED if near is None else near[1].evidence.contained or 0.0):
+            if key.evidence.uniqueness == 1.0:
+                return key
+            near = near or (chosen, key)
         found = found or (key and _verified(_with_times(chosen, parts, rows), rows))
-    return found
+    return found if near is None else near[1]
 
 
 def _key_in_part(parts: Sequence[_Part], rows: _Rows) -> KeyPair | None:

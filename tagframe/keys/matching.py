@@ -2,9 +2,10 @@
 
 Keys of one type are compared as they are. If the types differ, or text has no partner, the canonical forms of the
 *distinct* keys are compared (:mod:`tagframe.corpus.canonical`: "007" is 7, " Prague" is "prague"), on copies. Text is
-read as a number in three cases only: the other column has numbers, both columns have only digits (but for words such as
-"N/A"), or both have only decimals and one of them always has the same number of decimal places. So a version "1.10" is
-not "1.1", an account "007" is "0007", and a price "1.50" is "1.5". Nulls never match.
+read as a number in four cases only: the other column has numbers, both columns have only digits (but for words such as
+"N/A"), both have only decimals and one of them always has the same number of decimal places, or the numbers among the
+texts of one column are filled up with zeros and those of the other are not. So a version "1.10" is not "1.1", an
+account "007" is "0007", and a price "1.50" is "1.5". Nulls never match.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def _canonical_texts(alone: pd.Index, left: pd.Index, right: pd.Index) -> tuple[
 
     If several of ``right`` have one ("MN" and "Mn"), the text without surrounding spaces takes its place.
     """
-    as_numbers = all(_are_digits(keys) for keys in (left, right)) or _are_decimals(left, right)
+    as_numbers = all(map(_are_digits, (left, right))) or _are_decimals(left, right) or _are_filled_up(left, right)
     mine, theirs = (_read_as_text(keys, as_numbers) for keys in (alone, right))
     often = Counter(theirs)
     clear = ([text.strip() if often[form] > 1 else form for text, form in zip(keys, forms, strict=True)]
@@ -260,6 +261,18 @@ def _are_decimals(left: pd.Index, right: pd.Index) -> bool:
         is_padded = len({*map(len, decimals)}) == 1 and decimals[0] != ""
         kinds.append("padded" if is_padded else "" if any(one.endswith("0") for one in decimals) else "plain")
     return "padded" in kinds and "" not in kinds
+
+
+def _are_filled_up(left: pd.Index, right: pd.Index) -> bool:
+    """Whether the numbers among the texts of one side are filled up with zeros to one length, and the other side's are
+    not: departments are "01" to "95", "2A" and "971", or "1" to "95", "2A" and "971"."""
+    kinds = []
+    for keys in (left, right):
+        numbers = [text for text in map(str.strip, keys.tolist()) if text.isdecimal()]
+        lengths = {len(text) for text in numbers if text.startswith("0") and len(text) > 1}
+        is_clear = len(lengths) < 2 and min(map(len, numbers), default=0) >= max(lengths, default=0)
+        kinds.append("filled" if lengths and is_clear else "plain" if numbers and not lengths else "")
+    return sorted(kinds) == ["filled", "plain"]
 
 
 def _canonical_partners(

@@ -4,20 +4,17 @@ from tagframe.joins import plan_tables
 from tagframe.merging.advice import Reaction
 from tagframe.merging.frames import infer_keys, join_plan, merge, stack
 from tagframe.merging.report import MergeReport, StepReport
-from tagframe.merging.run import MergeArguments, MergeBatches, Validate, Where, merge_batches, run_plan
+from tagframe.merging.run import MergeArguments, Where, run_plan
 
 __all__ = [
     "MergeArguments",
-    "MergeBatches",
     "MergeReport",
     "Reaction",
     "StepReport",
-    "Validate",
     "Where",
     "infer_keys",
     "join_plan",
     "merge",
-    "merge_batches",
     "plan_tables",
     "run_plan",
     "stack",

@@ -353,10 +353,10 @@ def say_unmatched(steps: Sequence[JoinStep]) -> None:
         warn(f"no row finds a partner on {_with_chances(steps)}. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
-def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str = "", copies: int = 0) -> str:
+def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, other: str = "", copies: int = 0) -> str:
     """The message of a step that would repeat rows, and how to avoid it.
 
-    ``wider`` is a way to join that repeats none; ``copies`` is the number of rows of the step's table that are exact
+    ``other`` is a way to join that repeats none; ``copies`` is the number of rows of the step's table that are exact
     copies of others, if only these repeat keys.
     """
     message = (
@@ -366,12 +366,11 @@ def fan_out(plan: JoinPlan, step: JoinStep, rows: int, most: int, *, wider: str 
     if copies:
         are = counted(copies, "row is an exact copy of another", "rows are exact copies of others")
         return f"{message} distinct=True to count exact copies once: keys of {step.table} repeat because {are}"
-    if wider:
-        return f"{message} {wider}"
+    if other:
+        return f"{message} {other}"
     way, first = ways_to_aggregate(plan.by_id[step.table], step.columns, plan.name_of(step.table))
     aggregate = f"give {step.table} one row per key: merge(…, {way}), or {first}"
-    other = plan.restarted(step.table)
-    still = [again for again in other.steps if again.grows]
+    still = [again for again in plan.restarted(step.table).steps if again.grows]
     if not still:
         return f"{message} start from {step.table}, plan.restarted({step.table!r}), or {aggregate}"
     return f"{message} {aggregate}. A start from {step.table} would repeat its rows too, because of {still[0].table}"
@@ -382,6 +381,14 @@ def narrowed(table: str, conditions: Mapping[str, Any], rows: int, chosen: int) 
     return (
         f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question names a filter by which "
         f"each row of {table} is there at most once, {counted(chosen, 'row')}: merge(where={dict(conditions)!r})"
+    )
+
+
+def nearly_unique(plan: JoinPlan, step: JoinStep, again: int, rows: int) -> str:
+    """The warning of a merge that repeats rows because some keys of a table are there twice."""
+    return (
+        f"{', '.join(step.columns)} repeats in {again:,} of {rows:,} rows of {step.table}, and so do the rows of "
+        f"{plan.start} that refer to these. aggregate={{{plan.name_of(step.table)!r}: 'first'}} takes the first of each"
     )
 
 

@@ -9,7 +9,6 @@ number or a date ({"sales_2023": …, "sales_2024": …}), and that no key joins
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,7 +36,7 @@ from tagframe.joins.stacks import ORIGIN
 from tagframe.joins.steps import MergeHow
 from tagframe.keys.key_pair import NAMED, KeyPair, is_unnamed, unnamed
 from tagframe.merging.advice import Reaction, say_stacked, warn
-from tagframe.merging.run import Validate, Where, check_roles, run_plan
+from tagframe.merging.run import Where, check_roles, run_plan
 from tagframe.merging.table_rows import spelt, stacked
 
 Frames = pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
@@ -225,10 +224,6 @@ def _family(dtype: str) -> TypeFamily:
     return _FAMILIES.get(found.kind, "text") if isinstance(found, np.dtype) else "text"
 
 
-_KEY_WORD = re.compile(r"(?:[_\s.-]+|(?<=[a-z]))(?:id|key|code|no|nr|num|number|fk|ref)$|^(?:id|key|code)$", re.I)
-"""The end of a key column's name that marks it as a key: the part before it names the thing that it refers to."""
-
-
 @accepts_foreign
 def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]:
     """Find the key pairs between frames that are more likely right than wrong, best first, as in :func:`join_plan`.
@@ -350,7 +345,6 @@ def merge(
     limit: int | None = None,
     aggregate: Aggregate | None = None,
     distinct: bool = False,
-    validate: Validate | None = None,
 ) -> pd.DataFrame:
     """Join frames into one; ``frame.tag.merge_report`` accounts for every row.
 
@@ -385,14 +379,12 @@ def merge(
         min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
         columns: the columns of the result, by their name there, or as ``column`` or ``frame.column``; None for all.
         where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values or a
-            function from the column to booleans; or an expression for :meth:`pandas.DataFrame.query`.
+            function from the column to booleans; or a text such as ``"price > 5 and city == 'Brno'"``.
         limit: the largest number of rows.
         aggregate: frames that are reduced to one row per key before the join, so that they repeat no rows:
             {"payments": {"amount": "sum"}}; with "sum", "mean", "min", "max", "count", "nunique" or "first"; or
             {"customers": "first"}, for the first row of each key.
         distinct: whether rows that are exact copies of others count once, in all frames but the first.
-        validate: what to check of keys, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
-            ("1:m") or "many_to_one" ("m:1"), for every step; null keys may repeat.
 
     Returns:
         A frame with a fresh index; columns with the same name get their table's name in front.
@@ -402,7 +394,6 @@ def merge(
             argument that is not understood.
         TableNotFound, ColumnNotFound: an argument names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
-        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the first frame.
         RowsLost: rows of the first frame are lost, with ``on_loss="raise"``.
     """
@@ -427,36 +418,9 @@ def merge(
         limit=limit,
         aggregate=aggregate,
         distinct=distinct,
-        validate=validate,
     )
-    results.remember(frame, merge_report=report, meanings=column_meanings(plan))
+    results.remember(frame, merge_report=report)
     return frame
-
-
-def column_meanings(plan: JoinPlan) -> dict[str, str]:
-    """Name in the merged frame → its meaning, for columns named after a table without a name of its own.
-
-    ``frame_2.name`` means nothing to a reader. The column is named by the key that leads to its table (``team.name`` if
-    ``team_id = frame_2.id``), or by its own name alone.
-    """
-    sources = plan.by_id
-    meanings = {}
-    for (table, column), name in plan.column_names().items():
-        source = sources[table]
-        if is_unnamed(source.name) and name in (f"{source.name}.{column}", f"{source.id}.{column}"):
-            role = _role(plan, table)
-            meanings[name] = f"{role}.{column}" if role else column
-    return meanings
-
-
-def _role(plan: JoinPlan, table: str) -> str:
-    """The role of a table's rows for the rows that refer to them: "team" for ``team_id = table.id``; "" if unknown."""
-    for step in plan.steps:
-        if step.table == table and not step.grows:
-            return _KEY_WORD.sub("", str(step.base_columns[0]))
-        if step.base == table and step.cardinality == "one-to-many":
-            return _KEY_WORD.sub("", str(step.columns[0]))
-    return ""
 
 
 @accepts_foreign

@@ -9,7 +9,7 @@ read.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -54,25 +54,6 @@ def merge_in_engine(request: MergeRequest, engine: Engine) -> tuple[pd.DataFrame
         frame, sql = merge.run()
         merge.say_loss(len(frame))
     return frame, _report(merge, engine, len(frame), sql)
-
-
-def stream_in_engine(request: MergeRequest, engine: Engine, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
-    """The merged rows as the engine makes them, in frames of about so many; returns the report.
-
-    Raises:
-        NotPushable, …: as :func:`merge_in_engine`, before the first frame.
-    """
-    done = 0
-    with _opened(request, engine) as merge:
-        merge.check()
-        statement = merge.statement()
-        for frame in merge.source.batches(statement, rows):
-            done += len(frame)
-            yield merge.typed(frame)
-        if not done:  # the columns of no rows
-            yield merge.typed(merge.source.rows(statement))
-        merge.say_loss(done)
-    return _report(merge, engine, done, statement.query)
 
 
 def _report(merge: MergeStatements, engine: Engine, rows: int, sql: str) -> MergeReport:
@@ -174,7 +155,7 @@ class MergeStatements:
             raise NotPushable("rows of a right merge have an order of their own")
         if request.how == "outer" and not pushdown.joins_outer:
             raise NotPushable(f"this {pushdown.kind} has no outer joins")
-        if not request.where.is_written:
+        if request.where.functions:
             raise NotPushable("where= cannot be written in SQL")
         for test in (one for part in request.where.tests for one in tests_of(part)):
             if not can_test(pushdown, self.name(test.column[0]), test):

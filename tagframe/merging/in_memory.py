@@ -20,13 +20,13 @@ import pandas as pd
 
 from tagframe.corpus.canonical import canonical_all
 from tagframe.corpus.references import Column
-from tagframe.engines.cells import fitting, kind_of, nullable, tests_of
-from tagframe.errors import FanOut, InvalidArgument, RowsLost, RowsMultipliedWarning
+from tagframe.engines.cells import CellTest, Condition, Either, fitting, nullable, tests_of
+from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
-from tagframe.keys.composite import CONTAINED
-from tagframe.keys.matching import Matches, Positions, hashable, match_rows
+from tagframe.keys.composite import CONTAINED, MOST_REPEATED
+from tagframe.keys.matching import Matches, Positions, hashable, is_copy, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
 from tagframe.merging.agreement import alike, columns_there
@@ -49,26 +49,14 @@ _EXACT_INTEGERS = 2.0**53
 """Beyond this, floats cannot represent every integer."""
 
 
-def _refuse_texts(where: Where, names: Mapping[str, Column], frame: pd.DataFrame) -> None:
-    """Refuse an expression that tests whether dates or decimals equal a text, which none does for pandas."""
-    for name, column in names.items():
-        for test in (one for condition in where.tests for one in tests_of(condition) if one.column == column):
-            text = next((value for value in test.values if isinstance(value, str)), None)
-            if text is not None and test.bound is None and kind_of(frame[name]) in ("date", "decimal"):
-                raise InvalidArgument(
-                    f"where={where.query!r} compares column {name!r} with the text {text!r}, and no cell is one: "
-                    f"where={{{name!r}: {text!r}}} reads the value in the column's type"
-                )
-
-
 def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = request.plan, request.where
     source = PlanRows(request.corpus, plan)
-    tested = where.columns(request.everything.values())
+    tested = where.columns()
     wanted = set(request.wanted.values())
     # If the result may be a small part of the rows, the other columns are read for its rows only.
-    picks = request.how in ("inner", "left") and not where.query and (bool(where) or request.limit is not None)
+    picks = request.how in ("inner", "left") and (bool(where) or request.limit is not None)
     late = {key for key in wanted if picks and source.may_pick(key[0])}
     result = Merge(request, source, tested | (wanted - late), late)
     waits = bool(where) or request.implied is not None
@@ -82,28 +70,7 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
             advice.say_filter_of_absent(plan, request.implied(plan, request.corpus).conditions)
         steps += result.remove_matched(where, request.absent)
     before = result.rows.length
-    if where.query:
-        # "@name" is a local variable to pandas: ours, of this merge, are nobody's.
-        frame = result.frame(request.everything)
-        _refuse_texts(where, request.everything, frame)
-        try:
-            chosen = frame.query(where.query, local_dict={}, global_dict={}).index.to_numpy(dtype=np.int64)
-        except TypeError as error:
-            raise InvalidArgument(
-                f"where={where.query!r} compares values of types that have no order or no equality: {error}. "
-                "where={'column': ('>=', value)} reads the value in the column's type; a moment with a time zone is "
-                "written '2024-06-01T00:00+00:00'"
-            ) from error
-        except MemoryError:
-            raise
-        except Exception as error:  # of every kind, from pandas and from what the expression calls
-            raise InvalidArgument(
-                f"where={where.query!r} cannot be evaluated by pandas' query: {error}. Write \"year >= 2010 and "
-                "genre == 'drama'\", or where={'year': ('between', 2010, 2015)}"
-            ) from error
-        result.rows.select(chosen)
-    else:
-        result.select(where, [table for table in plan.tables if table not in request.absent])
+    result.select(where, [table for table in plan.tables if table not in request.absent])
     selected = result.rows.length
     result.settle_fanout(request)
     if request.limit is not None and request.limit < selected:
@@ -144,7 +111,7 @@ class Merge:
         self.sizes = {table: len(frame) for table, frame in self.tables.items()}
         self.rows = JoinedRows(plan.start, self.sizes[plan.start])
         self._width = len(plan.tables) + len(request.wanted)
-        self._repeats: list[FanOut] = []
+        self._repeats: list[tuple[FanOut, str]] = []
 
     def advance(self, step: JoinStep, on_fanout: Reaction, *, says: bool = True, waits: bool = False) -> StepReport:
         """Make one step.
@@ -179,7 +146,7 @@ class Merge:
             if not waits or is_too_long:
                 _react(repeats, on_fanout)
             else:
-                self._repeats.append(repeats)
+                self._repeats.append((repeats, self._nearly_unique(step)))
         if is_too_long:
             raise FanOut(advice.too_many_rows(step, self._rows_out(found), _MOST_CELLS), self._start_rows(_NO_ROWS))
         unused = self.rows.join(
@@ -245,16 +212,24 @@ class Merge:
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > _MAX_ROWS_OF_ADVICE else self._source.copies(step.table, step.columns)
         read = partial(self._source.whole, step.table)
-        if not (wider := "" if copies else self._wider(step)) and not copies:
-            wider = advice.versions(self.plan, step, read) or advice.moments(self.plan, step, read)
-        message = advice.fan_out(self.plan, step, len(offending), most, wider=wider, copies=copies)
+        other = "" if copies else self._wider(step)
+        if not (other or copies):
+            other = advice.versions(self.plan, step, read) or advice.moments(self.plan, step, read)
+        message = advice.fan_out(self.plan, step, len(offending), most, other=other, copies=copies)
         return FanOut(message, self._start_rows(offending))
+
+    def _nearly_unique(self, step: JoinStep) -> str:
+        """The warning of a step whose keys hardly any row of its table repeats, by mistake; "" of another one."""
+        keys = self.tables[step.table][[*step.columns]].dropna()
+        again = int(is_copy(keys).sum())
+        return advice.nearly_unique(self.plan, step, again, len(keys)) if again <= MOST_REPEATED * len(keys) else ""
 
     def settle_fanout(self, request: MergeRequest) -> None:
         """React to steps that repeated rows of the start table, unless ``where`` has left each row once.
 
         If the conditions that the question implies leave each row of some table once, and of those of which it names a
-        number, the joined rows stay, and a warning gives the conditions.
+        number, the joined rows stay, and a warning gives the conditions. So do those of a table that hardly repeats its
+        keys, if the question neither begins with a table nor names a number of the repeated rows.
         """
         everything = np.arange(self.rows.length, dtype=np.int64)
         # Without ``where``, rows that a later step loses do not undo a repetition: tf.merge refuses it, too.
@@ -264,7 +239,7 @@ class Merge:
         aggregated = {source.id for source in self.plan.sources if source.aggregates}
         implied, measured = reading.conditions, reading.measured | aggregated
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
-            chosen = self._fitting(conditions, request) if conditions else _NO_ROWS
+            chosen = self._fitting(conditions) if conditions else _NO_ROWS
             once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
@@ -272,15 +247,24 @@ class Merge:
         if reading.is_of_different and not aggregated:
             advice.warn(advice.of_different(self.rows.length), RowsMultipliedWarning)
             return
-        for repeats in self._repeats:
-            _react(repeats, request.on_fanout)
+        may_repeat = request.implied is not None and not self.plan.is_anchored and self.plan.start not in measured
+        for repeats, doubled in self._repeats:
+            if doubled and may_repeat:
+                advice.warn(doubled, RowsMultipliedWarning)
+            else:
+                _react(repeats, request.on_fanout)
 
-    def _fitting(self, conditions: Mapping[str, Any], request: MergeRequest) -> Positions:
+    def _fitting(self, conditions: Mapping[str, Any]) -> Positions:
         """The positions of the joined rows that meet conditions, given as for ``where``."""
-        tests = [test for one in where_of(conditions, self.plan, request.everything).tests for test in tests_of(one)]
-        frame = self.frame({self.names[test.column]: test.column for test in tests})
-        fits = [fitting(frame[self.names[test.column]], test) for test in tests]
-        return np.flatnonzero(np.logical_and.reduce(fits))
+        return np.flatnonzero(np.logical_and.reduce([*map(self._fits, where_of(conditions, self.plan).tests)]))
+
+    def _fits(self, condition: Condition) -> npt.NDArray[np.bool_]:
+        """Which joined rows meet a condition."""
+        if isinstance(condition, CellTest):
+            return fitting(self.column(condition.column), condition)
+        both = np.logical_or if isinstance(condition, Either) else np.logical_and
+        found: npt.NDArray[np.bool_] = both.reduce([*map(self._fits, condition.parts)])
+        return found
 
     def _repeats_rows_of(self, table: str, chosen: Positions) -> bool:
         """Whether some of these joined rows have the same row of a table."""
@@ -316,9 +300,9 @@ class Merge:
 
     def select(self, where: Where, tables: Collection[str]) -> None:
         """Keep the rows that match ``where`` in these tables; its functions see the rows that passed its tests."""
-        for test in where.by_column:
-            if test.column[0] in tables:
-                self.rows.select(np.flatnonzero(fitting(self.column(test.column), test)))
+        for one in where.tests:
+            if all(test.column[0] in tables for test in tests_of(one)):
+                self.rows.select(np.flatnonzero(self._fits(one)))
         for column, function in where.functions:
             if column[0] in tables:
                 self.rows.select(np.flatnonzero(fitting(self.column(column), function)))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-from collections.abc import Generator, Iterator, Mapping, Sequence, Set
-from contextlib import closing
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack
@@ -17,33 +15,22 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.corpus import with_roles
 from tagframe.corpus.references import Column
 from tagframe.engines.base import Engine
-from tagframe.engines.files.batches import BATCH_ROWS, regrouped
+from tagframe.engines.cells import tests_of
 from tagframe.engines.pushdown import Refused
-from tagframe.errors import InvalidArgument, KeysRepeat, WayNotPossible, counted
+from tagframe.errors import InvalidArgument, WayNotPossible
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep, MergeHow
-from tagframe.keys.matching import is_copy
-from tagframe.logs import run, runs
+from tagframe.logs import runs
 from tagframe.merging import advice, agreement
 from tagframe.merging.advice import Reaction
-from tagframe.merging.in_engine import merge_in_engine, stream_in_engine
+from tagframe.merging.in_engine import merge_in_engine
 from tagframe.merging.in_memory import merge_in_memory
 from tagframe.merging.report import MergeReport
 from tagframe.merging.semi_join import merge_across
-from tagframe.merging.table_rows import PlanRows
-from tagframe.merging.where import Implied, MergeRequest, NotPushable, refuse_absent, where_of
+from tagframe.merging.where import Implied, MergeRequest, NotPushable, where_of
 
 Where = Mapping[str, Any] | str
-Validate = Literal["one_to_one", "1:1", "one_to_many", "1:m", "many_to_one", "m:1", "many_to_many", "m:m"]
-"""What is checked of keys, in pandas' words."""
-_VALIDATE: dict[str, tuple[bool, bool]] = {
-    **dict.fromkeys(("one_to_one", "1:1"), (True, True)),
-    **dict.fromkeys(("one_to_many", "1:m"), (True, False)),
-    **dict.fromkeys(("many_to_one", "m:1"), (False, True)),
-    **dict.fromkeys(("many_to_many", "m:m"), (False, False)),
-}
-"""Whether keys are unique on the left and on the right."""
 By = Literal["engine", "across", "memory"]
 """Where a merge runs: in the engine that holds all tables, across several engines, or in memory."""
 
@@ -60,7 +47,6 @@ class MergeArguments(TypedDict, total=False):
     limit: int | None
     aggregate: Aggregate | None
     distinct: bool
-    validate: Validate | None
 
 
 @runs("merging", "merge", lambda found: {"rows": len(found[0]), "engine": found[1].engine})
@@ -104,10 +90,9 @@ def run_plan(
         columns: the columns of the result, by their name there, or as ``column``, ``table.column`` or
             ``database.table.column``; None for all.
         where: selects joined rows: a mapping from a column, named as for ``columns``, to a value, a list of values, a
-            bound (``(">=", 3)``, ``("between", 3, 5)``) or a function from the column to booleans; or an expression for
-            :meth:`pandas.DataFrame.query` over the result's columns. :mod:`tagframe.engines.cells` defines the
-            meaning of values, which is the same in all engines. A function sees the column of the rows that match the
-            values.
+            bound (``(">=", 3)``, ``("between", 3, 5)``) or a function from the column to booleans; or a text such as
+            ``"price > 5 and city == 'Brno'"``. :mod:`tagframe.engines.cells` defines the meaning of values, which is
+            the same in all engines. A function sees the column of the rows that match the values.
         limit: the largest number of rows.
         by: where the merge runs, instead of the best place: "engine", in the one engine that holds the tables;
             "across", where engines give the rows that may be in the result; or "memory", with whole tables.
@@ -115,9 +100,6 @@ def run_plan(
             column → "sum", "mean", "min", "max", "count", "nunique" or "first", see :meth:`JoinPlan.aggregated`; or
             table → "first", for the first row of each key.
         distinct: whether rows that are exact copies of others count once, in all tables but the start table.
-        validate: what to check of every step, as in :meth:`pandas.DataFrame.merge`: "one_to_one" ("1:1"), "one_to_many"
-            ("1:m") or "many_to_one" ("m:1"). The left side is the table that was joined before, the right side the one
-            that the step adds. Null keys, which never match, may repeat.
         implied: gives the conditions that the caller's question implies, as for ``where``. They select no rows. But if
             steps repeat rows of the start table, and among those that meet the conditions no row of some table is
             repeated, nor of one that is aggregated or of which the question names a number, the merge is not refused: a
@@ -132,7 +114,6 @@ def run_plan(
         null is among them.
 
     Raises:
-        KeysRepeat: keys repeat, against ``validate``.
         FanOut: a step would repeat rows of the start table; they are on the exception.
         RowsLost: rows of the start table are lost, with ``on_loss="raise"``; they are on the exception.
         AmbiguousJoin: other plans are equally likely, with ``on_ambiguous="raise"``; all are on the exception.
@@ -144,7 +125,7 @@ def run_plan(
     merge = _prepared(plan, corpus, by=by, implied=implied, **arguments)
     frame, report = _merged(merge.request, by)
     report = replace(report, differing=merge.differing(frame), limit=merge.request.limit)
-    merge.say_unmatched(merge.tables_in(frame), report)
+    merge.say_unmatched(frame, report)
     return merge.finished(frame), report
 
 
@@ -173,17 +154,10 @@ class _Merge:
             results.remember(frame, descriptions=described)
         return frame
 
-    def tables_in(self, frame: pd.DataFrame, known: Set[str] = frozenset()) -> Set[str]:
-        """The tables of which the frame has a cell, and those that are known already."""
-        return known | {
-            table
-            for name, (table, _) in self.request.wanted.items()
-            if table not in known and frame[name].notna().any()
-        }
-
-    def say_unmatched(self, tables: Set[str], report: MergeReport) -> None:
-        """Warn of steps in which no row has a partner; ``tables`` are the tables of which the rows have a cell."""
+    def say_unmatched(self, frame: pd.DataFrame, report: MergeReport) -> None:
+        """Warn of steps in which no row has a partner."""
         request, plan = self.request, self.request.plan
+        tables = {table for name, (table, _) in request.wanted.items() if frame[name].notna().any()}
         if request.how != "inner" and request.on_loss != "allow":
             advice.say_unmatched(_unmatched(request, tables, report))
         elif request.is_whole_inner and request.on_loss == "allow" and not report.rows:
@@ -221,12 +195,11 @@ def _prepared(
     by: By | None = None,
     aggregate: Aggregate | None = None,
     distinct: bool = False,
-    validate: Validate | None = None,
     implied: Implied | None = None,
 ) -> _Merge:
     how = how or ("anti" if plan.absent else "inner")
     given = {"how": how, "on_fanout": on_fanout, "on_loss": on_loss, "on_ambiguous": on_ambiguous, "columns": columns}
-    _check(given | {"limit": limit, "by": by, "distinct": distinct, "validate": validate})
+    _check(given | {"limit": limit, "by": by, "distinct": distinct})
     plan = _plan_for(plan, how)
     plan = plan.aggregated(aggregate) if aggregate else plan
     if distinct:
@@ -235,8 +208,6 @@ def _prepared(
     advice.say_ambiguity(plan, on_ambiguous)
     advice.say_doubt(plan)
     advice.say_left_out(plan)
-    if validate is not None:
-        _refuse_repeated_keys(plan, corpus, validate)
     absent = frozenset(plan.absent) if how == "anti" else frozenset[str]()
     names = plan.column_names()
     everything, wanted = plan.named_columns(None), plan.named_columns(columns)
@@ -244,17 +215,19 @@ def _prepared(
     if columns is not None and (lone := [name for name in wanted if name not in everything]):
         raise InvalidArgument(f"columns= names {', '.join(lone)}: the rows have none in {' and '.join(sorted(absent))}")
     wanted = {name: column for name, column in wanted.items() if name in everything}
-    if isinstance(where, str) and absent:
-        refuse_absent(where, plan.named_columns(None), absent)
     shared = [one for one in agreement.shared_columns(plan, corpus) if not {one.mine[0], one.theirs[0]} & absent]
     compared = {names[key]: key for one in shared for key in (one.mine, one.theirs, *one.keys)}
-    chosen = where_of(where, plan, everything)
+    chosen = where_of(where, plan)
+    if any(len({test.column[0] in absent for test in tests_of(one)}) > 1 for one in chosen.tests):
+        raise InvalidArgument(
+            f"where={where!r} tests cells of the rows or of {' and '.join(sorted(absent))}, where they have no "
+            "partner: join the conditions by 'and'"
+        )
     advice.refuse_other_types(plan, chosen.chooses)
     request = MergeRequest(
         plan,
         corpus,
         wanted | compared,
-        everything,
         chosen,
         "inner" if how == "anti" else how,
         None if limit is None else int(limit),
@@ -275,99 +248,6 @@ def _plan_for(plan: JoinPlan, how: MergeHow) -> JoinPlan:
     if not plan.is_anchored:
         raise InvalidArgument(advice.whose_rows(plan))
     return plan.lacking(*plan.tables[1:])
-
-
-class MergeBatches(Iterator[pd.DataFrame]):
-    """The rows of a merge, batch by batch; see :func:`merge_batches`. Every operator takes it in place of a frame."""
-
-    def __init__(self, merge: _Merge, rows: int) -> None:
-        self._merge = merge
-        self._report: MergeReport | None = None
-        self._frames = regrouped(self._made(rows), rows)
-        self._context = contextvars.copy_context()
-
-    def __next__(self) -> pd.DataFrame:
-        return self._merge.finished(self._context.run(next, self._frames))
-
-    def close(self) -> None:
-        """Stop: the source reads no further, and what it held is freed."""
-        self._context.run(self._frames.close)
-
-    @property
-    def merge_report(self) -> MergeReport:
-        """The account of all rows, after the last batch.
-
-        Raises:
-            InvalidArgument: there are more batches.
-        """
-        if self._report is None:
-            raise InvalidArgument("the report of a merge in batches is there after its last batch")
-        return self._report
-
-    def _made(self, rows: int) -> Generator[pd.DataFrame, None, None]:
-        with run("merging", "merge") as facts:
-            differing: tuple[str, ...] | None = None
-            tables: Set[str] = frozenset()
-            frames = _streamed(self._merge.request, rows)
-            try:
-                while True:
-                    frame = next(frames)
-                    differing = self._merge.differing(frame) if differing is None else differing
-                    tables = self._merge.tables_in(frame, tables)
-                    yield frame
-            except StopIteration as end:
-                report: MergeReport = end.value
-            finally:
-                frames.close()
-            self._report = replace(report, differing=differing or (), limit=self._merge.request.limit)
-            self._merge.say_unmatched(tables, self._report)
-            facts.update(rows=report.rows, engine=report.engine)
-
-
-def _streamed(request: MergeRequest, rows: int) -> Generator[pd.DataFrame, None, MergeReport]:
-    engines = _engines(request)
-    if _way(request, [engine for engine, _ in engines]) == "engine":
-        with closing(stream_in_engine(request, _only(engines), rows)) as frames:
-            try:
-                first = next(frames)
-            except (NotPushable, Refused):
-                pass  # after a first frame, another way would give rows twice
-            else:
-                yield first
-                return (yield from frames)
-    frame, report = _merged(request, None)
-    for start in range(0, max(1, len(frame)), rows):
-        yield frame.iloc[start : start + rows]
-    return report
-
-
-def merge_batches(
-    plan: JoinPlan,
-    corpus: Corpus,
-    rows: int = BATCH_ROWS,
-    *,
-    implied: Implied | None = None,
-    **arguments: Unpack[MergeArguments],
-) -> MergeBatches:
-    """Join the tables of a plan, and give the rows in frames of this many.
-
-    A PostgreSQL server steps through them with a cursor, and DuckDB makes those of a lake as they are needed, in an
-    order of its own. Other sources give the whole result, which is then in memory.
-
-    Args:
-        plan, corpus, implied, arguments: as for :func:`run_plan`. Columns in which matched rows may differ are
-            compared in the first rows only. Dtypes are those of each batch: ``int64``, for example, if it has no null.
-        rows: of each frame; the last one may have fewer.
-
-    Raises:
-        InvalidArgument, AmbiguousJoin, KeysRepeat, ColumnNotFound: as :func:`run_plan`.
-        FanOut, RowsLost, UnreadableTable: when the first frame is requested.
-    """
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
-    if unknown := arguments.keys() - MergeArguments.__annotations__.keys():
-        raise TypeError(f"merge_batches() has no argument {min(unknown)!r}")
-    return MergeBatches(_prepared(plan, corpus, implied=implied, **arguments), rows)
 
 
 def _with_roles(plan: JoinPlan, corpus: Corpus) -> Corpus:
@@ -456,18 +336,12 @@ def _only(engines: Sequence[tuple[Engine, Sequence[str]]]) -> Engine:
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
-    how, distinct, limit, columns = (arguments[name] for name in ("how", "distinct", "limit", "columns"))
-    if how == "cross":
-        raise InvalidArgument(
-            "how must be one of 'inner', 'left', 'right', 'outer', 'anti'; got 'cross', which pairs all rows without "
-            "any key: that is pandas.merge(left, right, how='cross') of two frames"
-        )
+    distinct, limit, columns = (arguments[name] for name in ("distinct", "limit", "columns"))
     reactions = ("raise", "warn", "allow")
     choices = {
         "how": ("inner", "left", "right", "outer", "anti"),
         **dict.fromkeys(("on_fanout", "on_loss", "on_ambiguous"), reactions),
         "by": ("engine", "across", "memory", None),
-        "validate": (*_VALIDATE, None),
     }
     for name, known in choices.items():
         if arguments[name] not in known:
@@ -478,25 +352,6 @@ def _check(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgument(f"limit must be a number of rows, 0 or more; got {limit!r}")
     if isinstance(columns, str):
         raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
-
-
-def _refuse_repeated_keys(plan: JoinPlan, corpus: Corpus, validate: Validate) -> None:
-    """Refuse a plan with a step whose keys repeat on a side where ``validate`` says that they do not.
-
-    Raises:
-        KeysRepeat: there is such a step.
-    """
-    rows = PlanRows(corpus, plan)
-    left, right = _VALIDATE[validate]
-    for step in plan.steps:
-        for is_one, table, columns in ((left, step.base, step.base_columns), (right, step.table, step.columns)):
-            keys = rows.whole(table, columns).dropna() if is_one else None
-            if keys is not None and (repeated := int(is_copy(keys).sum())):
-                raise KeysRepeat(
-                    f"validate={validate!r}: {', '.join(columns)} of {table} is not unique: "
-                    f"{counted(repeated, 'row has', 'rows have')} the key of a row before. distinct=True counts exact "
-                    f"copies once, aggregate={{{plan.name_of(table)!r}: 'first'}} takes the first row of each key"
-                )
 
 
 def check_roles(roles: object) -> None:

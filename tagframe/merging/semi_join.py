@@ -55,8 +55,6 @@ def merge_across(
     plan, corpus = request.plan, request.corpus
     if request.how in ("right", "outer") or any(source.parts or source.aggregates for source in plan.sources):
         raise NotPushable("right and outer merges, stacks, and tables with one row per key need all rows")
-    if request.where.query:
-        raise NotPushable("an expression needs all columns")
     with ExitStack() as opened:
         sources: dict[str, SourceFacts] = {}
         for engine, tables in engines:
@@ -104,7 +102,7 @@ class _SemiJoin(PlanRows):
         self._from, self._where = sources, request.where
         wanted = request.wanted.values()
         self._late = {key for key in wanted if self.may_pick(key[0])}
-        self._early = {*request.where.columns(()), *(key for key in wanted if key not in self._late)}
+        self._early = {*request.where.columns(), *(key for key in wanted if key not in self._late)}
         self._columns = columns_needed(request.plan, self._early)
         self._whole: dict[str, pd.DataFrame] = {}
         self._tables: dict[str, pd.DataFrame] = {}

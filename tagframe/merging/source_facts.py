@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -30,11 +30,6 @@ class SourceFacts:
         """What a statement gives."""
         with logs.statement("merging", statement.query, self.pushdown.dialect):
             return self.pushdown.rows(statement)
-
-    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
-        """The same in frames of about so many rows."""
-        with logs.statement("merging", statement.query, self.pushdown.dialect):
-            yield from self.pushdown.batches(statement, rows)
 
     def numbers(
         self,

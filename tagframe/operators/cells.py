@@ -321,8 +321,6 @@ def label_text(label: Hashable) -> str:
 def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     """The unique names in a prompt of the columns at ``positions``.
 
-    A merge names a column ``frame_2.name`` if its frame had no name. If the frame knows the meaning (``team.name``) and
-    no other column has that name, the meaning is used.
     Columns with equal labels as text (``"n"`` twice, ``1`` and ``"1"``) get a number: ``n``, ``n_2``.
 
     Raises:
@@ -330,10 +328,6 @@ def prompt_names(frame: pd.DataFrame, positions: Sequence[int]) -> list[str]:
     """
     refuse_private(frame, positions)
     names = [label_text(label) for label in frame.columns]
-    meanings: Mapping[str, str] | None = results.recall(frame, "meanings")
-    if meanings:
-        better = [meanings.get(name, name) for name in names]
-        names = [new if better.count(new) == 1 else old for old, new in zip(names, better, strict=True)]
     return _numbered_apart([names[position] for position in positions])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -33,14 +34,18 @@ _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
+_SHEET = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|planilha|folha|blad|ark|arkusz)[ _]?\d*", re.IGNORECASE)
+"""The name of a sheet that nobody named: the workbook's name says what it is about."""
+_LONG_NUMBER = re.compile(r"\d\d+")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|ª|º|er|re|e|ème|eme|\.)")
 _FUNCTION_WORDS = frozenset("of the in on to per and by".split()).union(*FUNCTION_WORDS)
 
 
 def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
     """The tables that are named right after a denial, and not before it.
 
-    A table is named by a word of its name that no other table's name has. A column of a table that is named before the
-    denial ends its reach: "customers without a phone who ordered" denies a phone.
+    A table is named by a word of its name, or a number of two digits, that no other table's name has. A column of a
+    table that is named before the denial ends its reach: "customers without a phone who ordered" denies a phone.
 
     Args:
         question: in plain language.
@@ -84,6 +89,8 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
             continue
         if spelt[0] not in _DENIALS or question[parts[place].end : parts[place].end + 1] == "-":  # "non-smokers"
             continue
+        if any(_is_column(column, words[place : place + 2]) for some in tables.values() for column in some):
+            continue
         before = {table for one in words[:place] for table in named_by(one, own)}
         columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
         columns -= {word for named in own.values() for word in named}
@@ -92,6 +99,12 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
         lacks = spelt[0] in _LACKS or any(one[0] in _BEFORE_A_THING for one in after[:1])
         yield lacks, next(ends, None)
+
+
+def _is_column(column: str, denial: Sequence[Sequence[str]]) -> bool:
+    """Whether a denial and the word after it are words of a column's name: "Sans diplômes" counts people."""
+    words = {stem(word) for word in identifier_words(column)}
+    return len(denial) > 1 and all(not words.isdisjoint(spelt) for spelt in denial)
 
 
 def denies(question: str) -> bool:
@@ -136,9 +149,9 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
     """The words of each table's name that no other's has; those of its database if the names are equal."""
     last = {table: table.rpartition(".")[2] for table in tables}
-    alike = {name for name, count in Counter(last.values()).items() if count > 1}
+    alike = {name for name, count in Counter(last.values()).items() if count > 1 or _SHEET.fullmatch(name)}
     spelt = {table: table.rpartition(".")[0] if name in alike else name for table, name in last.items()}
-    names = {table: {*map(stem, table_entity(name))} for table, name in spelt.items()}
+    names = {table: {*map(stem, table_entity(name)), *_LONG_NUMBER.findall(name)} for table, name in spelt.items()}
     return {
         table: mine - {word for other, theirs in names.items() if other != table for word in theirs} - _FUNCTION_WORDS
         for table, mine in names.items()
@@ -148,7 +161,7 @@ def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
 @lru_cache(maxsize=4096)
 def spelt_forms(word: str) -> tuple[str, ...]:
     """A word in lower case, its stem, and those of its other forms."""
-    plain = word.casefold().replace("'", "").replace("’", "")
+    plain = _ORDINAL.sub(r"\1", word.casefold().replace("'", "").replace("’", ""))
     return (plain, stem(plain), *map(stem, forms(plain)))
 
 

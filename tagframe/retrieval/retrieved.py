@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, overload
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from tagframe.corpus import Corpus
 from tagframe.corpus.once import once
 from tagframe.corpus.statements import Statement
 from tagframe.display import Public
-from tagframe.engines.files.batches import BATCH_ROWS
 from tagframe.errors import (
     FanOut,
     InvalidArgument,
@@ -34,7 +33,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
-from tagframe.merging import MergeArguments, MergeBatches, Reaction, Validate, Where, merge_batches, run_plan
+from tagframe.merging import MergeArguments, Reaction, Where, run_plan
 from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
@@ -226,7 +225,6 @@ class RetrievedTables(Public):
         limit: int | None = None,
         aggregate: Aggregate | None = None,
         distinct: bool = False,
-        validate: Validate | None = None,
     ) -> pd.DataFrame:
         """Join the tables along the plan; ``frame.tag.merge_report`` accounts for every row.
 
@@ -240,7 +238,7 @@ class RetrievedTables(Public):
                 role that the question names, or in each, if it names several (``buyer.name``, ``seller.name``); with
                 "all" always in each.
             min_chance: no inferred key pair with a smaller chance joins tables, in [0, 1].
-            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct, validate: as for
+            how, on_fanout, on_loss, on_ambiguous, columns, where, limit, aggregate, distinct: as for
                 :func:`tagframe.merging.run_plan`. A table that ``aggregate`` names counts as needed. Without
                 ``how``, a question that denies a table ("customers without orders") gets the rows without a partner
                 there. A table that the question may not need is left out where no merge with it is possible.
@@ -257,7 +255,7 @@ class RetrievedTables(Public):
             aggregate = dict.fromkeys(proposal.once, "first")
         arguments = MergeArguments(
             how=how, on_fanout=on_fanout, on_loss=on_loss, on_ambiguous=on_ambiguous, columns=columns, where=where,
-            limit=limit, aggregate=aggregate, distinct=distinct, validate=validate,
+            limit=limit, aggregate=aggregate, distinct=distinct,
         )  # fmt: skip
         refused: tuple[TagframeError, list[Remark]] | None = None
         for chosen in self._plans_of(plan, on, stack, roles, min_chance, arguments):
@@ -280,28 +278,6 @@ class RetrievedTables(Public):
         assert refused is not None  # there is a plan
         _say_again(refused[1])
         raise refused[0]
-
-    def merge_batches(
-        self,
-        plan: JoinPlan | None = None,
-        *,
-        rows: int = BATCH_ROWS,
-        on: On | None = None,
-        stack: bool | None = None,
-        roles: Literal["all"] | None = None,
-        min_chance: float = MIN_CHANCE,
-        **arguments: Unpack[MergeArguments],
-    ) -> MergeBatches:
-        """As :meth:`merge`, in frames of this many rows; see :func:`tagframe.merging.merge_batches`.
-
-        The iterator's ``merge_report`` accounts for all rows after the last of them, and ``close()`` ends it earlier.
-        """
-        proposal = self.proposal if plan is None and on is None else None
-        chosen = next(self._plans_of(plan, on, stack, roles, min_chance, arguments))
-        if plan is None:
-            self._say(chosen, on, stack, arguments.get("how"))
-        wanted = _as_proposed(proposal, chosen, arguments)
-        return merge_batches(chosen, self.corpus, rows, implied=filter_of(self.question), **wanted)
 
     def _plans_of(
         self, plan: JoinPlan | None, on: On | None, stack: bool | None, roles: Literal["all"] | None, min_chance: float,

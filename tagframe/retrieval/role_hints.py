@@ -120,14 +120,22 @@ def _is_form_of(word: str, role: str) -> bool:
 
 
 def _roles(group: Sequence[KeyPair], things: frozenset[str] = frozenset()) -> dict[KeyPair, frozenset[str]]:
-    """The words in which the referencing columns of a group of keys differ; of one, those that are no things."""
-    names = {key: frozenset(word for column in key.left_columns for word in words_of(column)) for key in group}
+    """The words in which the referencing columns of a group of keys differ; of one, those that are no things.
+
+    Of several columns, those that are called as the other table's say nothing of the role.
+    """
+    sides = {key: [*zip(key.left_columns, key.right_columns, strict=True)] for key in group}
+    names = {
+        key: frozenset(word for mine, theirs in pairs if len(pairs) == 1 or mine != theirs for word in words_of(mine))
+        for key, pairs in sides.items()
+    }
     common = frozenset.intersection(*names.values()) if len(group) > 1 else things
     return {key: name - common - _NO_ROLE for key, name in names.items()}
 
 
 def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
-    """The parts before the ends that one-word roles have in common: "liefer" of "lieferadresse"."""
+    """The parts before the ends that one-word roles have in common, and those after another role: "liefer" of
+    "lieferadresse", "parent" of "comparent" beside "com"."""
     parts: dict[KeyPair, set[str]] = defaultdict(set)
     words = {(key, _plain(word)) for key, role in roles.items() for word in role}
     for key, word in words:
@@ -135,6 +143,8 @@ def _parts(roles: Mapping[KeyPair, frozenset[str]]) -> dict[KeyPair, set[str]]:
             shared = _common(word[::-1], other[::-1])
             if key != other_key and shared >= 4 and len(word) - shared >= 4:
                 parts[key].add(word[:-shared])
+            if key != other_key and len(other) >= 3 and len(word) - len(other) >= 4 and word.startswith(other):
+                parts[key].add(word[len(other) :])
     return parts
 
 

@@ -13,7 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from tagframe.corpus import Corpus
+from tagframe.corpus import Corpus, TableProfile
+from tagframe.corpus.canonical import canonical_all, hash_texts
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.references import NamedTable
 from tagframe.embed import get_embedder
@@ -33,6 +34,10 @@ from tagframe.retrieval.words import BETWEEN, stem, words_in
 
 WAY_LOG_ODDS = -12.0
 """The way that the question does not name loses this: more than a way through another table costs."""
+_LONGEST_NAME = 5
+"""The most words of a name that is looked for in cells."""
+_MOSTLY = 0.9
+"""A column has a name for each row if so many of the rows have one of their own."""
 _REACH = 4
 """The owner is among so many words after the thing."""
 
@@ -105,10 +110,38 @@ def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
         return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
 
     def roles(keys: Sequence[KeyPair]) -> set[KeyPair]:
-        named = roles_named(keys, words)
+        named = roles_named(keys, words) | _both_ends(keys, question, corpus)
         return {key for key in named if len(key.tables) == 2} if denies(question) else named
 
     return hints, roles
+
+
+def _both_ends(keys: Sequence[KeyPair], question: str, corpus: Corpus) -> set[KeyPair]:
+    """Two references of a table to another, if the question names two rows there: "from Oslo to Rome"."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        if len(key.tables) == 2 and key.right_table in corpus:
+            groups[key.left_table, key.right_table, key.right_columns].append(key)
+    pairs = [(right, group) for (_, right, _), group in groups.items() if len(group) == 2]
+    return {key for right, group in pairs if _names_two_rows(question, corpus.profile(right)) for key in group}
+
+
+def _names_two_rows(question: str, table: TableProfile) -> bool:
+    """Whether two names in the question are cells of one column of texts in which hardly any repeats, by its sketch."""
+    parts = words_in(question)
+    spans = [(first, last) for first, part in enumerate(parts) if not part.text[:1].islower()
+             for last in range(first, min(first + _LONGEST_NAME, len(parts)))]  # fmt: skip
+    texts = [question[parts[first].start : parts[last].end] for first, last in spans]
+    hashes = hash_texts([text or "" for text in canonical_all(texts)[0]])
+    for column in table.columns:
+        repeats = (column.distinct or 0) < _MOSTLY * (column.rows or 0)
+        if column.family != "text" or column.private or repeats or column.sketch is None:
+            continue
+        there = [span for span, is_one in zip(spans, np.isin(hashes, column.sketch.hashes), strict=True) if is_one]
+        whole = [one for one in there if not any(o != one and o[0] <= one[0] and one[1] <= o[1] for o in there)]
+        if len({hashes[spans.index(one)] for one in whole}) > 1:
+            return True
+    return False
 
 
 def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[float]]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from tagframe.corpus.documents import identifier_words, singular
+from tagframe.corpus.documents import identifier_words, singular, without_accents
 
-_ACCENTS = frozenset(map(chr, range(0x300, 0x370)))
 _WORD = re.compile(r"[^\W_ぁ-ヿ一-鿿々]+(?:['’][^\W_]+)?|[ぁ-ゟ]+|[゠-ヿ]+|[一-鿿々]+")
 """Japanese has no spaces: its words begin where another script does."""
 _PARTICLE = re.compile("[ぁ-ゟ]{1,4}")
@@ -138,18 +136,6 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
 def stem(word: str) -> str:
     """The singular of a word in lower case, without accents."""
     return singular(without_accents(word))
-
-
-def without_accents(text: str) -> str:
-    """A text with plain letters, since people write names with and without accents.
-
-    >>> without_accents("médico Straße")
-    'medico Strasse'
-    """
-    if text.isascii():
-        return text
-    letters = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
-    return unicodedata.normalize("NFC", "".join(letter for letter in letters if letter not in _ACCENTS))
 
 
 # Other forms of a word are looked up, never compared with each other: a form counts only if a name or a cell is written

@@ -165,6 +165,23 @@ def test_a_referenced_column_that_hardly_ever_repeats_is_said_and_a_start_at_the
     assert len(found.merge(found.join_plan.restarted("frames.returns"), distinct=True)) == 80
 
 
+@pytest.mark.parametrize(
+    ("question", "is_refused"), [("area of places of people", False), ("total points by area", True)]
+)
+def test_a_list_that_hardly_repeats_its_codes_repeats_rows_with_a_warning_unless_they_are_measured(
+    question, is_refused
+):
+    places = frame_of("place_id spelt area", [(1000 + 37 * i, f"Place {i}", i) for i in [*range(300), 7, 8]])
+    places.loc[300:, "spelt"] = ["PLACE 7", "PLACE 8"]
+    people = frame_of("person place_id points", [(f"P{i}", 1000 + 37 * (i % 60), i) for i in range(90)])
+    found = found_of({"people": people, "places": places}, question)
+    with pytest.raises(tf.errors.FanOut) if is_refused else pytest.warns(tf.errors.RowsMultipliedWarning) as heard:
+        assert len(found.merge()) == 94
+    if not is_refused:
+        way = re.search(r"(aggregate)=(\{.*?\})", str(heard[0].message))
+        assert len(found.merge(**{way[1]: eval(way[2])})) == 90
+
+
 TEAMS = [f"{name} FC" for name in ("Ajax", "Bayern", "Celtic", "Dynamo", "Everton", "Fulham", "Genoa", "Hertha")]
 SEASONS = range(2019, 2023)
 BUDGETS = frame_of(
@@ -302,6 +319,73 @@ PLAYERS = frame_of("player_id player_name club_id", [(5000 + 11 * i, f"P{i}", 1 
 @pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
 def test_a_reference_back_is_taken_where_the_question_names_it(frames, question, rows):
     assert len(found_of(frames, question).merge()) == rows
+
+
+CITIES = [(f"Land {i // 12}", f"Prov {i // 3 % 4}", f"Town {i % 11}", i) for i in range(120)]
+PROVINCES = frame_of(
+    "country name capital cap_prov", [(land, prov, town, prov) for land, prov, town, i in CITIES if not i % 3]
+)
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.parametrize(
+    ("question", "rows"), [("people of the capital of each province", 40), ("people of towns", 120)]
+)
+def test_a_reference_back_by_several_columns_is_taken_where_the_question_names_it(question, rows):
+    towns = frame_of("country province name people", CITIES)
+    assert len(found_of({"provinces": PROVINCES, "towns": towns}, question).merge()) == rows
+
+
+MUNICIPIOS = frame_of("CODIGO_MUNICIPIO area", [(1000 + 37 * i, i * i) for i in range(90)])
+NASCIDOS = frame_of("nome Código_Município", [(f"P{i}", 1000 + 37 * (i * 7 % 90)) for i in range(60)])
+CODES = [f"{i:02}" for i in range(1, 20)] + ["2A", "2B", *map(str, range(21, 96)), "971"]
+DEPARTEMENTS = frame_of("nom CodDpt", [(f"Dep {code}", code.lstrip("0")) for code in CODES])
+COMMUNES = frame_of("CODREG CODDEP CODCOM PMUN", [(i % 13, CODES[i % 97], f"{i:03}", 7 * i) for i in range(600)])
+CLIENTES = frame_of("cod nombre", [(500 + 3 * i, f"N{i}") for i in range(40)])
+PEDIDOS = frame_of("pedido idcliente", [(i, 500 + 3 * (i * 7 % 40)) for i in range(200)])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("frames", "columns"),
+    [
+        ({"senado": NASCIDOS, "areas": MUNICIPIOS}, {"Código_Município", "CODIGO_MUNICIPIO"}),
+        ({"donnees": COMMUNES, "dep": DEPARTEMENTS}, {"CODDEP", "CodDpt"}),
+        ({"pedidos": PEDIDOS, "clientes": CLIENTES}, {"idcliente", "cod"}),
+    ],
+)
+def test_names_with_accents_and_glued_key_words_are_read_and_numbers_filled_up_with_zeros(frames, columns):
+    frame = found_of(frames, "everything by name").merge()
+    assert len(frame) == len(next(iter(frames.values())))
+    (step,) = found_of(frames, "everything by name").join_plan.steps
+    assert {*step.columns, *step.base_columns} == columns
+
+
+@pytest.mark.parametrize(("filled", "other"), [(["01", "2A", "30"], ["1", "2A", "30"]), (["007", "7A"], ["7", "7A"])])
+def test_texts_filled_up_with_zeros_meet_plain_ones_and_no_others(filled, other):
+    frames = {"a": pd.DataFrame({"code": filled}), "b": pd.DataFrame({"code": other, "n": range(len(other))})}
+    with pytest.warns(tf.errors.CoercedKeysWarning):
+        assert len(tf.merge(frames, on="code")) == len(filled)
+    frames["b"]["code"] = ["0" + other[0], *other[1:]]
+    frames["a"]["code"] = ["0" + filled[0], *filled[1:]]
+    with pytest.warns(tf.errors.RowsLostWarning):
+        assert len(tf.merge(frames, on="code")) == len(filled) - 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_towns_meet_by_the_town_before_its_region():
+    code = lambda i: f"{i * 37 % 997:05}"  # noqa: E731
+    towns = frame_of("KIND COM REG COMPARENT", [
+        ("COM" if i < 200 else "COMD", code(i), f"R{i % 9}", None if i < 200 else code(i * 7 % 200)) for i in range(260)
+    ])  # fmt: skip
+    zones = frame_of("GEO REG ZONE", [(code(i), f"R{i % 9}", f"z{i % 5}") for i in range(200)])
+    regions = frame_of("REG LABEL", [(f"R{i}", f"Region {i}") for i in range(9)])
+    found = tf.open_corpus({"towns": towns, "zones": zones, "reg": regions}).retrieve_tables(
+        "zone of the parent of each town", k=1
+    )
+    (step,) = found.add("towns", "zones").only("towns", "zones").join_plan.steps
+    assert {*step.columns, *step.base_columns} == {"COMPARENT", "GEO"}
 
 
 CLUBS_OF = frame_of(

@@ -149,7 +149,6 @@ def test_a_plan_tells_it_in_sql_and_json():
     plan = plan_of(tf.open_corpus(FRAMES)).aggregated({"payments": {"amount": "sum"}})
     assert 'COALESCE(SUM("amount"), 0) AS "amount"' in plan.sql()
     assert 'GROUP BY\n    "customer_id"' in plan.sql(dialect="duckdb")
-    assert JoinPlan.from_json(plan.to_json()) == plan
     assert "fee" not in plan.column_names().values()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
-from tagframe.errors import FanOut, InvalidArgument, KeysRepeat
+from tagframe.errors import FanOut, InvalidArgument
 from tagframe.joins import keys_on, plan_tables
 from tagframe.merging import run_plan
 
@@ -88,18 +88,6 @@ def test_the_first_row_of_each_key(corpus_of):
         report.plan.sql()
 
 
-@pytest.mark.parametrize("word", ["many_to_one", "1:1", "one_to_many"])
-def test_validate_refuses_what_pandas_refuses(corpus_of, word):
-    corpus = corpus_of(CHANGED)
-    try:
-        expected = len(ORDERS.merge(CHANGED, on="KdNr", validate=word))
-    except pd.errors.MergeError:
-        with pytest.raises(KeysRepeat, match="is not unique: 1 row has the key of a row before"):
-            merged(corpus, validate=word, on_fanout="allow")
-    else:
-        assert len(merged(corpus, validate=word, on_fanout="allow")[0]) == expected
-
-
 def test_a_report_with_a_limit_says_so(corpus_of):
     report = merged(corpus_of(KUNDEN), limit=1)[1]
     assert report.ending.startswith("1 row in the result, limited by limit=1: the first of 3 joined rows; 1 row of")
@@ -112,21 +100,18 @@ def test_a_report_with_a_limit_says_so(corpus_of):
 
 
 def test_public_forms_have_these_words():
-    frame = tf.merge({"Orders": ORDERS, "Kunden": COPIED}, on=ON, how="right", distinct=True, validate="m:1")
+    frame = tf.merge({"Orders": ORDERS, "Kunden": COPIED}, on=ON, how="right", distinct=True)
     assert frame["KdNr"].tolist() == [10, 20, 10, 30]
     assert ORDERS.tag.merge(COPIED, on="KdNr", distinct=True, on_loss="allow")["oid"].tolist() == [1, 2, 3]
     corpus = tf.open_corpus({"Orders": ORDERS, "Kunden": COPIED})
     found = tf.retrieve_tables("orders of Kunden", corpus, k=2)
-    assert len(found.merge(on=ON, how="right", distinct=True, validate="many_to_one")) == 4
-    with pytest.raises(KeysRepeat):
-        tf.merge({"Orders": ORDERS, "Kunden": KUNDEN}, on=ON, validate="1:1")
+    assert len(found.merge(on=ON, how="right", distinct=True)) == 4
 
 
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"how": "cross"}, r"pandas\.merge\(left, right, how='cross'\)"),
-        ({"validate": "1:2"}, "validate must be one of"),
+        ({"how": "cross"}, "how must be one of"),
         ({"distinct": "Kunden"}, "distinct must be True or False"),
         ({"aggregate": {"Kunden": "sum"}}, "'first'"),
     ],

@@ -20,7 +20,6 @@ from tagframe.errors import (
     NotConnected,
     RowsLostWarning,
 )
-from tagframe.joins import JoinPlan
 
 SNOWFLAKES = [10**18 + position for position in range(1, 6)]
 """Ids that float64 cannot tell apart."""
@@ -238,7 +237,6 @@ def test_a_plan_remembers_whether_its_start_was_asked_for():
     plan = tf.join_plan(GAMES)
     assert plan.is_anchored
     assert plan.use("game.second_team_id = team.team_id").is_anchored
-    assert JoinPlan.from_json(plan.to_json()).is_anchored
 
 
 def test_each_way_out_of_a_refusal_works_where_tables_share_a_name():

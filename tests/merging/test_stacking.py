@@ -13,7 +13,7 @@ from accounted import merged
 import tagframe as tf
 from tagframe.corpus import open_corpus
 from tagframe.errors import ColumnNotFound, FanOut, InvalidArgument, NotConnected, TablesStackedWarning
-from tagframe.joins import JoinPlan, plan_joins
+from tagframe.joins import plan_joins
 from tagframe.keys import infer_key_pairs, infer_unions
 from tagframe.merging import join_plan, run_plan, stack
 from tagframe.retrieval.role_hints import role_hints
@@ -47,7 +47,6 @@ def test_a_plan_joins_the_stack_as_one_table_and_the_report_says_so():
     assert "shop.sales is the stack of shop.sales_2023 and shop.sales_2024." in repr(report)
     assert "shop.sales is the stack of shop.sales_2023 and shop.sales_2024." in report._repr_html_()
     assert "500 rows, 2 tables" in plan._repr_html_()
-    assert JoinPlan.from_json(plan.to_json()) == plan
 
 
 def test_frames_that_were_read_from_tables_of_two_years_are_stacked_unless_told_not_to():

@@ -105,24 +105,6 @@ def test_all_columns_though_one_is_named():
     assert (resolved.columns, resolved.text) == (("a", "b"), "{b} is large")
 
 
-def test_what_a_merge_had_to_make_up_is_called_by_its_meaning():
-    players = pd.DataFrame({"player_id": [1, 2, 3], "name": ["Ann", "Bo", "Cy"], "team_id": [7, 8, 7]})
-    teams = pd.DataFrame({"id": [7, 8], "name": ["Reds", "Blues"], "city": ["Rome", "Oslo"]})
-    merged = players.tag.merge(teams, on="team_id = id")
-    assert list(merged.columns) == ["player_id", "frame_1.name", "team_id", "frame_2.name", "city"]
-    resolved = Instruction.resolve("{frame_1.name} plays for {frame_2.name}", merged.query("city == 'Rome'"))
-    assert resolved.text == "{name} plays for {team.name}"
-    assert encode_rows(merged, resolved.positions)[0] == '{"name": "Ann", "team.name": "Reds"}'
-    named = tf.merge({"player": players, "team": teams}, on="player.team_id = team.id")
-    assert Instruction.resolve("{team.name} is loud", named).text == "{team.name} is loud"
-
-
-def test_a_meaning_that_another_column_has_is_not_taken():
-    left = pd.DataFrame({"team_id": [7, 8], "name": ["Ann", "Bo"], "team.name": ["a", "b"]})
-    merged = left.tag.merge(pd.DataFrame({"id": [7, 8], "name": ["Reds", "Blues"]}), on="team_id = id")
-    assert "{frame_2.name}" in Instruction.resolve("{frame_2.name} is loud", merged).text
-
-
 def test_what_is_said_of_a_column_is_said_once_with_the_instruction():
     cards = pd.DataFrame({"card_id": [1, 2], "usg_cd": ["A", "B"], "owner_id": [1, 2]})
     owners = pd.DataFrame({"owner_id": [1, 2], "nm": ["Ann", "Bo"]})

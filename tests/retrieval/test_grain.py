@@ -7,7 +7,6 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import FanOut, InvalidArgument, NotConnected, TableLeftOutWarning, TableNotFound
-from tagframe.joins import JoinPlan
 from tagframe.retrieval import RetrievedTables, TableHit
 
 FRAMES = {
@@ -39,7 +38,6 @@ def test_a_doubtful_table_that_only_repeats_rows_is_left_out_and_that_is_said():
     assert "playlist_track is left out" in report._repr_html_()
     assert "left out m.playlist_track" in repr(tables)
     assert "left out m.playlist_track" in tables._repr_html_()
-    assert JoinPlan.from_json(tables.join_plan.to_json()).left_out == ("m.playlist_track",)
 
 
 def test_what_is_only_reached_through_rows_that_repeat_goes_too():

@@ -56,3 +56,24 @@ def test_two_ways_that_the_question_leaves_open_are_said(question):
 def test_without_a_question_two_ways_are_said():
     with pytest.warns(AmbiguousJoinWarning, match=r"worker\.address_id .*depot\.address_id"):
         tf.merge(FRAMES)
+
+
+NATIONS = pd.DataFrame({"code": [f"N{i}" for i in range(26)], "name": [f"{chr(65 + i)}land" for i in range(26)]})
+BORDERS = pd.DataFrame({"one": NATIONS["code"], "other": NATIONS["code"].iloc[::-1].tolist(), "km": range(26)})
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AmbiguousJoinWarning")
+@pytest.mark.parametrize(
+    ("question", "joined"),
+    [
+        ("How long is the border between Bland and Yland?", 3),
+        ("km from Cland to Xland", 3),
+        ("How long are the borders of Bland?", 2),
+        ("How long are the borders of all nations?", 2),
+    ],
+)
+def test_two_rows_that_the_question_names_are_those_of_both_references(question, joined):
+    frames = {"borders": BORDERS.rename(columns={"one": "nation1", "other": "nation2"}), "nations": NATIONS}
+    found = tf.open_corpus(frames).retrieve_tables(question, k=1).add(*frames).only(*frames)
+    assert len(found.join_plan.tables) == joined
+    assert len(found.merge()) == 26

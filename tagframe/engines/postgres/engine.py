@@ -284,13 +284,6 @@ class PostgresPushdown(SampledValues):
         few = statement.limit is not None and statement.limit <= _MAX_FEW_ROWS
         return self._fetched(columns, start, statement.what, few=few)
 
-    def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
-        """By a cursor of the server; each step of it is a statement, which has its own time limit."""
-        # All rows are read, so the plan that gives the first of them soonest is not the best one.
-        self._reads.run("SET LOCAL cursor_tuple_fraction = 1")
-        columns, rest = self._server_columns(statement), f"FROM ({statement.query}) AS t"
-        yield from self._stepped(columns, rest, statement.what, rows)
-
     def _server_columns(self, statement: Statement) -> list[ServerColumn]:
         return [
             replace(self._column(table, column), name=name)
