@@ -26,7 +26,7 @@ from tagframe.joins.roles import Roles
 from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
-from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_denied
+from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_before, tables_denied
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import BETWEEN, stem, words_in
@@ -73,7 +73,8 @@ def plan_for(
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
     named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
     denied = [id for id in named if id != anchor]
-    doubtful = {*doubtful}.difference(denied, *(key.tables for key in given))
+    wanted = tables_before(question, columns) if denied else set[str]()
+    doubtful = {*doubtful}.difference(denied, wanted, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
     apart = sorted(id for id in doubtful if len(schemas) == 1 and schema_of(corpus, id) not in schemas)
     # Rows without a partner are those of the needed tables: any further table would take some of them away.
@@ -90,8 +91,23 @@ def plan_for(
         plan = replace(plan, left_out=tuple(sorted(left_out)), unconnected=tuple(sorted(lone)))
     denied = [table for table in denied if table in plan.tables]
     with suppress(InvalidArgument):  # only the denied tables connect the others
-        return plan.lacking(*denied) if denied else plan
+        return plan.lacking(*_with_links(plan, denied, wanted)) if denied else plan
     return plan
+
+
+def _with_links(plan: JoinPlan, denied: Sequence[str], wanted: Collection[str]) -> set[str]:
+    """The denied tables, with those that only lead from the wanted ones to them, or only they lead to.
+
+    A student without a pet has no row in the table of owners, rather than a row there that lacks its pet.
+    """
+    every, start = {*denied}, next((table for table in plan.tables if table in wanted), None)
+    steps = () if start is None or every & {*wanted} else plan.restarted(start).steps
+    every |= {step.table for step in steps if step.base in every and step.table not in wanted}
+    for step in reversed(steps):
+        beyond = [other.table for other in steps if other.base == step.table]
+        if beyond and every.issuperset(beyond) and step.table not in wanted:
+            every.add(step.table)
+    return every
 
 
 def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
