@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
@@ -30,6 +31,8 @@ _COPULAS = frozenset("is are was were be stands for".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
 _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher lower only just matter".split())
 """After a denial these bound a number: "no more than 5"."""
+_SHEET = re.compile(r"(sheet|tabelle|feuil|hoja|foglio|planilha|blad|arkusz|ark)[ _]?\d*", re.IGNORECASE)
+"""How spreadsheets call a sheet that has no name."""
 _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
@@ -123,27 +126,6 @@ def denies(question: str) -> bool:
     return any(_denies_rows(words, place) for place in range(len(words)))
 
 
-def denies_a_table(question: str, names: Iterable[str], best: str, columns: Iterable[str]) -> bool:
-    """Whether a question wants rows without a partner in a table that a word after the denial names.
-
-    Args:
-        question: in plain language.
-        names: of all tables.
-        best: the name of the likeliest one.
-        columns: of that one. If a denial is about one of them, it wants cells of the table.
-
-    >>> denies_a_table("People without a pet", ["people", "pets"], "people", ["name", "phone"])
-    True
-    >>> denies_a_table("People without a fax", ["people", "pets"], "people", ["name", "phone"])
-    False
-    """
-    words = [spelt_forms(word.text) for word in words_in(question)]
-    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(best))}
-    known = {"": {stem(word) for name in names for word in table_entity(name)} - _FUNCTION_WORDS}
-    after = [words[place + 1 : place + 1 + _REACH] for place in range(len(words)) if _denies_rows(words, place)]
-    return any(own.isdisjoint(chain(*some)) and any(named_by(word, known) for word in some) for some in after)
-
-
 def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
     """Whether a word denies rows that follow: no value, and no bound ("no later than May", "order no. 12")."""
     before = words[place - 1][0] if place else ""
@@ -155,13 +137,14 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
     """The words that name each table: of a word in several names, it names the shortest; none if two are as short.
 
-    Of tables with equal names, the words are those of their databases.
+    Of tables with equal names, and of sheets without a name of their own, the words are those of their databases.
 
     >>> sorted((table, *words) for table, words in own_words(["d.pet", "d.pet_owner", "d.dog_owner"]).items())
     [('d.dog_owner', 'dog'), ('d.pet', 'pet'), ('d.pet_owner',)]
     """
     last = {table: table.rpartition(".")[2] for table in tables}
     alike = {name for name, count in Counter(last.values()).items() if count > 1}
+    alike |= {name for name in last.values() if _SHEET.fullmatch(name)}
     spelt = {table: table.rpartition(".")[0] if name in alike else name for table, name in last.items()}
     names = {table: {*map(stem, table_entity(name))} - _FUNCTION_WORDS for table, name in spelt.items()}
     owners: dict[str, list[str]] = defaultdict(list)

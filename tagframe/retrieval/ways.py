@@ -48,6 +48,7 @@ def plan_for(
     roles: Literal["all"] | None = None,
     min_chance: float = MIN_CHANCE,
     doubtful: Collection[str] = (),
+    unsure: Collection[str] = (),
     may_deny: bool = False,
     keys: Sequence[KeyPair] = (),
 ) -> JoinPlan:
@@ -60,6 +61,7 @@ def plan_for(
         anchor, on, stack, roles, min_chance: as for :func:`tagframe.joins.plan_tables` and :func:`tagframe.merge`.
         doubtful: ids of tables that are probably not needed. They are left out where they only repeat or lose rows, and
             where all needed tables are in another database.
+        unsure: ids of further tables that may not be needed: where the question denies a table, they are left out, too.
         may_deny: whether tables that the question denies ("customers without orders") shall have no rows.
         keys: that a model's plan has, in place of ``on``; they say all roles, too.
 
@@ -74,7 +76,7 @@ def plan_for(
     named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
     denied = [id for id in named if id != anchor]
     wanted = tables_before(question, columns) if denied else set[str]()
-    doubtful = {*doubtful}.difference(denied, wanted, *(key.tables for key in given))
+    doubtful = {*doubtful, *(unsure if wanted else ())}.difference(denied, wanted, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
     apart = sorted(id for id in doubtful if len(schemas) == 1 and schema_of(corpus, id) not in schemas)
     # Rows without a partner are those of the needed tables: any further table would take some of them away.
@@ -88,7 +90,7 @@ def plan_for(
     )  # fmt: skip
     if apart or beside:
         left_out, lone = {*plan.left_out, *apart, *beside}, {*plan.unconnected, *apart}
-        plan = replace(plan, left_out=tuple(sorted(left_out)), unconnected=tuple(sorted(lone)))
+        plan = replace(plan, left_out=tuple(sorted(left_out - {*plan.tables})), unconnected=tuple(sorted(lone)))
     denied = [table for table in denied if table in plan.tables]
     with suppress(InvalidArgument):  # only the denied tables connect the others
         return plan.lacking(*_with_links(plan, denied, wanted)) if denied else plan

@@ -10,6 +10,7 @@ import pytest
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.joins import JoinPlan
+from tagframe.retrieval import RetrievedTables, TableHit
 from tagframe.retrieval.denied import tables_denied
 
 CUSTOMERS = pd.DataFrame({"customer_id": [11, 12, 13, 14], "town": ["Brno", "Cheb", "Brno", "Opava"]})
@@ -145,6 +146,16 @@ SHELVES = {
 def test_what_only_leads_to_a_denied_table_is_denied_with_it(question, tables, column, values):
     found = tf.open_corpus({name: SHELVES[name] for name in tables}).retrieve_tables(question).add(*tables)
     assert sorted(found.merge()[column]) == values
+
+
+def test_a_table_that_may_not_be_needed_takes_no_row_without_a_partner_away():
+    corpus = tf.open_corpus({**SHELVES, "prize": pd.DataFrame({"book_id": [20, 21], "prize": ["Nebula", "Booker"]})})
+    chances = {"reader_loan": 0.9, "book": 0.9, "prize": 0.7}
+    hits = tuple(TableHit(corpus.profile(name).id, 0.0, (), chance) for name, chance in chances.items())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = RetrievedTables("Which books are without a loan?", hits, corpus).merge()
+    assert frame["title"].tolist() == ["Ulysses"]
 
 
 def test_the_question_chooses_and_the_report_says_so():
