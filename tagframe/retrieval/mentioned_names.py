@@ -98,8 +98,8 @@ def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[
 
 
 def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
-    """The tables of the thing that is counted, if no name has its word, because they are in another language: those
-    that no word of the question names, and that have several rows for one of another table."""
+    """The table of the thing that is counted, if no name has its word, because they are in another language: the only
+    one that no word of the question names, and that has several rows for one of another table."""
     names = [index.names_of(table) for table in tables]
     known = frozenset[str]().union(*(one.words for one in names))
     if not question.is_foreign or not question.counted or known_form(stem(question.counted), known):
@@ -109,7 +109,7 @@ def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]
     rows = np.array([index.tables[table].rows or 0 for table in tables])
     refers = (index.links.matrix(tables) >= LINKED) & index.links.refers(tables)
     finer = (refers & (rows[:, None] > rows)).any(axis=1) & ~is_named
-    if finer.any():
+    if finer.sum() == 1:
         yield finer.astype(float).tolist()
 
 

@@ -19,7 +19,7 @@ from tagframe.retrieval.learned import Known
 from tagframe.retrieval.mentioned_names import mentioned_names, tables_counted
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import USUAL_NAMES, Question
-from tagframe.retrieval.words import known_form, terms
+from tagframe.retrieval.words import forms, known_form, terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.checked_plan import ModelPlan
@@ -92,6 +92,7 @@ _PHRASE_FACTOR = 1.5
 
 _PLACES = frozenset("first second third last record row listed shown named called given".split())
 """Words for a place in an order, for any row, or for what a request does: a name that has one is seldom meant."""
+_UNSPOKEN = CALENDAR | _PLACES
 
 _MEASURE_FACTOR = 2.0
 """Factor for the cosine of a measure such as revenue, whose name columns seldom have: half as near is near enough."""
@@ -263,7 +264,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         if word.lower() in USUAL_NAMES:
             np.minimum(_MEASURE_FACTOR * row, 1.0, out=row)
     spoken = [
-        kind == RowKind.NAME and label not in CALENDAR | _PLACES and not label.isdecimal()
+        kind == RowKind.NAME and _UNSPOKEN.isdisjoint((label, *forms(label))) and not label.isdecimal()
         for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
     ]
     # A number is more often a bound than a cell: "a cost of less than 0.5".
