@@ -17,7 +17,7 @@ from tagframe.corpus.canonical import canonical, hash_texts
 from tagframe.corpus.documents import singular
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.stored_profiles import Arrays
-from tagframe.retrieval.problem import Floats
+from tagframe.retrieval.problem import MIN_REFERENCE, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import SHORTEST, accented, forms, terms, unelided, words_in
 
@@ -252,6 +252,8 @@ def _small_numbers() -> npt.NDArray[np.uint64]:
     return hash_texts([str(number) for number in range(_SMALLEST_NUMBER)])
 
 
+_MOST_LABELS = 100
+"""A table of more rows does not only give labels."""
 _MOST_JOINED_TABLES = 50
 """If more tables hold a name, tables that are joined to them are not looked up: that takes long and helps little."""
 
@@ -285,7 +287,7 @@ def cell_name_rows(
         of_database: dict[int, dict[int, frozenset[int]]] = {}
         for table, column in zip(hit.tables, hit.columns, strict=True):
             database = of_database.setdefault(int(index.database[table]), {})
-            others = index.joined_on(table, column) if len(hit.tables) <= _MOST_JOINED_TABLES else ()
+            others = index.joined_on(table, column, hit.tables) if len(hit.tables) <= _MOST_JOINED_TABLES else ()
             database[table] = frozenset({table, *others})
         for roles in of_database.values():
             if row[next(iter(roles))]:
@@ -297,8 +299,11 @@ def cell_name_rows(
     return rows, here
 
 
-def cell_term_rows(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Collection[int]) -> Floats:
+def cell_term_rows(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Sequence[int]) -> Floats:
     """The rarity of values that are not names, such as ``jazz``, in the tables that hold them; 0 in other tables.
+
+    A word that names have is no value, unless it is a label: a whole cell of a small table to which others refer, which
+    is there to give its labels ("plants under construction", though there is a column ``construction_start``).
 
     Args:
         index: of the corpus.
@@ -309,14 +314,23 @@ def cell_term_rows(index: RetrievalIndex, hits: Sequence[ValueHit], tables: Coll
         Shape (values, len(tables)).
     """
     positions = {table: position for position, table in enumerate(tables)}
+    refers = index.links.refers(tables) & (index.links.matrix(tables) >= MIN_REFERENCE)
+    labelling = {
+        table
+        for table, referring in zip(tables, refers.T, strict=True)
+        if referring.any() and (index.tables[table].rows or math.inf) <= _MOST_LABELS
+    }
     rows = []
     for hit in hits:
-        if hit.is_name or index.vocabulary.explains(hit.text):
+        holding = [*zip(hit.tables, hit.columns, strict=True)]
+        if index.vocabulary.explains(hit.text):
+            holding = [(table, column) for table, column in holding if table in labelling]
+        if hit.is_name or not holding:
             continue
         row = np.zeros(len(positions))
-        for table, column in zip(hit.tables, hit.columns, strict=True):
+        for table, column in holding:
             if table in positions:
-                having = {table, *index.joined_on(table, column)} & positions.keys()
+                having = {table, *index.joined_on(table, column, hit.tables)} & positions.keys()
                 row[[positions[one] for one in having]] = hit.rarity
         rows.append(row)
     return np.array(rows).reshape(-1, len(positions))

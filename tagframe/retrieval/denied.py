@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import takewhile
+from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
@@ -58,8 +59,18 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
     """
-    found = [*dict.fromkeys(table for _, named in _denials(question, tables) for table in named or ())]
-    return found if len(found) < len(tables) else []
+    denied = [*dict.fromkeys(table for one in _denials(question, tables) for table in one.named or ())]
+    return denied if len(denied) < len(tables) else []
+
+
+def tables_before(question: str, tables: Iterable[str]) -> set[str]:
+    """The tables that are named before the first denial: the rows of these are wanted.
+
+    >>> sorted(tables_before("Customers of shops without orders", ["s.customers", "s.shops", "s.orders"]))
+    ['s.customers', 's.shops']
+    """
+    columns: dict[str, Iterable[str]] = dict.fromkeys(tables, ())
+    return next((one.before for one in _denials(question, columns)), set())
 
 
 def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
@@ -75,12 +86,20 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     """
     own, words = own_words(tables), [spelt_forms(word.text) for word in words_in(question)]
     unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
-    is_open = any(lacks and named is None for lacks, named in _denials(question, tables))
+    is_open = any(one.lacks and one.named is None for one in _denials(question, tables))
     return unnamed if is_open and len(unnamed) < len(tables) else []
 
 
-def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tuple[bool, list[str] | None]]:
-    """Each denial, whether it is of a thing, with the tables named right after it: [] if a column is, None if none."""
+class _Denial(NamedTuple):
+    """One denial: whether it is of a thing; the tables named right after it, [] if a column is, None if nothing; and
+    those named before it."""
+
+    lacks: bool
+    named: list[str] | None
+    before: set[str]
+
+
+def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_Denial]:
     own = own_words(tables)
     parts = words_in(question)
     words = [spelt_forms(word.text) for word in parts]
@@ -98,7 +117,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[tup
         things = ([table for table in named_by(one, own) if table not in before] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
         lacks = spelt[0] in _LACKS or any(one[0] in _BEFORE_A_THING for one in after[:1])
-        yield lacks, next(ends, None)
+        yield _Denial(lacks, next(ends, None), before)
 
 
 def _is_column(column: str, denial: Sequence[Sequence[str]]) -> bool:
@@ -117,27 +136,6 @@ def denies(question: str) -> bool:
     return any(_denies_rows(words, place) for place in range(len(words)))
 
 
-def denies_a_table(question: str, names: Iterable[str], best: str, columns: Iterable[str]) -> bool:
-    """Whether a question wants rows without a partner in a table that a word after the denial names.
-
-    Args:
-        question: in plain language.
-        names: of all tables.
-        best: the name of the likeliest one.
-        columns: of that one. If a denial is about one of them, it wants cells of the table.
-
-    >>> denies_a_table("People without a pet", ["people", "pets"], "people", ["name", "phone"])
-    True
-    >>> denies_a_table("People without a fax", ["people", "pets"], "people", ["name", "phone"])
-    False
-    """
-    words = [spelt_forms(word.text) for word in words_in(question)]
-    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(best))}
-    known = {"": {stem(word) for name in names for word in table_entity(name)} - _FUNCTION_WORDS}
-    after = [words[place + 1 : place + 1 + _REACH] for place in range(len(words)) if _denies_rows(words, place)]
-    return any(own.isdisjoint(chain(*some)) and any(named_by(word, known) for word in some) for some in after)
-
-
 def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
     """Whether a word denies rows that follow: no value, and no bound ("no later than May", "order no. 12")."""
     before = words[place - 1][0] if place else ""
@@ -147,15 +145,29 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
 
 
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
-    """The words of each table's name that no other's has; those of its database if the names are equal."""
+    """The words that name each table: of a word in several names, it names the shortest; none if two are as short.
+
+    Of tables with equal names, and of sheets without a name of their own, the words are those of their databases.
+
+    >>> sorted((table, *words) for table, words in own_words(["d.pet", "d.pet_owner", "d.dog_owner"]).items())
+    [('d.dog_owner', 'dog'), ('d.pet', 'pet'), ('d.pet_owner',)]
+    """
     last = {table: table.rpartition(".")[2] for table in tables}
     alike = {name for name, count in Counter(last.values()).items() if count > 1 or _SHEET.fullmatch(name)}
     spelt = {table: table.rpartition(".")[0] if name in alike else name for table, name in last.items()}
-    names = {table: {*map(stem, table_entity(name)), *_LONG_NUMBER.findall(name)} for table, name in spelt.items()}
-    return {
-        table: mine - {word for other, theirs in names.items() if other != table for word in theirs} - _FUNCTION_WORDS
-        for table, mine in names.items()
+    names = {
+        table: {*map(stem, table_entity(name)), *_LONG_NUMBER.findall(name)} - _FUNCTION_WORDS
+        for table, name in spelt.items()
     }
+    owners: dict[str, list[str]] = defaultdict(list)
+    for table, words in sorted(names.items(), key=lambda pair: len(pair[1])):
+        for word in words:
+            owners[word].append(table)
+    own: dict[str, set[str]] = {table: set() for table in last}
+    for word, (first, *others) in owners.items():
+        if not others or len(names[others[0]]) > len(names[first]):
+            own[first].add(word)
+    return own
 
 
 @lru_cache(maxsize=4096)

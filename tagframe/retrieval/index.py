@@ -6,7 +6,7 @@ import functools
 import hashlib
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -330,16 +330,21 @@ class RetrievalIndex:
     def _names(self) -> dict[int, Names]:
         return {}
 
-    def joined_on(self, table: int, column: int) -> list[int]:
-        """The tables whose best key pair with a table uses this one column (a position) of it."""
+    def joined_on(self, table: int, column: int, holding: Collection[int] = ()) -> list[int]:
+        """The tables that may hold a value of a column (a position) of a table: their best key pair with the table uses
+        this one column, and they are among ``holding``, or the profile of their column lacks some values."""
         if not self.is_key[self._starts[table] + column]:
             return []
         id, name = self.tables[table].id, self.tables[table].columns[column].name
         tables = []
         for other, score in self.links.of(table):
             key = self.links.best(table, other) if score >= LINKED else None
-            if key is not None and (name,) == (key.left_columns if key.left_table == id else key.right_columns):
-                tables.append(other)
+            if key is not None and key.columns_of(id) == (name,):
+                theirs = key.columns_of(self.tables[other].id)
+                sketches = [one.sketch for one in self.tables[other].columns if one.name in theirs]
+                is_known = all(sketch is not None and sketch.complete for sketch in sketches)
+                if other in holding or self.families[other].parts or not is_known:
+                    tables.append(other)
         return tables
 
     def _column_terms(self, table: int) -> list[frozenset[str]]:

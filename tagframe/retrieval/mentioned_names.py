@@ -98,8 +98,8 @@ def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[
 
 
 def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
-    """The tables of the thing that is counted, if no name has its word, because they are in another language: those
-    that no word of the question names, and that have several rows for one of another table."""
+    """The table of the thing that is counted, if no name has its word, because they are in another language: the only
+    one that no word of the question names, and that has several rows for one of another table."""
     names = [index.names_of(table) for table in tables]
     known = frozenset[str]().union(*(one.words for one in names))
     if not question.is_foreign or not question.counted or known_form(stem(question.counted), known):
@@ -109,8 +109,16 @@ def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]
     rows = np.array([index.tables[table].rows or 0 for table in tables])
     refers = (index.links.matrix(tables) >= LINKED) & index.links.refers(tables)
     finer = (refers & (rows[:, None] > rows)).any(axis=1) & ~is_named
-    if finer.any():
+    if finer.sum() == 1:
         yield finer.astype(float).tolist()
+
+
+def tables_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
+    """1 for the tables whose whole name is the thing that the question counts ("how many casualties"): shape (1, n), or
+    (0, n) if there are none."""
+    spelt = {stem(question.counted.lower()), *forms(question.counted.lower())}
+    row = [float(any(len(name) == 1 and name[0] in spelt for name in index.names_of(one).of_table)) for one in tables]
+    return np.array([row] * any(row)).reshape(-1, len(tables))
 
 
 @lru_cache(maxsize=65536)

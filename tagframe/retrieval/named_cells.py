@@ -15,8 +15,7 @@ from tagframe.joins.steps import PlanTable
 from tagframe.keys.column_names import column_name
 from tagframe.keys.terms import CALENDAR
 from tagframe.merging.where import Filter, Implied
-from tagframe.retrieval.read_cells import folded
-from tagframe.retrieval.words import BETWEEN, STOP_WORDS, stem, words_in
+from tagframe.retrieval.words import BETWEEN, STOP_WORDS, stem, without_accents, words_in
 from tagframe.retrieval.years import year_of
 
 _MOST_CELLS = 5_000_000
@@ -101,7 +100,7 @@ def _named(
         if isinstance(cell, str):
             if (
                 len(cell) < 2
-                or folded(cell) in STOP_WORDS
+                or cell.casefold() in STOP_WORDS
                 or (len(cell) < _SHORTEST and (cell not in written or cell.islower()))
             ):
                 continue
@@ -155,7 +154,9 @@ def filter_of(question: str) -> Implied | None:
         return None
 
     def implied(plan: JoinPlan, corpus: Corpus) -> Filter:
-        is_of_different = any(folded(word.text).startswith(_DIFFERENT) for word in words_in(question))
+        is_of_different = any(
+            without_accents(word.text.casefold()).startswith(_DIFFERENT) for word in words_in(question)
+        )
         return Filter(cells_named(question, plan, corpus), tables_measured(question, plan), is_of_different)
 
     return implied

@@ -29,6 +29,8 @@ CONFIDENCE = 0.9
 
 LINKED = 0.5
 """Two tables count as linked from this link score on."""
+MIN_REFERENCE = 0.05
+"""The least link score of a table to which another may refer, if it alone has a word of the question in its cells."""
 
 
 class RowKind(IntEnum):

@@ -29,7 +29,6 @@ from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.methods import Method, method_of
 from tagframe.retrieval.problem import Selection
 from tagframe.retrieval.question import LONGEST, Question
-from tagframe.retrieval.read_cells import with_names_read
 from tagframe.retrieval.reasons import reasons_for
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
 from tagframe.retrieval.signals import Evidence
@@ -241,7 +240,7 @@ class Search:
         return replace(found, note="; ".join([found.note, *remarks]))
 
     def _informed(self, question: Question, relevance: Any) -> Any:
-        """The relevance with what cells, earlier statements and a model's plan add, if it is an ``Evidence``."""
+        """The relevance with what earlier statements and a model's plan add, if it is an ``Evidence``."""
         if isinstance(relevance, np.ndarray) and relevance.shape != (len(self.index.tables),):
             raise InvalidArgument(
                 f"method {self.method.name!r}: relevance must have the shape ({len(self.index.tables)},); "
@@ -249,9 +248,9 @@ class Search:
             )
         if not isinstance(relevance, Evidence):
             return relevance
-        evidence = with_names_read(self.corpus, self.index, question, relevance)
+        evidence = relevance
         if self.statements:
-            evidence = with_learned(evidence, self.index, question, self.statements, vectors_of(self.corpus))
+            evidence = with_learned(relevance, self.index, question, self.statements, vectors_of(self.corpus))
         if not self.method.needs_model or self.lm is None or evidence.opinion is not None:
             return evidence
         from tagframe.retrieval.model_plan import with_model_plan

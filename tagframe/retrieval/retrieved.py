@@ -147,17 +147,18 @@ class RetrievedTables(Public):
         self,
         on: On | None = None,
         stack: bool = True,
-        needed: Collection[str] = (),
+        aggregated: Collection[str] = (),
         min_chance: float = MIN_CHANCE,
         roles: Literal["all"] | None = None,
         may_deny: bool = True,
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        Each of these may leave out one more table of which it is not sure that the question needs it: first those that
-        it does not name, the least likely one first. With an anchor there are none: its rows were chosen.
+        The next ones leave out all doubtful tables but one that may connect the others. Each further one may leave out
+        one more table of which it is not sure that the question needs it: first those that it does not name, the least
+        likely one first. With an anchor there are none: its rows were chosen.
         """
-        named = {table.casefold() for table in needed}
+        named = {table.casefold() for table in aggregated}
         hits = [
             hit for hit in self.tables if not {hit.id.casefold(), self.corpus.profile(hit.id).name.casefold()} & named
         ]
@@ -167,19 +168,31 @@ class RetrievedTables(Public):
         spoken = {table for word in words for table in named_by(word, own)}
         unsure.sort(key=lambda hit: (hit.id not in spoken, -(hit.probability or 0.0)))
         proposal = self.proposal if on is None else None
-        refused, plans = None, list[JoinPlan]()
-        for more in [None, *reversed(unsure if self.anchor is None else ())]:
-            doubtful += [] if more is None else [more]
+        refused, plans, tables = None, list[JoinPlan](), self.members
+        beside = {id for hit in doubtful for id in hit.parts or (hit.id,)}
+        attempts = [(tables, beside)]
+        if self.anchor is None:
+            needed = [id for id in tables if id not in beside]
+            with_one = [[*needed, *(hit.parts or (hit.id,))] for hit in doubtful]
+            attempts += [(some, set[str]()) for some in (needed, *with_one) if needed and beside]
+            for hit in reversed(unsure):
+                beside = {*beside, *(hit.parts or (hit.id,))}
+                attempts.append((tables, beside))
+        nameless = [id for hit in unsure if not hit.cells for id in hit.parts or (hit.id,)]
+        for members, doubted in attempts:
             try:
                 plan = plan_for(
-                    self.corpus, self.members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
-                    min_chance=min_chance, doubtful=[id for hit in doubtful for id in hit.parts or (hit.id,)],
+                    self.corpus, members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
+                    min_chance=min_chance, doubtful=doubted, unsure=nameless,
                     may_deny=may_deny and proposal is None, keys=() if proposal is None else proposal.keys,
                 )  # fmt: skip
             except NotConnected as error:
                 refused = refused or error
                 continue
-            if all({*plan.tables} < {*other.tables} for other in plans):
+            if len(members) < len(tables):
+                others = {*plan.left_out, *tables} - {*members, *plan.tables}
+                plan = replace(plan, left_out=tuple(sorted(others)))
+            if {*plan.tables} not in [{*other.tables} for other in plans]:
                 plans.append(plan)
                 yield proposal.applied(plan) if proposal is not None and may_deny else plan
         if refused is not None and not plans:
@@ -293,15 +306,15 @@ class RetrievedTables(Public):
                 )
             yield plan
             return
-        may_deny, needed = arguments.get("how") in (None, "anti"), arguments.get("aggregate") or ()
-        wanted = (on, stack is not False, needed, min_chance, roles, may_deny)
+        may_deny, aggregated = arguments.get("how") in (None, "anti"), arguments.get("aggregate") or ()
+        wanted = (on, stack is not False, aggregated, min_chance, roles, may_deny)
         if wanted != (None, True, (), MIN_CHANCE, None, True):
             yield from self._planned(*wanted)
             return
         first = self._plan_then
         yield first
         for other in self._planned():
-            if {*other.tables} < {*first.tables}:
+            if {*other.tables} != {*first.tables}:
                 self.__dict__["_plan_then"] = other
                 yield other
         self.__dict__["_plan_then"] = first  # all are refused

@@ -16,10 +16,10 @@ from tagframe.retrieval.calibration import calibrated, scaled
 from tagframe.retrieval.cell_values import ValueHit, cell_name_rows, cell_term_rows, rarity_of
 from tagframe.retrieval.joinability import overlap
 from tagframe.retrieval.learned import Known
-from tagframe.retrieval.mentioned_names import mentioned_names
+from tagframe.retrieval.mentioned_names import mentioned_names, tables_counted
 from tagframe.retrieval.problem import Floats, RowKind, best_first
 from tagframe.retrieval.question import USUAL_NAMES, Question
-from tagframe.retrieval.words import known_form, terms
+from tagframe.retrieval.words import forms, known_form, terms
 
 if TYPE_CHECKING:
     from tagframe.retrieval.checked_plan import ModelPlan
@@ -90,8 +90,9 @@ _LIKELIEST_TABLES = 10
 _PHRASE_FACTOR = 1.5
 """Factor for the rarity of a value of several words."""
 
-_PLACES = frozenset("first second third last record row".split())
-"""Words for a place in an order, or for any row: the name that has one of them is seldom meant."""
+_PLACES = frozenset("first second third last record row listed shown named called given".split())
+"""Words for a place in an order, for any row, or for what a request does: a name that has one is seldom meant."""
+_UNSPOKEN = CALENDAR | _PLACES
 
 _MEASURE_FACTOR = 2.0
 """Factor for the cosine of a measure such as revenue, whose name columns seldom have: half as near is near enough."""
@@ -137,13 +138,12 @@ class Evidence:
     vector: Floats | None = None
 
 
-def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit] | None = None) -> Evidence:
+def gather(index: RetrievalIndex, question: Question) -> Evidence:
     """The evidence for every table; sets also have to cover sub-queries that add to the question's words.
 
     Args:
         index: of the corpus.
         question: as asked.
-        values: values of the question that are in cells; if None, those that profiles have.
     """
     count = len(index.tables)
     relevance = calibrated(index.relevance(question), index.embedder)
@@ -153,7 +153,7 @@ def gather(index: RetrievalIndex, question: Question, values: Sequence[ValueHit]
     together = dense + lexical
     name, name_share = index.vocabulary.names.matched(stems)
     matched, share = index.vocabulary.columns.matched(stems)
-    hits = index.values.hits(question) if values is None else values
+    hits = index.values.hits(question)
     neighbour = _neighbour(index, together)
     named_rows, named_labels = _named_rows(index, stems)
     name_rows, only_here = cell_name_rows(index, hits, dict(zip(named_labels, named_rows, strict=True)))
@@ -264,7 +264,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         if word.lower() in USUAL_NAMES:
             np.minimum(_MEASURE_FACTOR * row, 1.0, out=row)
     spoken = [
-        kind == RowKind.NAME and label not in CALENDAR | _PLACES and not label.isdecimal()
+        kind == RowKind.NAME and _UNSPOKEN.isdisjoint((label, *forms(label))) and not label.isdecimal()
         for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
     ]
     # A number is more often a bound than a cell: "a cost of less than 0.5".
@@ -274,7 +274,11 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         RowKind.MEASURE: measured,
         RowKind.MENTIONED: mentioned_names(index, question, tables),
         RowKind.SPOKEN: np.concatenate(
-            [_with_cells(evidence, spoken)[:, list(tables)], cell_term_rows(index, words, tables)]
+            [
+                _with_cells(evidence, spoken)[:, list(tables)],
+                cell_term_rows(index, words, tables),
+                tables_counted(index, question, tables),
+            ]
         ),
     }
     return {

@@ -27,7 +27,7 @@ from tagframe.joins.roles import Roles
 from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
-from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_denied
+from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_before, tables_denied
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import BETWEEN, stem, words_in
@@ -53,6 +53,7 @@ def plan_for(
     roles: Literal["all"] | None = None,
     min_chance: float = MIN_CHANCE,
     doubtful: Collection[str] = (),
+    unsure: Collection[str] = (),
     may_deny: bool = False,
     keys: Sequence[KeyPair] = (),
 ) -> JoinPlan:
@@ -65,6 +66,7 @@ def plan_for(
         anchor, on, stack, roles, min_chance: as for :func:`tagframe.joins.plan_tables` and :func:`tagframe.merge`.
         doubtful: ids of tables that are probably not needed. They are left out where they only repeat or lose rows, and
             where all needed tables are in another database.
+        unsure: ids of further tables that may not be needed: where the question denies a table, they are left out, too.
         may_deny: whether tables that the question denies ("customers without orders") shall have no rows.
         keys: that a model's plan has, in place of ``on``; they say all roles, too.
 
@@ -78,7 +80,8 @@ def plan_for(
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
     named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
     denied = [id for id in named if id != anchor]
-    doubtful = {*doubtful}.difference(denied, *(key.tables for key in given))
+    wanted = tables_before(question, columns) if denied else set[str]()
+    doubtful = {*doubtful, *(unsure if wanted else ())}.difference(denied, wanted, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
     apart = sorted(id for id in doubtful if len(schemas) == 1 and schema_of(corpus, id) not in schemas)
     # Rows without a partner are those of the needed tables: any further table would take some of them away.
@@ -92,11 +95,26 @@ def plan_for(
     )  # fmt: skip
     if apart or beside:
         left_out, lone = {*plan.left_out, *apart, *beside}, {*plan.unconnected, *apart}
-        plan = replace(plan, left_out=tuple(sorted(left_out)), unconnected=tuple(sorted(lone)))
+        plan = replace(plan, left_out=tuple(sorted(left_out - {*plan.tables})), unconnected=tuple(sorted(lone)))
     denied = [table for table in denied if table in plan.tables]
     with suppress(InvalidArgument):  # only the denied tables connect the others
-        return plan.lacking(*denied) if denied else plan
+        return plan.lacking(*_with_links(plan, denied, wanted)) if denied else plan
     return plan
+
+
+def _with_links(plan: JoinPlan, denied: Sequence[str], wanted: Collection[str]) -> set[str]:
+    """The denied tables, with those that only lead from the wanted ones to them, or only they lead to.
+
+    A student without a pet has no row in the table of owners, rather than a row there that lacks its pet.
+    """
+    every, start = {*denied}, next((table for table in plan.tables if table in wanted), None)
+    steps = () if start is None or every & {*wanted} else plan.restarted(start).steps
+    every |= {step.table for step in steps if step.base in every and step.table not in wanted}
+    for step in reversed(steps):
+        beyond = [other.table for other in steps if other.base == step.table]
+        if beyond and every.issuperset(beyond) and step.table not in wanted:
+            every.add(step.table)
+    return every
 
 
 def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:

@@ -8,6 +8,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
+from tagframe.retrieval import RetrievedTables, TableHit
 from tagframe.retrieval.denied import tables_denied, tables_maybe_denied
 
 CUSTOMERS = pd.DataFrame({"customer_id": [11, 12, 13, 14], "town": ["Brno", "Cheb", "Brno", "Opava"]})
@@ -139,6 +140,39 @@ def test_a_denial_that_is_a_column_denies_no_table(question, column):
 def test_bounds_deny_no_table(question):
     found = tf.open_corpus({"customers": CUSTOMERS, "orders": ORDERS}).retrieve_tables(question)
     assert not found.join_plan.absent
+
+
+SHELVES = {
+    "reader": pd.DataFrame({"reader_id": [1, 2, 3, 4], "reader": ["Ada", "Ben", "Cleo", "Dov"]}),
+    "reader_loan": pd.DataFrame({"loan_id": [7, 8, 9], "reader_id": [1, 1, 3], "book_id": [20, 21, 20]}),
+    "book": pd.DataFrame({"book_id": [20, 21, 22], "title": ["Dune", "Emma", "Ulysses"], "shelf_id": [5, 6, 6]}),
+    "shelf": pd.DataFrame({"shelf_id": [5, 6], "aisle": ["north", "south"]}),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "tables", "column", "values"),
+    [
+        ("Which readers have no book?", ("reader", "reader_loan", "book"), "reader", ["Ben", "Dov"]),
+        ("Names of readers without a loan", ("reader", "reader_loan", "book"), "reader", ["Ben", "Dov"]),
+        ("Which books have never had a reader?", ("reader", "reader_loan", "book"), "title", ["Ulysses"]),
+        ("Books and their shelf without any loan", ("shelf", "reader_loan", "book"), "title", ["Ulysses"]),
+        ("Readers without a book on a shelf", ("reader", "reader_loan", "book", "shelf"), "reader", ["Ben", "Dov"]),
+    ],
+)
+def test_what_only_leads_to_a_denied_table_is_denied_with_it(question, tables, column, values):
+    found = tf.open_corpus({name: SHELVES[name] for name in tables}).retrieve_tables(question).add(*tables)
+    assert sorted(found.merge()[column]) == values
+
+
+def test_a_table_that_may_not_be_needed_takes_no_row_without_a_partner_away():
+    corpus = tf.open_corpus({**SHELVES, "prize": pd.DataFrame({"book_id": [20, 21], "prize": ["Nebula", "Booker"]})})
+    chances = {"reader_loan": 0.9, "book": 0.9, "prize": 0.7}
+    hits = tuple(TableHit(corpus.profile(name).id, 0.0, (), chance) for name, chance in chances.items())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame = RetrievedTables("Which books are without a loan?", hits, corpus).merge()
+    assert frame["title"].tolist() == ["Ulysses"]
 
 
 def test_the_question_chooses_and_the_report_says_so():

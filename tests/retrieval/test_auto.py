@@ -372,6 +372,23 @@ def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, n
 
 
 @pytest.mark.parametrize(
+    ("near", "has", "facts", "needed"),
+    [
+        ([0.5, 0.55, 0.1], [0.6, 0.6, 0.0], {}, [0]),
+        ([0.5, 0.65, 0.1], [0.6, 0.6, 0.0], {}, [0, 1]),  # a word is nearer to the other one
+        ([0.5, 0.55, 0.1], [0.3, 0.6, 0.0], {}, [0, 1]),  # a word is more of its name
+        ([0.5, 0.55, 0.1], [0.0, 0.0, 0.6], {}, [0]),
+        ([0.5, 0.55, 0.1], [0.6, 0.6, 0.0], {"denies": 1.0}, [0, 1]),
+        ([0.5, 0.55, 0.1], [0.6, 0.6, 0.0], {"foreign": 1.0}, [0, 1]),
+    ],
+)
+def test_a_table_that_has_all_words_of_the_question_answers_it_alone(near, has, facts, needed):
+    kinds = [RowKind.WORD, RowKind.NAME]
+    problem = problem_of([2.0, 1.5, -9.0], fine=[near, has], kind=kinds, facts={"log_tables": 9.0, **facts})
+    assert np.flatnonzero(fitted(problem, weights=WEIGHTS).probability >= 0.5).tolist() == needed
+
+
+@pytest.mark.parametrize(
     ("near", "refers", "facts", "chosen"),
     [
         ([0.2, 0.5, 0.9], (0, 1), {"log_tables": 2.0}, (0, 1)),
