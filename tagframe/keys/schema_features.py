@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,10 @@ _MOST_TARGETS = 12
 """A column is compared with at most so many tables that its name may mean."""
 _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
+_SHORT, _SUFFIXED = 2, 0.03
+"""A word of so few letters that ends the names of this share of the tables is no part of what they are called."""
+_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|basic)\Z")
+"""Ends of the names of tables that have the rows of a thing, beside others with more about it."""
 _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
 _ENDS = frozenset("subject object source target from to left right old new ancestor descendant".split())
@@ -176,9 +181,23 @@ class _Read:
         return self.key_word == 1.0 and not _TEXTS.isdisjoint(self.entity[-1:])
 
 
-def _are_people(word: str) -> bool:
-    """Whether the rows of a table that is called so do things: also those of ``appuser``."""
-    return word in names.PEOPLE or word.endswith(("user", "usr"))
+def _are_people(thing: Words) -> bool:
+    """Whether the rows of a table that is called so do things: also those of ``appuser`` and ``user_account``."""
+    *before, last = thing[-2:] or ("",)
+    return last in names.PEOPLE or last.endswith(("user", "usr")) or (last == "account" and _are_people((*before,)))
+
+
+def _without_affixes(things: Sequence[Words]) -> list[Words]:
+    """Names of tables, without a word that nearly all begin with, nor short ones that many end in: ``rule_t``."""
+    long = [words for words in things if len(words) > 1]
+    first, last = (Counter(words[at] for words in long) for at in (0, -1))
+    begins = {word for word, count in first.items() if count > _PREFIXED * len(things) and len(things) > 2}
+    ends = {word for word, count in last.items() if len(word) <= _SHORT and count > max(_MODULE, _SUFFIXED * len(things))}
+    found = []
+    for words in things:
+        kept = words[1:] if words[:1] and words[0] in begins and len(words) > 1 else words
+        found.append(kept[:-1] if len(kept) > 1 and kept[-1] in ends else kept)
+    return found
 
 
 class _Fit(NamedTuple):
@@ -212,17 +231,18 @@ class SchemaReading:
         self._tables = tables
         self._by_rules = {(*key.left_columns, key.left_table, *key.right_columns, key.right_table): key.score
                           for key in by_rules}  # fmt: skip
-        raw = [names.table_entity(table.name) for table in tables]
-        first = Counter(words[0] for words in raw if len(words) > 1)
-        whole = {word for word, count in first.items() if count > _PREFIXED * len(tables) and len(tables) > 2}
-        self.things = [words[1:] if words[:1] and words[0] in whole and len(words) > 1 else words for words in raw]
+        self.things = _without_affixes([names.table_entity(table.name) for table in tables])
         begins = Counter(words[0] for words in self.things if len(words) > 1)
         self._modules = {word for word, count in begins.items() if count >= _MODULE}
         self._bare = [
             "".join(words[1:] if len(words) > 1 and words[0] in self._modules else words) for words in self.things
         ]
         self._joined = ["".join(words) for words in self.things]
-        self._names = {*self._joined, *self._bare}
+        self._plain = self._without_header(self._joined)
+        short = self._without_header(self._bare)
+        self._spellings = [*zip(self._joined, self._bare, self._plain, short, strict=True)]
+        self._names = {*chain.from_iterable(self._spellings)}
+        self._same = Counter(self._joined)
         self._starts = [self._starts_of(words) for words in self.things]
         self.columns = [self._read(table) for table in tables]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
@@ -232,6 +252,15 @@ class SchemaReading:
         self._mentions = Mentions(tables)
         self._index()
         self._count()
+
+    def _without_header(self, spellings: Sequence[str]) -> list[str]:
+        """Names of tables without an end that says only that they have the thing's rows: ``customer`` of
+        ``customer_entity``. As they are if another table is called so."""
+        found, taken = [], {*self._joined, *self._bare}
+        for spelling in spellings:
+            match = _HEADER.match(spelling)
+            found.append(spelling if match is None or match[1] in taken else match[1])
+        return found
 
     def _read(self, table: TableProfile) -> list[_Read]:
         starts = Counter(column.name.partition("_")[0] for column in table.columns if "_" in column.name)
@@ -262,6 +291,8 @@ class SchemaReading:
         0 for the first column.
         """
         columns, thing = self.columns[position], self.things[position]
+        if len(columns) == 1 and self._same["".join(thing)] > 1:
+            return -1, -1  # the last number that another table of this name uses
         declared = self._tables[position].primary_key
         joined, best = "".join(thing), (-1, -1)
         names_of = {name.casefold() for name in declared}
@@ -272,9 +303,9 @@ class SchemaReading:
                 continue  # a serial number identifies rows beside the declared key, too
             if column.is_serial or (self._natural and column.words == self._natural):
                 strength = 3 + (not column.entity or column.words == self._natural)
-            elif column.key_word == 1.0 and not column.entity:
+            elif column.key_word == 1.0 and (not called or self._plain[position] + called == joined != called):
                 strength = 4 if at == 0 or column.words == ("id",) else 2
-            elif column.key_word and called and joined == called:
+            elif column.key_word and called and called in (joined, self._plain[position]):
                 strength = 3
             elif column.key_word and called and at < 2 and self._is_short(called, joined, column, position):
                 strength = 2
@@ -304,6 +335,8 @@ class SchemaReading:
                 self._called["".join(thing[cut:])].append((position, way))
             for cut in range(1, len(thing)):
                 self._called["".join(thing[:cut])].append((position, "begin"))
+            for plain in {*self._spellings[position][2:]} - {*self._spellings[position][:2]}:
+                self._called[plain].append((position, "whole"))
         self._by_key: dict[Words, list[int]] = defaultdict(list)
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
@@ -316,7 +349,7 @@ class SchemaReading:
                 if len(text) >= _LETTERS:
                     self._by_text[text].append(position)
         self._owner: dict[Words, int] = {}
-        self._people = [at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and _are_people(thing[-1])]
+        self._people = [at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and _are_people(thing)]
 
     def _count(self) -> None:
         whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
@@ -451,19 +484,19 @@ class SchemaReading:
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
         the table or its own key, 2.2 as a table of another part of the schema; 1 less if a role stands before it."""
-        names_of = whole, bare = self._joined[target], self._bare[target]
+        names_of = whole, bare, plain, _ = self._spellings[target]
         starts, near = self._starts[table], self.things[target][:1] == self.things[table][:1] or bare == whole
         key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
         if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
             return 0.5 * (column.words[-1:] == key.words[-1:] and column.entity[-1:] == self.things[target][-1:])
         for start, text in enumerate(column.ends):
-            if not whole.endswith(text):
-                continue  # nor does the bare name, the end of the whole one
+            if not (whole.endswith(text) or plain.endswith(text)):
+                continue  # nor do the other names, ends of these two
             less = float(start > 0)
             if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
-                return max((2.5 if near or text == whole else 2.2) - less, self._owned(column, target))
+                return max((2.5 if near or text in (whole, plain) else 2.2) - less, self._owned(column, target))
         return self._owned(column, target)
 
     def _owned(self, column: _Read, target: int) -> float:
@@ -492,7 +525,8 @@ class SchemaReading:
         if target == table and column.has_self_role:
             score += 1.0
         if target in self._people and column.is_actor:
-            score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * (self._joined[target] == "user")
+            alone = self._bare[target] in ("user", "usr")
+            score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * alone
         if column.type != key.type:
             score -= 0.7 - 0.5 * column.fits(key)
         return _Fit(score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1), target, level)
