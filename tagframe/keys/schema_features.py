@@ -43,7 +43,7 @@ _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
 _SHORT, _SUFFIXED = 2, 0.03
 """A word of so few letters that ends the names of this share of the tables is no part of what they are called."""
-_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|basic)\Z")
+_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|basic|def|definition)\Z")
 """Ends of the names of tables that have the rows of a thing, beside others with more about it."""
 _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
@@ -61,6 +61,8 @@ _MOSTLY = 0.6
 """A column that is the first one of this share of the tables is the key of each."""
 _PLAIN = 2.0
 """From this level on, a name means a table without a role before it."""
+_EXACT = 2.5
+"""From this level on, it is the table's whole name, or that of its key."""
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
 _FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
@@ -305,7 +307,7 @@ class SchemaReading:
                 strength = 3 + (not column.entity or column.words == self._natural)
             elif column.key_word == 1.0 and (not called or self._plain[position] + called == joined != called):
                 strength = 4 if at == 0 or column.words == ("id",) else 2
-            elif column.key_word and called and called in (joined, self._plain[position]):
+            elif column.key_word and called and called in self._spellings[position]:
                 strength = 3
             elif column.key_word and called and at < 2 and self._is_short(called, joined, column, position):
                 strength = 2
@@ -367,8 +369,14 @@ class SchemaReading:
             keys = sum(column.key_word == 1.0 and bool(column.entity) for column in self.columns[position])
             self._bridge.append(float(parts > 0) + keys / max(1, len(self.columns[position])))
 
+        called: dict[str, int] = {}
+        for position, spellings in enumerate(self._spellings):
+            for spelling in spellings[::2] if self.keys[position][1] >= 3 else ():
+                called.setdefault(spelling, position)
         for words, positions in self._by_key.items():
-            self._owner[words] = max(positions, key=self._owns_alone)
+            best = max(positions, key=self._owns_alone)
+            entity = "".join(self.columns[best][self.keys[best][0]].entity)
+            self._owner[words] = best if self.keys[best][1] >= 3 else called.get(entity, best)
 
         spellings = zip(self._joined, self._bare, strict=True)
         self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
@@ -489,6 +497,8 @@ class SchemaReading:
         key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
         if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
             return 0.5 * (column.words[-1:] == key.words[-1:] and column.entity[-1:] == self.things[target][-1:])
+        if self._is_anothers(target):
+            return 0.0
         for start, text in enumerate(column.ends):
             if not (whole.endswith(text) or plain.endswith(text)):
                 continue  # nor do the other names, ends of these two
@@ -496,8 +506,15 @@ class SchemaReading:
             if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
-                return max((2.5 if near or text in (whole, plain) else 2.2) - less, self._owned(column, target))
+                called = (2.5 if near or text in (whole, plain) else 2.2) - less
+                return called if strength == 3 else max(called, self._owned(column, target))
         return self._owned(column, target)
+
+    def _is_anothers(self, target: int) -> bool:
+        """Whether a table has the key of another one in place of its own: its rows say more about the other's."""
+        at, strength = self.keys[target]
+        key = self.columns[target][at]
+        return bool(key.entity) and strength <= 2 and self._owner.get(key.called, target) != target
 
     def _owned(self, column: _Read, target: int) -> float:
         """The level of a name that ends in the table's own key; 0 if it does not."""
@@ -576,7 +593,7 @@ class SchemaReading:
             float(names.is_plural(column.spelt) and not column.key_word),
             float(names.is_measure(column.spelt)),
             float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
-            float(level < 2 and names.is_rank(column.spelt)),
+            float(level < _EXACT and names.is_rank(column.spelt)),
             float(at == 0),
             float(is_by),
             float(self_role and table != target and level < 1),
