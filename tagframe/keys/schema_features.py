@@ -28,10 +28,9 @@ from tagframe.keys.polymorphic import type_beside
 Words = tuple[str, ...]
 
 FEATURES = tuple(
-    """words level higher_elsewhere same_elsewhere short key_first key_shared same_family
-    type_length about rank margin self child_of parent_of repeats unmarked unmarked_habit plural measure flag
-    rank_word first by self_role_elsewhere bridge target_width referenced better_beside is_code ends_digit
-    unmarked_rare by_rules by_rules_sure end vocabulary title_beside""".split()
+    """words level short key_first same_family type_length rank margin self child_of parent_of repeats unmarked
+    unmarked_habit plural measure rank_word first by bridge target_width referenced better_beside is_code unmarked_rare
+    by_rules by_rules_sure end vocabulary title_beside""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -65,7 +64,6 @@ _EXACT = 2.5
 """From this level on, it is the table's whole name, or that of its key."""
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
-_FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
 _REAL = re.compile(r"float|double|real|money|\(\d+,\s*[1-9]", re.IGNORECASE)
 _SERIAL = re.compile(r"(small|big)?serial\d?\b", re.IGNORECASE)
 """Declared types of columns that number their table's rows."""
@@ -194,7 +192,8 @@ def _without_affixes(things: Sequence[Words]) -> list[Words]:
     long = [words for words in things if len(words) > 1]
     first, last = (Counter(words[at] for words in long) for at in (0, -1))
     begins = {word for word, count in first.items() if count > _PREFIXED * len(things) and len(things) > 2}
-    ends = {word for word, count in last.items() if len(word) <= _SHORT and count > max(_MODULE, _SUFFIXED * len(things))}
+    most = max(_MODULE, _SUFFIXED * len(things))
+    ends = {word for word, count in last.items() if len(word) <= _SHORT and count > most}
     found = []
     for words in things:
         kept = words[1:] if words[:1] and words[0] in begins and len(words) > 1 else words
@@ -211,13 +210,12 @@ class _Fit(NamedTuple):
 
 
 class _Draft(NamedTuple):
-    """A column's target with its rank among all of them, and the highest level and score of the others."""
+    """A column's target with its rank among all of them, and the highest score of the others."""
 
     table: int
     column: int
     fit: _Fit
     rank: int
-    highest: float
     rival: float
 
 
@@ -343,7 +341,8 @@ class SchemaReading:
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
                 column = self.columns[position][at]
-                if (column.is_named or not column.key_word) and column.words != self._natural:
+                is_number = strength == 4 and bool(column.entity)  # of all that have an end of one name
+                if not is_number and (column.is_named or not column.key_word) and column.words != self._natural:
                     self._by_key[column.called].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for position in range(len(self.things)):
@@ -369,14 +368,15 @@ class SchemaReading:
             keys = sum(column.key_word == 1.0 and bool(column.entity) for column in self.columns[position])
             self._bridge.append(float(parts > 0) + keys / max(1, len(self.columns[position])))
 
-        called: dict[str, int] = {}
-        for position, spellings in enumerate(self._spellings):
-            for spelling in spellings[::2] if self.keys[position][1] >= 3 else ():
-                called.setdefault(spelling, position)
+        of_name: dict[str, int] = {}
+        for position, (joined, _, plain, _) in enumerate(self._spellings):
+            if self.keys[position][1] >= 3:
+                of_name.setdefault(joined, position)
+                of_name.setdefault(plain, position)
         for words, positions in self._by_key.items():
             best = max(positions, key=self._owns_alone)
             entity = "".join(self.columns[best][self.keys[best][0]].entity)
-            self._owner[words] = best if self.keys[best][1] >= 3 else called.get(entity, best)
+            self._owner[words] = best if self.keys[best][1] >= 3 else of_name.get(entity, best)
 
         spellings = zip(self._joined, self._bare, strict=True)
         self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
@@ -410,13 +410,12 @@ class SchemaReading:
         ]
 
     def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
-        levels = [*sorted((fit.level for fit in ranked), reverse=True)[:2], 0.0]
         # Another column says which table is meant, or the name is that of the column's own table.
         if self._is_polymorphic(table, self.columns[table][at]) or self.keys[table] == (at, 3):
             ranked = [fit for fit in ranked if fit.level >= _PLAIN]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
-            yield _Draft(table, at, fit, rank, levels[fit.level == levels[0]], rival)
+            yield _Draft(table, at, fit, rank, rival)
 
     def _ranked(self, table: int, column: _Read) -> list[_Fit]:
         fits = [self._fit(table, column, target) for target in self._targets(table, column)]
@@ -563,7 +562,7 @@ class SchemaReading:
         return is_own and self._ends_in_key(column, target)
 
     def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
-        table, at, (score, target, level), rank, highest, rival = draft
+        table, at, (score, target, level), rank, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
         rest, joined, whole = self._match(table, column, target)[1], self._joined[table], self._joined[target]
@@ -574,14 +573,10 @@ class SchemaReading:
         values = (
             min(3, rest) * (level < 2),
             level,
-            max(0.0, highest - level),
-            float(level > 0 and highest == level),
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(strength <= 1),
-            math.log1p(self._repeats[key.words]) * (strength == 0),
             float(column.profile.family == key.profile.family),
             column.fits(key),
-            names.about(column.spelt, self._tables[target].name) * (level == 0),
             min(3, rank),
             max(-1.0, min(1.0, score - rival)),
             float(table == target and not self_role and level == 0),
@@ -592,17 +587,14 @@ class SchemaReading:
             unmarked * self._unmarked,
             float(names.is_plural(column.spelt) and not column.key_word),
             float(names.is_measure(column.spelt)),
-            float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
             float(level < _EXACT and names.is_rank(column.spelt)),
             float(at == 0),
             float(is_by),
-            float(self_role and table != target and level < 1),
             self._bridge[target] * (level < _PLAIN),
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
             float(column.words[-1:] not in (("id",), key.words[-1:]) and column.key_word > 0),
-            float(column.spelt[-1:].isdigit()),
             unmarked * (1 - self._unmarked) * float(level < 2),
             ruled,
             float(ruled > 0.5),
