@@ -328,15 +328,16 @@ class SchemaReading:
         return (column.key_word == 1.0 and ends) or names.own(column.spelt, self._tables[position].name) >= 0.75
 
     def _index(self) -> None:
-        self._called: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._called: dict[str, list[int]] = defaultdict(list)
+        self._whole: dict[str, list[int]] = defaultdict(list)
         for position, thing in enumerate(self.things):
-            for cut in range(len(thing)):
-                way = "whole" if cut == 0 else "rest"
-                self._called["".join(thing[cut:])].append((position, way))
-            for cut in range(1, len(thing)):
-                self._called["".join(thing[:cut])].append((position, "begin"))
-            for plain in {*self._spellings[position][2:]} - {*self._spellings[position][:2]}:
-                self._called[plain].append((position, "whole"))
+            whole, bare, *plain = self._spellings[position]
+            for called in {whole, *plain} - ({bare} - {whole}):
+                self._whole[called].append(position)
+            cuts = range(1, len(thing))
+            parts = (thing[cut:] for cut in cuts), (thing[:cut] for cut in cuts)
+            for called in {whole, *plain, *("".join(part) for part in chain(*parts))}:
+                self._called[called].append(position)
         self._by_key: dict[Words, list[int]] = defaultdict(list)
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
@@ -353,7 +354,7 @@ class SchemaReading:
         self._people = [at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and _are_people(thing)]
 
     def _count(self) -> None:
-        whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
+        whole = self._whole.keys()
         hits = [
             column.key_word > 0
             for thing, columns in zip(self._joined, self.columns, strict=True)
@@ -433,8 +434,7 @@ class SchemaReading:
         if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
             return found
         for called in column.ends:
-            for position, _ in self._called.get(called, ())[:40]:
-                found.add(position)
+            found.update(self._called.get(called, ())[:40])
         for start in range(len(column.called)):
             found.update(self._by_key.get(column.called[start:], ())[:20])
         for position, _ in self._mentions.of(column.spelt)[:_MOST_TARGETS]:
@@ -443,10 +443,8 @@ class SchemaReading:
         for cut in range(len(text) - _LETTERS + 1):
             found.update(self._by_text.get(text[cut:], ())[:20])
             found.update(self._by_text.get(text[: cut + _LETTERS], ())[:20])
-        for cut in range(1, len(self.things[table]) + 1):
-            for position, way in self._called.get("".join(self.things[table][:cut]) + text, ()) if text else ():
-                if way == "whole":
-                    found.add(position)
+        for cut in range(1, len(self.things[table]) + 1 if text else 0):
+            found.update(self._whole.get("".join(self.things[table][:cut]) + text, ()))
         if column.has_self_role or (column.key_word == 1.0 and entity):
             found.add(table)
         if column.is_actor:
@@ -470,8 +468,7 @@ class SchemaReading:
 
     def _related(self, table: int) -> list[int]:
         """The tables whose name is that of a table without its last word: ``part`` of ``part_relationship``."""
-        called = "".join(self.things[table][:-1])
-        return [position for position, way in self._called.get(called, ()) if way == "whole"]
+        return self._whole.get("".join(self.things[table][:-1]), [])
 
     def _is_by_role(self, table: int, column: _Read, target: int) -> bool:
         """Whether a name that means no table says what its row is to this one: an end of a relation, or a text."""
