@@ -43,13 +43,9 @@ _DECLARED_ALONE = 0.3
 """What a pair counts in a schema whose undeclared keys nobody looked for: it takes some of them for no keys."""
 
 FOR = frozenset(
-    """level short same_family type_length about margin child_of unmarked_habit by referenced
-    by_rules end vocabulary""".split()
+    "level short same_family type_length margin child_of unmarked_habit by referenced by_rules end vocabulary".split()
 )
-AGAINST = frozenset(
-    """higher_elsewhere same_elsewhere plural measure rank_word flag bridge self rank self_role_elsewhere key_shared
-    ends_digit is_code better_beside title_beside""".split()
-)
+AGAINST = frozenset("plural measure rank_word bridge self rank is_code better_beside title_beside".split())
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 
 Link = frozenset[tuple[str, str]]

@@ -113,7 +113,9 @@ _KEY_BEFORE = re.compile(r"(cod|id)([^\W\d_aeiouy]\w{2,})\Z")
 """A key word before its thing without a separator: ``CODDEP``. A vowel after it makes another word: code, idea."""
 _SHORT_KEY = re.compile(r"([a-z]{1,4})(id)\Z")
 _LINK_PREFIX = frozenset("link linked to ref fk the a of in by for de del des du della von vom".split())
-_TABLE_WORDS = frozenset({"tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"})
+_TABLE_WORDS = frozenset(
+    {"t", "tb", "tbl", "table", "ref", "dim", "fact", "lookup", "list", "master", "data", "info", "1k"}
+)
 
 
 @lru_cache(maxsize=65536)

@@ -128,9 +128,6 @@ class Conventions:
         self._firsts = Counter(next(iter(spelt.values()), "") for spelt in self._spelt)
         self._spell(self._row_number)
         self._keys = self._keys_by_name()
-        self._first: dict[str, list[int]] = defaultdict(list)
-        for position, spelt in enumerate(self._spelt):
-            self._first[next(iter(spelt.values()), "")].append(position)
         self._unmarked = self._leaves_key_words_out()
         self._spell(self._in_full)
         self._spell(self._marked)
@@ -206,9 +203,6 @@ class Conventions:
             return f"{spelt}_{self._reference(target, key)}"
         if not name.key_word:
             return None
-        target = self._subtype(position, spelt)
-        if target is not None:
-            return self._reference(target, key)
         if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
             spelt = "_".join((name.entity[-1], *name.entity[:-1], key))
             return self._in_its_part(position, names.column_name(spelt).entity, key) or spelt
@@ -246,25 +240,6 @@ class Conventions:
             if spelt in keys:
                 self._own[position][column] = 0.0
                 self._spelt[position][column] = f"archived_{spelt}"
-
-    def _subtype(self, position: int, spelt: str) -> int | None:
-        """The table that begins or ends the name of this one, and shares the key of a third: ``employee_pay_history``
-        refers to an employee, who is a person and has the person's key."""
-        holders = self._keys.get(spelt, ())
-        called = "".join(names.column_name(spelt).entity)
-        holders = [at for at in holders if "".join(self._things[at]) == called] or holders
-        if len(holders) != 1 or holders[0] == position:
-            return None
-        mine = "".join(self._things[position])
-        subtypes = [
-            at
-            for at in self._first.get(spelt, ())
-            if at not in (position, holders[0])
-            and len(thing := "".join(self._things[at])) < len(mine)
-            and (mine.startswith(thing) or mine.endswith(thing))
-            and not any(at in self._keys.get(other, ()) for other in self._spelt[at].values())
-        ]
-        return max(subtypes, key=lambda at: (len("".join(self._things[at])), -at)) if subtypes else None
 
     def _in_its_part(self, position: int, entity: tuple[str, ...], key: str) -> str | None:
         """The name with the word that begins the names of all tables of a part of the schema: ``group_id`` of

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +28,9 @@ from tagframe.keys.polymorphic import type_beside
 Words = tuple[str, ...]
 
 FEATURES = tuple(
-    """words level higher_elsewhere same_elsewhere short key_first key_shared same_family
-    type_length about rank margin self child_of parent_of repeats unmarked unmarked_habit plural measure flag
-    rank_word first by self_role_elsewhere bridge target_width referenced better_beside is_code ends_digit
-    unmarked_rare by_rules by_rules_sure end vocabulary title_beside""".split()
+    """words level short key_first same_family type_length rank margin self child_of parent_of repeats unmarked
+    unmarked_habit plural measure rank_word first by bridge target_width referenced better_beside is_code unmarked_rare
+    by_rules by_rules_sure end vocabulary title_beside""".split()
 )
 """The features by name, in the order of their numbers."""
 
@@ -40,6 +40,10 @@ _MOST_TARGETS = 12
 """A column is compared with at most so many tables that its name may mean."""
 _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
+_SHORT, _SUFFIXED = 2, 0.03
+"""A word of so few letters that ends the names of this share of the tables is no part of what they are called."""
+_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|basic|def|definition)\Z")
+"""Ends of the names of tables that have the rows of a thing, beside others with more about it."""
 _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
 _ENDS = frozenset("subject object source target from to left right old new ancestor descendant".split())
@@ -56,9 +60,10 @@ _MOSTLY = 0.6
 """A column that is the first one of this share of the tables is the key of each."""
 _PLAIN = 2.0
 """From this level on, a name means a table without a role before it."""
+_EXACT = 2.5
+"""From this level on, it is the table's whole name, or that of its key."""
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
-_FLAG = re.compile(r"bool|bit\b|tinyint|(int|number|char)\(?[1-4]\)", re.IGNORECASE)
 _REAL = re.compile(r"float|double|real|money|\(\d+,\s*[1-9]", re.IGNORECASE)
 _SERIAL = re.compile(r"(small|big)?serial\d?\b", re.IGNORECASE)
 """Declared types of columns that number their table's rows."""
@@ -176,9 +181,24 @@ class _Read:
         return self.key_word == 1.0 and not _TEXTS.isdisjoint(self.entity[-1:])
 
 
-def _are_people(word: str) -> bool:
-    """Whether the rows of a table that is called so do things: also those of ``appuser``."""
-    return word in names.PEOPLE or word.endswith(("user", "usr"))
+def _are_people(thing: Words) -> bool:
+    """Whether the rows of a table that is called so do things: also those of ``appuser`` and ``user_account``."""
+    *before, last = thing[-2:] or ("",)
+    return last in names.PEOPLE or last.endswith(("user", "usr")) or (last == "account" and _are_people((*before,)))
+
+
+def _without_affixes(things: Sequence[Words]) -> list[Words]:
+    """Names of tables, without a word that nearly all begin with, nor short ones that many end in: ``rule_t``."""
+    long = [words for words in things if len(words) > 1]
+    first, last = (Counter(words[at] for words in long) for at in (0, -1))
+    begins = {word for word, count in first.items() if count > _PREFIXED * len(things) and len(things) > 2}
+    most = max(_MODULE, _SUFFIXED * len(things))
+    ends = {word for word, count in last.items() if len(word) <= _SHORT and count > most}
+    found = []
+    for words in things:
+        kept = words[1:] if words[:1] and words[0] in begins and len(words) > 1 else words
+        found.append(kept[:-1] if len(kept) > 1 and kept[-1] in ends else kept)
+    return found
 
 
 class _Fit(NamedTuple):
@@ -190,13 +210,12 @@ class _Fit(NamedTuple):
 
 
 class _Draft(NamedTuple):
-    """A column's target with its rank among all of them, and the highest level and score of the others."""
+    """A column's target with its rank among all of them, and the highest score of the others."""
 
     table: int
     column: int
     fit: _Fit
     rank: int
-    highest: float
     rival: float
 
 
@@ -212,17 +231,18 @@ class SchemaReading:
         self._tables = tables
         self._by_rules = {(*key.left_columns, key.left_table, *key.right_columns, key.right_table): key.score
                           for key in by_rules}  # fmt: skip
-        raw = [names.table_entity(table.name) for table in tables]
-        first = Counter(words[0] for words in raw if len(words) > 1)
-        whole = {word for word, count in first.items() if count > _PREFIXED * len(tables) and len(tables) > 2}
-        self.things = [words[1:] if words[:1] and words[0] in whole and len(words) > 1 else words for words in raw]
+        self.things = _without_affixes([names.table_entity(table.name) for table in tables])
         begins = Counter(words[0] for words in self.things if len(words) > 1)
         self._modules = {word for word, count in begins.items() if count >= _MODULE}
         self._bare = [
             "".join(words[1:] if len(words) > 1 and words[0] in self._modules else words) for words in self.things
         ]
         self._joined = ["".join(words) for words in self.things]
-        self._names = {*self._joined, *self._bare}
+        self._plain = self._without_header(self._joined)
+        short = self._without_header(self._bare)
+        self._spellings = [*zip(self._joined, self._bare, self._plain, short, strict=True)]
+        self._names = {*chain.from_iterable(self._spellings)}
+        self._same = Counter(self._joined)
         self._starts = [self._starts_of(words) for words in self.things]
         self.columns = [self._read(table) for table in tables]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
@@ -232,6 +252,15 @@ class SchemaReading:
         self._mentions = Mentions(tables)
         self._index()
         self._count()
+
+    def _without_header(self, spellings: Sequence[str]) -> list[str]:
+        """Names of tables without an end that says only that they have the thing's rows: ``customer`` of
+        ``customer_entity``. As they are if another table is called so."""
+        found, taken = [], {*self._joined, *self._bare}
+        for spelling in spellings:
+            match = _HEADER.match(spelling)
+            found.append(spelling if match is None or match[1] in taken else match[1])
+        return found
 
     def _read(self, table: TableProfile) -> list[_Read]:
         starts = Counter(column.name.partition("_")[0] for column in table.columns if "_" in column.name)
@@ -262,6 +291,8 @@ class SchemaReading:
         0 for the first column.
         """
         columns, thing = self.columns[position], self.things[position]
+        if len(columns) == 1 and self._same["".join(thing)] > 1:
+            return -1, -1  # the last number that another table of this name uses
         declared = self._tables[position].primary_key
         joined, best = "".join(thing), (-1, -1)
         names_of = {name.casefold() for name in declared}
@@ -272,9 +303,9 @@ class SchemaReading:
                 continue  # a serial number identifies rows beside the declared key, too
             if column.is_serial or (self._natural and column.words == self._natural):
                 strength = 3 + (not column.entity or column.words == self._natural)
-            elif column.key_word == 1.0 and not column.entity:
+            elif column.key_word == 1.0 and (not called or self._plain[position] + called == joined != called):
                 strength = 4 if at == 0 or column.words == ("id",) else 2
-            elif column.key_word and called and joined == called:
+            elif column.key_word and called and called in self._spellings[position]:
                 strength = 3
             elif column.key_word and called and at < 2 and self._is_short(called, joined, column, position):
                 strength = 2
@@ -297,18 +328,22 @@ class SchemaReading:
         return (column.key_word == 1.0 and ends) or names.own(column.spelt, self._tables[position].name) >= 0.75
 
     def _index(self) -> None:
-        self._called: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._called: dict[str, list[int]] = defaultdict(list)
+        self._whole: dict[str, list[int]] = defaultdict(list)
         for position, thing in enumerate(self.things):
-            for cut in range(len(thing)):
-                way = "whole" if cut == 0 else "rest"
-                self._called["".join(thing[cut:])].append((position, way))
-            for cut in range(1, len(thing)):
-                self._called["".join(thing[:cut])].append((position, "begin"))
+            whole, bare, *plain = self._spellings[position]
+            for called in {whole, *plain} - ({bare} - {whole}):
+                self._whole[called].append(position)
+            cuts = range(1, len(thing))
+            parts = (thing[cut:] for cut in cuts), (thing[:cut] for cut in cuts)
+            for called in {whole, *plain, *("".join(part) for part in chain(*parts))}:
+                self._called[called].append(position)
         self._by_key: dict[Words, list[int]] = defaultdict(list)
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
                 column = self.columns[position][at]
-                if (column.is_named or not column.key_word) and column.words != self._natural:
+                is_number = strength == 4 and bool(column.entity)  # of all that have an end of one name
+                if not is_number and (column.is_named or not column.key_word) and column.words != self._natural:
                     self._by_key[column.called].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for position in range(len(self.things)):
@@ -316,10 +351,10 @@ class SchemaReading:
                 if len(text) >= _LETTERS:
                     self._by_text[text].append(position)
         self._owner: dict[Words, int] = {}
-        self._people = [at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and _are_people(thing[-1])]
+        self._people = [at for at, thing in enumerate(self.things) if len(thing) in (1, 2) and _are_people(thing)]
 
     def _count(self) -> None:
-        whole = {called for called, found in self._called.items() if any(way == "whole" for _, way in found)}
+        whole = self._whole.keys()
         hits = [
             column.key_word > 0
             for thing, columns in zip(self._joined, self.columns, strict=True)
@@ -334,8 +369,15 @@ class SchemaReading:
             keys = sum(column.key_word == 1.0 and bool(column.entity) for column in self.columns[position])
             self._bridge.append(float(parts > 0) + keys / max(1, len(self.columns[position])))
 
+        of_name: dict[str, int] = {}
+        for position, (joined, _, plain, _) in enumerate(self._spellings):
+            if self.keys[position][1] >= 3:
+                of_name.setdefault(joined, position)
+                of_name.setdefault(plain, position)
         for words, positions in self._by_key.items():
-            self._owner[words] = max(positions, key=self._owns_alone)
+            best = max(positions, key=self._owns_alone)
+            entity = "".join(self.columns[best][self.keys[best][0]].entity)
+            self._owner[words] = best if self.keys[best][1] >= 3 else of_name.get(entity, best)
 
         spellings = zip(self._joined, self._bare, strict=True)
         self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
@@ -369,13 +411,12 @@ class SchemaReading:
         ]
 
     def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
-        levels = [*sorted((fit.level for fit in ranked), reverse=True)[:2], 0.0]
         # Another column says which table is meant, or the name is that of the column's own table.
         if self._is_polymorphic(table, self.columns[table][at]) or self.keys[table] == (at, 3):
             ranked = [fit for fit in ranked if fit.level >= _PLAIN]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
-            yield _Draft(table, at, fit, rank, levels[fit.level == levels[0]], rival)
+            yield _Draft(table, at, fit, rank, rival)
 
     def _ranked(self, table: int, column: _Read) -> list[_Fit]:
         fits = [self._fit(table, column, target) for target in self._targets(table, column)]
@@ -393,8 +434,7 @@ class SchemaReading:
         if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
             return found
         for called in column.ends:
-            for position, _ in self._called.get(called, ())[:40]:
-                found.add(position)
+            found.update(self._called.get(called, ())[:40])
         for start in range(len(column.called)):
             found.update(self._by_key.get(column.called[start:], ())[:20])
         for position, _ in self._mentions.of(column.spelt)[:_MOST_TARGETS]:
@@ -403,10 +443,8 @@ class SchemaReading:
         for cut in range(len(text) - _LETTERS + 1):
             found.update(self._by_text.get(text[cut:], ())[:20])
             found.update(self._by_text.get(text[: cut + _LETTERS], ())[:20])
-        for cut in range(1, len(self.things[table]) + 1):
-            for position, way in self._called.get("".join(self.things[table][:cut]) + text, ()) if text else ():
-                if way == "whole":
-                    found.add(position)
+        for cut in range(1, len(self.things[table]) + 1 if text else 0):
+            found.update(self._whole.get("".join(self.things[table][:cut]) + text, ()))
         if column.has_self_role or (column.key_word == 1.0 and entity):
             found.add(table)
         if column.is_actor:
@@ -430,8 +468,7 @@ class SchemaReading:
 
     def _related(self, table: int) -> list[int]:
         """The tables whose name is that of a table without its last word: ``part`` of ``part_relationship``."""
-        called = "".join(self.things[table][:-1])
-        return [position for position, way in self._called.get(called, ()) if way == "whole"]
+        return self._whole.get("".join(self.things[table][:-1]), [])
 
     def _is_by_role(self, table: int, column: _Read, target: int) -> bool:
         """Whether a name that means no table says what its row is to this one: an end of a relation, or a text."""
@@ -451,20 +488,29 @@ class SchemaReading:
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
         the table or its own key, 2.2 as a table of another part of the schema; 1 less if a role stands before it."""
-        names_of = whole, bare = self._joined[target], self._bare[target]
+        names_of = whole, bare, plain, _ = self._spellings[target]
         starts, near = self._starts[table], self.things[target][:1] == self.things[table][:1] or bare == whole
         key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
         if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
             return 0.5 * (column.words[-1:] == key.words[-1:] and column.entity[-1:] == self.things[target][-1:])
+        if self._is_anothers(target):
+            return 0.0
         for start, text in enumerate(column.ends):
-            if not whole.endswith(text):
-                continue  # nor does the bare name, the end of the whole one
+            if not (whole.endswith(text) or plain.endswith(text)):
+                continue  # nor do the other names, ends of these two
             less = float(start > 0)
             if table != target and any(one.endswith(text) and one[: -len(text)] in starts for one in names_of):
                 return 3.0 - less
             if text in names_of:
-                return max((2.5 if near or text == whole else 2.2) - less, self._owned(column, target))
+                called = (2.5 if near or text in (whole, plain) else 2.2) - less
+                return called if strength == 3 else max(called, self._owned(column, target))
         return self._owned(column, target)
+
+    def _is_anothers(self, target: int) -> bool:
+        """Whether a table has the key of another one in place of its own: its rows say more about the other's."""
+        at, strength = self.keys[target]
+        key = self.columns[target][at]
+        return bool(key.entity) and strength <= 2 and self._owner.get(key.called, target) != target
 
     def _owned(self, column: _Read, target: int) -> float:
         """The level of a name that ends in the table's own key; 0 if it does not."""
@@ -492,7 +538,8 @@ class SchemaReading:
         if target == table and column.has_self_role:
             score += 1.0
         if target in self._people and column.is_actor:
-            score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * (self._joined[target] == "user")
+            alone = self._bare[target] in ("user", "usr")
+            score += 1.0 + 0.2 * self._joined[target].endswith(("user", "usr")) + 0.1 * alone
         if column.type != key.type:
             score -= 0.7 - 0.5 * column.fits(key)
         return _Fit(score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1), target, level)
@@ -512,7 +559,7 @@ class SchemaReading:
         return is_own and self._ends_in_key(column, target)
 
     def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
-        table, at, (score, target, level), rank, highest, rival = draft
+        table, at, (score, target, level), rank, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
         rest, joined, whole = self._match(table, column, target)[1], self._joined[table], self._joined[target]
@@ -523,14 +570,10 @@ class SchemaReading:
         values = (
             min(3, rest) * (level < 2),
             level,
-            max(0.0, highest - level),
-            float(level > 0 and highest == level),
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(strength <= 1),
-            math.log1p(self._repeats[key.words]) * (strength == 0),
             float(column.profile.family == key.profile.family),
             column.fits(key),
-            names.about(column.spelt, self._tables[target].name) * (level == 0),
             min(3, rank),
             max(-1.0, min(1.0, score - rival)),
             float(table == target and not self_role and level == 0),
@@ -541,17 +584,14 @@ class SchemaReading:
             unmarked * self._unmarked,
             float(names.is_plural(column.spelt) and not column.key_word),
             float(names.is_measure(column.spelt)),
-            float(column.profile.family == "boolean" or bool(_FLAG.search(column.profile.declared_type))),
-            float(level < 2 and names.is_rank(column.spelt)),
+            float(level < _EXACT and names.is_rank(column.spelt)),
             float(at == 0),
             float(is_by),
-            float(self_role and table != target and level < 1),
             self._bridge[target] * (level < _PLAIN),
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
             float(column.words[-1:] not in (("id",), key.words[-1:]) and column.key_word > 0),
-            float(column.spelt[-1:].isdigit()),
             unmarked * (1 - self._unmarked) * float(level < 2),
             ruled,
             float(ruled > 0.5),

@@ -135,24 +135,6 @@ def test_key_words_are_not_added_where_the_schema_writes_them() -> None:
     [
         pytest.param(
             {
-                "LivingThing": ["LivingThingID", "Name"],
-                "Animal": ["LivingThingID", "Legs"],
-                "Herb": ["LivingThingID", "Leaves"],
-                "AnimalFoodHistory": ["LivingThingID", "Day"],
-                "GardenHerb": ["PlotID", "LivingThingID"],
-                "LivingThingPhoto": ["LivingThingID", "File"],
-            },
-            {
-                "Animal.LivingThingID → LivingThing.LivingThingID",
-                "AnimalFoodHistory.LivingThingID → Animal.LivingThingID",
-                "GardenHerb.LivingThingID → Herb.LivingThingID",
-                "LivingThingPhoto.LivingThingID → LivingThing.LivingThingID",
-            },
-            set(),
-            id="subtypes-share-a-key",
-        ),
-        pytest.param(
-            {
                 "Growers": ["GrowerID", "Name", "SellsToGrowerID", "Acre"],
                 "Growers_Archive": ["GrowerID", "Name", "SellsToGrowerID", "Acre"],
                 "Crops": ["CropID", "GrowerID"],

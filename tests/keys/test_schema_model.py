@@ -40,7 +40,7 @@ def schema(table: str, key: str, reference: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("reference", ["{}_id", "old_{}_id"])
 @pytest.mark.parametrize("key", ["id", "{}_id"])
-@pytest.mark.parametrize("table", ["{}s", "{}", "app_{}", "{part}_{}"])
+@pytest.mark.parametrize("table", ["{}s", "{}", "app_{}", "{part}_{}", "{}_t", "{part}_{}_tb"])
 def test_references_are_found_in_every_way_to_call_them(table, key, reference):
     tables = schema(table, key, reference)
     found = {
@@ -91,6 +91,37 @@ def test_what_a_column_says_of_its_rows_finds_their_table(table, column, target)
     made[table] = {"id": "bigint", column: "bigint"}
     found = [one for one in infer_key_pairs(open_corpus(schema=made).profiles) if one.left_columns == (column,)]
     assert [one.right_table for one in found] == ([f"schema.{target}"] if target else [])
+
+
+@pytest.mark.parametrize(
+    ("others", "column", "target"),
+    [
+        ({"crate_entity": ["entity_id", "kind"], "crate_label": ["crate_id"]}, "crate_id", "crate_entity"),
+        ({"crate_entity": ["entity_id", "kind"], "crate_entity_text": ["value_id"]}, "entity_id", "crate_entity"),
+        ({"crateinfo": ["id", "kind"], "old_crates": ["crate_id", "kind"]}, "crate_id", "crateinfo"),
+        ({"crate_static": ["crate_id", "x"], "crate_dynamic": ["crate_id", "y"]}, "crate_id", "crate_static"),
+        ({"cratedefs": ["id", "kind"]}, "crate_id", "cratedefs"),
+        ({"crate_header": ["crate_id", "kind"], "crate_item": ["crate_id", "line"]}, "crate_id", "crate_header"),
+        ({"crate_base": ["id", "x"], "crate": ["id", "y"]}, "crate_id", "crate"),  # a table that is called so
+        ({"user_account": ["user_id", "login"], "user_role": ["role_id", "title"]}, "owner_id", "user_account"),
+        ({"crate": ["id", "x"], "truck_crate_data": ["crate_id", "y"]}, "crate_id", "crate"),
+        (
+            {"seal": ["id", "x"], "seal_s": ["id"], "dock_s": ["id"], "pier_s": ["id"], "gate_s": ["id"]},
+            "seal_id",
+            "seal",
+        ),
+    ],
+)
+def test_of_tables_of_one_thing_the_one_that_has_its_rows_is_meant(others, column, target):
+    made = {thing: ["id", "kind"] for thing in THINGS if thing not in ("user", "crate")}
+    made |= {**others, "truck": ["id", "kind", column] if "text" not in str(others) else ["id", "kind"]}
+    if "crate_entity_text" in made:
+        made["crate_entity_text"].append(column)
+    tables = {name: dict.fromkeys(columns, "bigint") for name, columns in made.items()}
+    found = infer_key_pairs(open_corpus(schema=tables).profiles, min_score=0.1)
+    best = {one.left_table: one.right_table for one in reversed(found) if one.left_columns == (column,)}
+    holder = "crate_entity_text" if "crate_entity_text" in made else "truck"
+    assert best[f"schema.{holder}"] == f"schema.{target}"
 
 
 @pytest.mark.parametrize(("column", "target"), [("opening_type_id", "term"), ("shop_key_id", "shop_key")])
