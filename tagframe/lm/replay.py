@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
 from tagframe.lm.background import after_fork
+from tagframe.lm.batch_http import PATH, reply_of
 from tagframe.lm.prompt import (
     Arrived,
     Batch,
@@ -33,8 +34,7 @@ from tagframe.lm.prompt import (
     question_in_force,
     request_keys,
 )
-from tagframe.lm.reply import read_reply
-from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, labelled, open_store, unlabelled
+from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, open_store
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 
@@ -48,6 +48,8 @@ BY_HAND = "by hand"
 BATCH_MODEL = "gpt-4o-mini"
 """The model named in exported requests by default: OpenAI's format requires one."""
 _MAX_QUESTION_LETTERS = 60
+_ID = "custom_id"
+"""The field that names a request, in files; also in the body that is noted, which has it only there."""
 
 
 class RecordedAnswers(ResponseStore):
@@ -179,8 +181,8 @@ def _miss(
     try:
         noted = store.note_missing(
             (
-                request_keys([prompt], parameters)[0],
-                labelled({"messages": prompt.to_dicts(), **parameters.to_dict()}, label),
+                (key := request_keys([prompt], parameters)[0]),
+                {_ID: _custom_id(key, label), "messages": prompt.to_dicts(), **parameters.to_dict()},
                 prompt.sample,
             )
             for prompt, parameters, label in missing
@@ -241,15 +243,9 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
         missing = opened.missing()
     descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        for key, noted, _ in missing:
-            body, label = unlabelled(noted)
-            line = {
-                "custom_id": _custom_id(key, label),
-                "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": {"model": model, **body},
-            }
-            file.write(json.dumps(line) + "\n")
+        for _, body, _ in missing:
+            request = {_ID: body.pop(_ID), "method": "POST", "url": PATH, "body": {"model": model, **body}}
+            file.write(json.dumps(request) + "\n")
     return len(missing)
 
 
@@ -353,14 +349,11 @@ def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
         return _key(line), StoredAnswer(line["answer"]), str(line.get("model", ""))
     if "response" not in line and "error" not in line:
         raise InvalidArgument("it has neither 'answer' nor 'response'")
-    response = line.get("response") or {}
-    if line.get("error") or response.get("status_code", 200) != 200 or "body" not in response:
-        raise LMRequestFailed(str(line.get("error")))
-    reply = read_reply(response["body"], tools=True)  # a call of a tool ends an answer only if tools were offered
+    reply = reply_of(line, tools=True)  # a call of a tool ends an answer only if tools were offered
     if reply.truncated:
         raise LMRequestFailed("the answer was cut off at its limit of tokens")
     answer = StoredAnswer(reply.text, reply.logprobs, reply.billed.tokens_in, reply.billed.tokens_out)
-    return _key(line), answer, str(response["body"].get("model", ""))
+    return _key(line), answer, reply.model or ""
 
 
 def _key(line: dict[str, Any]) -> bytes:
