@@ -26,6 +26,7 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.query import names_in_sql
 from tagframe.answer.steps import driver
+from tagframe.blocks import fence, parse_block, without_reasoning
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, expect, get_embedder
 from tagframe.engines.base import SQLLimits
@@ -37,7 +38,6 @@ from tagframe.errors import (
     InvalidArgument,
 )
 from tagframe.lm import Batch, Label, Prompt
-from tagframe.lm.blocks import fence, parse_block, without_reasoning
 from tagframe.operators import Step, run
 from tagframe.operators.topk import whole_number
 from tagframe.retrieval import RetrievedTables

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagframe.answer.annotating import answered_by, failures, quote_of_prompts
+from tagframe.blocks import FENCE_RULE, fence
 from tagframe.corpus import ColumnProfile, Corpus
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import FactKey, as_description, checked_fact
@@ -19,7 +20,6 @@ from tagframe.errors import AnswerRejected, counted
 from tagframe.joins.infer import possible_keys
 from tagframe.keys import KeyPair
 from tagframe.lm import LM, Completion, Message, Prompt, Quote
-from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.operators.values import parse_json
 
 LEAST, MOST = 0.2, 0.8

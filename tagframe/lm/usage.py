@@ -346,13 +346,10 @@ def _plus(one: Cost, other: Cost, sign: int = 1) -> Cost:
     return Cost(*(a + sign * b for a, b in zip(one, other, strict=True)))
 
 
-_opening = threading.Lock()
 _budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    global _opening
-    _opening = threading.Lock()
     for budget in list(_budgets):
         budget._forget_requests()
 
@@ -365,11 +362,8 @@ def account_of(setting: Any) -> Budget | None:
     if not isinstance(setting, Dollars):
         given: Budget | None = setting
         return given
-    with _opening:
-        if setting.account is None:
-            setting.account = Budget(dollars=float(setting))
-        account: Budget = setting.account
-        return account
+    account: Budget = vars(setting).setdefault("account", Budget(dollars=float(setting)))  # one, of several threads
+    return account
 
 
 # --- prices and context windows; litellm's table is read without importing litellm -----------------------------------

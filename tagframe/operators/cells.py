@@ -1,6 +1,6 @@
 """Rows and instructions as text for a prompt: a row is one line of JSON between ``<row>`` and ``</row>``.
 
-No cell can close this fence (:func:`tagframe.lm.blocks.fence`), so that none acts as an instruction.
+No cell can close this fence (:func:`tagframe.blocks.fence`), so that none acts as an instruction.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 
 from tagframe import results
+from tagframe.blocks import without_control_tokens
 from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
-from tagframe.lm.blocks import without_control_tokens
 
 BYTES_PER_TOKEN = 2
 """A low estimate, so that a prompt does not exceed the window: JSON and numbers have fewer than prose."""

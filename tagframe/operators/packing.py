@@ -19,9 +19,9 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from tagframe import errors
+from tagframe.blocks import fence, without_reasoning
 from tagframe.errors import counted, spared
 from tagframe.lm import Batch, Bound, Prompt
-from tagframe.lm.blocks import fence, without_reasoning
 from tagframe.operators.cells import cut_note, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, bounded, gather, gather_alike, together
 from tagframe.operators.row_question import Question, Reply, joined_notes

@@ -18,9 +18,9 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import pandas as pd
 
+from tagframe.blocks import DATA_RULE, fence
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, words
-from tagframe.lm.blocks import DATA_RULE, fence
 from tagframe.operators.cells import (
     FIELD_RULE,
     MIN_ROW_BYTES,

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from tagframe.blocks import fence, parse_block
 from tagframe.corpus import Corpus
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.lm import LM, Form, Message, Prompt, fields_schema
-from tagframe.lm.blocks import fence, parse_block
 from tagframe.retrieval.checked_plan import ModelPlan
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.families import named_pieces

@@ -325,7 +325,7 @@ def test_no_room_for_an_answer(lm: LM):
         ({"model": ""}, "a model must be a name"),
         ({"model": "openai/x", "concurency": 3}, "did you mean 'concurrency'"),
         ({"model": "openai/x", "concurrency": 0}, "at least 1"),
-        ({"model": "openai/x", "timeout": 0}, "timeout must be more than 0"),
+        ({"model": "openai/x", "timeout": 0}, "timeout must be a number of seconds"),
         ({"model": "openai/x", "tpm": 0}, "tpm must be a number of tokens per minute"),
         ({"model": "openai/x", "rpm": -1}, "rpm must be a number of requests per minute"),
     ],

@@ -111,7 +111,13 @@ FORMS: dict[str, tuple[dict[str, Any], Billed]] = {
         {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 99}},
         Billed(10, 1, 10),
     ),
-    "no numbers": ({"prompt_tokens": "9", "completion_tokens": True, "total_tokens": None}, Billed()),
+    "no numbers": ({"prompt_tokens": "many", "completion_tokens": True, "total_tokens": None}, Billed()),
+    "texts": ({"prompt_tokens": "1000", "completion_tokens": "3000", "total_tokens": "4000"}, Billed(1000, 3000)),
+    "some texts": (
+        {"prompt_tokens": 10, "completion_tokens": "5", "completion_tokens_details": {"reasoning_tokens": "30"}},
+        Billed(10, 35),
+    ),
+    "only a total": ({"prompt_tokens": None, "total_tokens": 4000}, Billed(total=4000)),
 }  # fmt: skip
 PRICE = Price(3e-6, 15e-6, cached=3e-7, written=3.75e-6)
 

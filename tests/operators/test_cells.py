@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tagframe.blocks import fence
 from tagframe.errors import InvalidArgument
-from tagframe.lm.blocks import fence
 from tagframe.operators.cells import encode_rows, shortened
 
 
