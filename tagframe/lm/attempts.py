@@ -458,16 +458,10 @@ class Attempts:
         """The reply, unless the request has had its own time."""
         try:
             return await self._transport.send(prompt, parameters)
-        except errors.LMRequestFailed:
-            raise
         except asyncio.CancelledError:
-            if not sending.timed_out:
-                raise
             task = asyncio.current_task()
-            if task is not None and task.uncancel() > 0:  # the call was left, too
+            if not sending.timed_out or (task is not None and task.uncancel() > 0):  # the call was left, too
                 raise
-        except TimeoutError:
-            pass
         raise errors.RequestTimedOut(f"no answer within {self._lm.timeout:g} s from {self._transport.endpoint}")
 
     def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:

@@ -371,10 +371,6 @@ def account_of(setting: Any) -> Budget | None:
 
 Tier: TypeAlias = Literal["standard", "flex", "batch"]
 """What OpenAI and others call the tier of a request: the cheaper ones are slower, and cost about half."""
-_WITHOUT_PRICES = {
-    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "llama.cpp", "llamafile", "lm_studio", "ollama",
-    "ollama_chat", "openai_like", "text-embedding-inference", "vllm", "xinference",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -470,20 +466,13 @@ def window_of(model: str) -> int | None:
 @lru_cache(maxsize=64)
 def provider_of(model: str) -> str | None:
     """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None if unknown."""
-    entry = _table().get(model)
+    entry = price_table().get(model)
     return entry.get("litellm_provider") if isinstance(entry, dict) else None
-
-
-@lru_cache(maxsize=1)
-def providers() -> frozenset[str]:
-    """The names of providers that model names begin with: those of litellm's table, and some without an entry."""
-    named = {entry.get("litellm_provider") for entry in _table().values() if isinstance(entry, dict)}
-    return frozenset({str(name) for name in named if name} | _WITHOUT_PRICES)
 
 
 def _entry(model: str, field: str) -> dict[str, Any] | None:
     """A model's entry in litellm's table, under its name with or without the provider, if it has the field."""
-    table = _table()
+    table = price_table()
     for name in (model, model.partition("/")[2]):
         entry = table.get(name)
         if isinstance(entry, dict) and field in entry:
@@ -491,7 +480,8 @@ def _entry(model: str, field: str) -> dict[str, Any] | None:
     return None
 
 
-def _table() -> dict[str, object]:
+def price_table() -> dict[str, object]:
+    """litellm's table of prices and context windows, by models' names; empty without litellm."""
     # find_spec does not run the package: importing litellm takes seconds, its table milliseconds. It is not kept.
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:

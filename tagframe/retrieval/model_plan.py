@@ -162,7 +162,7 @@ def with_model_plan(
         corpus, index, question, candidates(method, index, question, evidence, anchored), anchored, is_bare
     )  # fmt: skip
     form = _FORM_BY_NAME if is_bare else _FORM
-    completion = ask(lm, question.text, [prompt], lambda text: parse_plan(text, visible), form)[0]
+    completion = ask(lm, [prompt], lambda text: parse_plan(text, visible), form)[0]
     plan = completion.value
     if plan is None:
         warn(f"the model gave no usable plan; the tables were chosen without it: {completion.error}")
