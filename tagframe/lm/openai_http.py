@@ -171,11 +171,7 @@ class OpenAIHTTP:
         return Served("" if entry.get("id") == self.model else str(entry.get("id", "")), window)
 
     async def ask(
-        self,
-        method: str,
-        path: str,
-        fields: Mapping[str, Any] | None = None,
-        most: int = MAX_RESPONSE_BYTES,
+        self, method: str, path: str, fields: Mapping[str, Any] | None = None, most: int = MAX_RESPONSE_BYTES
     ) -> Any:
         """The JSON of a response.
 
@@ -197,13 +193,7 @@ class OpenAIHTTP:
         except (ValueError, RecursionError) as error:
             raise errors.MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        data: Any = None,
-        most: int = MAX_RESPONSE_BYTES,
-    ) -> bytes:
+    async def exchange(self, method: str, path: str, data: Any = None, most: int = MAX_RESPONSE_BYTES) -> bytes:
         """The body of a response of status 2xx; ``data`` is JSON, or a form of aiohttp's, or nothing.
 
         Raises:

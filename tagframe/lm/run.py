@@ -248,7 +248,11 @@ class Run:
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
-        if self._store_changed():
+        store = self._stream._store
+        if store is not None and not self._others_write:
+            with contextlib.suppress(sqlite3.Error):  # to write warns of it
+                self._others_write = store.version() != self._stream._version
+        if self._others_write:
             self._ready.rotate(random.randrange(len(self._ready)))
         return self._ready.popleft()
 
@@ -277,24 +281,16 @@ class Run:
 
     # --- the store ------------------------------------------------------------------------------------------------
 
-    def _store_changed(self) -> bool:
-        """Whether another process has written to the store since the call began."""
-        store = self._stream._store
-        if store is not None and not self._others_write:
-            with contextlib.suppress(sqlite3.Error):  # to write warns of it
-                self._others_write = store.version() != self._stream._version
-        return self._others_write
-
     def _stored(self, job: Job[Any]) -> tuple[Reply, float] | None:
         """The answer to a job that another process has stored since the call looked it up, with its seconds."""
-        store, stored = self._stream._store, None
-        if store is not None and self._others_write and not job.repaired:
-            with contextlib.suppress(sqlite3.Error):
-                stored = store.lookup([job.key], *self.attempts.stored_as, "alone").get(job.key)
-        if stored is None:
+        store = self._stream._store
+        if store is None or not self._others_write or job.repaired:
             return None
-        count = Billed(stored.tokens_in, stored.tokens_out)
-        return Reply(stored.text, billed=count, logprobs=stored.logprobs), stored.seconds or 0.0
+        with contextlib.suppress(sqlite3.Error):
+            if stored := store.lookup([job.key], *self.attempts.stored_as, "alone").get(job.key):
+                count = Billed(stored.tokens_in, stored.tokens_out)
+                return Reply(stored.text, billed=count, logprobs=stored.logprobs), stored.seconds or 0.0
+        return None
 
     def _settle(self) -> None:
         """Store what was answered, and have it parsed.
@@ -441,12 +437,8 @@ class Run:
 
 
 def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:
+    of, way = "the server's limit of tokens", "raise that limit"
+    if limit is not None:
+        of, way = f"its limit of {limit} tokens", "give a larger max_tokens= in the call or in tagframe.configure"
     form = '; if the model only fills the form that it is held to, use LM(…, structured="off")' if with_form else ""
-    if limit is None:
-        return errors.AnswerCut(
-            f"it was cut off at the server's limit of tokens: answer in fewer, or raise that limit{form}"
-        )
-    return errors.AnswerCut(
-        f"it was cut off at its limit of {limit} tokens: answer in fewer, or give a larger max_tokens= in the call or"
-        f" in tagframe.configure{form}"
-    )
+    return errors.AnswerCut(f"it was cut off at {of}: answer in fewer, or {way}{form}")

@@ -152,11 +152,7 @@ class ResponseStore:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def lookup(
-        self,
-        requests: Sequence[bytes],
-        endpoint: str | None = None,
-        model: str | None = None,
-        stored: Stored = "any",
+        self, requests: Sequence[bytes], endpoint: str | None = None, model: str | None = None, stored: Stored = "any"
     ) -> dict[bytes, StoredAnswer]:
         """The stored answers of these requests, by request.
 

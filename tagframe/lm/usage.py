@@ -109,10 +109,6 @@ class Ledger:
         self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=MAX_RECORDED_CALLS)
         self.total = Usage()
 
-    def after_fork(self) -> None:
-        """Make a new lock, in the child of a fork: a thread of the parent may hold the old one."""
-        self._lock = threading.Lock()
-
     def record(self, description: str, model: str, usage: Usage) -> None:
         """Add one call."""
         with self._lock:
@@ -132,7 +128,6 @@ class Ledger:
 
 
 ledger = Ledger()
-after_fork(ledger.after_fork)
 _blocks: ContextVar[tuple[Ledger, ...]] = ContextVar("tagframe usage", default=())
 """The blocks that are open where a call is made: a thread or a task has its own."""
 
@@ -350,6 +345,7 @@ _budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
+    ledger._lock = threading.Lock()  # a thread of the parent may have the old one
     for budget in list(_budgets):
         budget._forget_requests()
 

@@ -554,8 +554,8 @@ WINDOW = 4096
 SMALL_WINDOWS = {
     "vLLM": "'max_tokens' or 'max_completion_tokens' is too large: {limit}. This model's maximum context length is 4096"
     " tokens and your request has {size} input tokens ({limit} > 4096 - {size}).",
-    "vLLM before": "This model's maximum context length is 4096 tokens. However, you requested {all} tokens ({size} in the"
-    " messages, {limit} in the completion). Please reduce the length of the messages or completion.",
+    "vLLM before": "This model's maximum context length is 4096 tokens. However, you requested {all} tokens ({size} in"
+    " the messages, {limit} in the completion). Please reduce the length of the messages or completion.",
     "Anthropic": "input length and `max_tokens` exceed context limit: {size} + {limit} > 4096, decrease one of them",
     "TGI": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: {size} and {limit}",
 }
