@@ -487,9 +487,9 @@ class Attempts:
         self,
         prompt: Prompt,
         reply: Reply | None,
-        error: errors.LMRequestFailed | None,
+        error: errors.LMError | None,
         cost: Cost | None,
-        tokens_out: int,
+        out: int,
         seconds: float,
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
@@ -503,7 +503,7 @@ class Attempts:
                 seconds=seconds,
                 status=status,
                 error=kind,
-                tokens=None if cost is None else (int(cost.tokens) - tokens_out, tokens_out),
+                tokens=None if cost is None else (int(cost.tokens) - out, out),
                 dollars=None if cost is None or self._price is None else cost.dollars,
                 messages=prompt.to_dicts() if self._is_traced else None,
                 answer=reply.text if reply and self._lm.operation == "chat" else None,

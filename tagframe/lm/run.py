@@ -13,7 +13,6 @@ import itertools
 import math
 import random
 import sqlite3
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -181,6 +180,7 @@ class Run:
         of = lm.transport.endpoint, lm.model, lm.retry, lm.timeout, id(self.attempts.rates)
         self._rules = _rules.setdefault(of, len(_rules))
         self._ready: deque[Job[Any]] = deque()  # to be sent
+        self._sending: list[asyncio.Task[None]] = []
         self._working = 0
         self._unsettled = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
@@ -191,11 +191,17 @@ class Run:
         self._useful_repairs = self._failed_repairs = 0  # that have ended
 
     def close(self) -> None:
-        """Stop sending; done once."""
+        """Parse nothing more."""
         self._thread.shutdown(wait=False)
 
-    async def send(self, jobs: Sequence[Job[Any]], ended: threading.Event) -> None:
-        """Complete these jobs too, and then set the event.
+    def stop(self) -> None:
+        """Cancel what is sent, and send nothing more."""
+        self._ended = True
+        for task in self._sending:
+            task.cancel()
+
+    async def send(self, jobs: Sequence[Job[Any]]) -> None:
+        """Complete these jobs too.
 
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
 
@@ -203,6 +209,7 @@ class Run:
             Exception: what went wrong where answers are settled, a warning that is an error, say.
         """
         loop = asyncio.get_running_loop()
+        self._sending.append(cast("asyncio.Task[None]", asyncio.current_task()))
         self._ready.extend(jobs)
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
@@ -224,8 +231,6 @@ class Run:
                 worker.cancel()
             await asyncio.gather(*left, return_exceptions=True)
             raise
-        finally:
-            ended.set()
 
     async def _work(self) -> None:
         try:

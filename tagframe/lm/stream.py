@@ -11,9 +11,9 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tagframe import errors
 from tagframe.errors import spared
@@ -33,11 +33,6 @@ _SECONDS_BETWEEN_ARRIVALS = 0.1
 """A complete batch is delivered at once; completions of incomplete batches, and the progress bar, this often."""
 _SECONDS_TO_STOP = 0.4
 _NOT_STORED = errors.NotStored("the response store has no answer")
-
-
-class _Sending(NamedTuple):
-    future: Future[None]
-    ended: threading.Event  # a cancelled future is done before what it stands for has ended
 
 
 class Stream:
@@ -61,7 +56,7 @@ class Stream:
         self._store: ResponseStore | None = lm.open_store()
         self._run: Run | None = None
         self._bar = RowsBar(description, self._settings.progress)
-        self._sendings: list[_Sending] = []
+        self._sendings: list[Future[None]] = []
         self._opened = in_flight.open()
         self._version = 0 if self._store is None else self._store.version()
         self._open = True
@@ -165,13 +160,12 @@ class Stream:
         if self._run is None:
             self._run = Run(self)
         self._bar.grow(len(unknown))
-        ended = threading.Event()
         with self._lock:
             if not self._open:  # left meanwhile: nothing more is sent
                 return
-            self._sendings = [sending for sending in self._sendings if not sending.ended.is_set()]
-            future = background.submit(self._run.send(unknown, ended))
-            self._sendings.append(_Sending(future, ended))
+            self._sendings = [sending for sending in self._sendings if not sending.done() or sending.exception()]
+            future = background.submit(self._run.send(unknown))
+            self._sendings.append(future)
         future.add_done_callback(self._wake_where_it_failed)
 
     # --- what arrives -----------------------------------------------------------------------------------------------
@@ -229,8 +223,8 @@ class Stream:
 
     def _taken(self) -> Arrived:
         for sending in self._sendings:
-            if sending.future.done():
-                sending.future.result()  # raises what would otherwise be waited for without end
+            if sending.done():
+                sending.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
         return self.arrived()
@@ -291,11 +285,9 @@ class Stream:
             self._bar.update(self._run.done, self._run.attempts.dollars)
         self._bar.close(self.usage().failed)
         if self._left:
-            for sending in sendings:
-                sending.future.cancel()
-            deadline = time.monotonic() + _SECONDS_TO_STOP
-            for sending in sendings:
-                sending.ended.wait(max(0.0, deadline - time.monotonic()))
+            if self._run is not None:
+                background.call(self._run.stop)
+            wait(sendings, _SECONDS_TO_STOP)
         self._record()
         if self._run is not None:
             self._run.close()
