@@ -145,8 +145,7 @@ class Attempts:
         """The id under which a reply is stored: a server that has one model may be given another during the run."""
         if self.store is None or self._first_model is None or reply.model in (None, self._first_model):
             return self.source
-        endpoint, model = self.stored_as[0], self._lm.model
-        return self.store.source(endpoint, f"{model} ({reply.model})", model)
+        return self.store.source(self.stored_as[0], f"{self._lm.model} ({reply.model})", self._lm.model)
 
     # --- what a server refuses or breaks on ------------------------------------------------------------------------
 
@@ -198,11 +197,7 @@ class Attempts:
 
     def _refuses_field(self, error: errors.LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
         """Whether the error names a field of the request, which is then left out, renamed or lowered."""
-        if (
-            error.status not in (400, 422)
-            or isinstance(error, errors.ContextTooLong | errors.ContentFiltered)
-            or error.stops_run
-        ):
+        if error.status not in (400, 422) or isinstance(error, CONCERNS_A_ROW) or error.stops_run:
             return False
         text, body = str(error), sent.to_dict()
         if "max_tokens" in body and _LENGTH_NAMED.search(text) and "max_tokens" not in sent.extra:
@@ -226,11 +221,7 @@ class Attempts:
             return False
         if error.status in (400, 403, 422, 501) and _names_logprobs(error):
             return True
-        if (
-            self.state.gives_logprobs
-            or error.stops_run
-            or isinstance(error, errors.ContextTooLong | errors.ContentFiltered)
-        ):
+        if self.state.gives_logprobs or error.stops_run or isinstance(error, CONCERNS_A_ROW):
             return False
         return error.status in (200, *_REFUSED)
 
@@ -490,17 +481,17 @@ class Attempts:
         error: errors.LMError | None,
         cost: Cost | None,
         out: int,
-        seconds: float,
+        took: float,
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
         status = 200 if error is None and reply else getattr(error, "status", None)
         kind = type(error).__name__ if error else None if reply else "CancelledError"
-        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=seconds)
+        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=took)
         if logs.is_traced():
             logs.trace_request(
                 self._lm.model,
                 self._lm.operation,
-                seconds=seconds,
+                seconds=took,
                 status=status,
                 error=kind,
                 tokens=None if cost is None else (int(cost.tokens) - out, out),

@@ -35,11 +35,6 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
 
 
-def call(function: Callable[[], None]) -> None:
-    """Have a function called on the loop, soon."""
-    _running_loop().call_soon_threadsafe(function)
-
-
 def on_close(closer: Callable[[], Awaitable[None]]) -> None:
     """Have ``closer`` awaited on the loop when the process ends."""
     _closers.append(closer)

@@ -83,14 +83,11 @@ class BatchHTTP(OpenAIHTTP):
 
     async def _collect(self) -> None:
         """Submit what has come, once nothing more comes."""
-        try:
-            count = -1
-            while count != len(self._new):
-                count = len(self._new)
-                await asyncio.sleep(SECONDS_OF_QUIET)
-            new, self._new = self._new, []
-        finally:
-            self._collector = None
+        count = -1
+        while count != len(self._new):
+            count = len(self._new)
+            await asyncio.sleep(SECONDS_OF_QUIET)
+        new, self._new, self._collector = self._new, [], None
         try:
             await self._find_earlier()
         except Exception as failed:  # whatever it is, nobody may wait for ever

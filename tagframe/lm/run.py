@@ -190,13 +190,10 @@ class Run:
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
         self._useful_repairs = self._failed_repairs = 0  # that have ended
 
-    def close(self) -> None:
-        """Parse nothing more."""
-        self._thread.shutdown(wait=False)
-
-    def stop(self) -> None:
-        """Cancel what is sent, and send nothing more."""
+    async def stop(self) -> None:
+        """Cancel what is sent, and send and parse nothing more."""
         self._ended = True
+        self._thread.shutdown(wait=False)
         for task in self._sending:
             task.cancel()
 
@@ -304,14 +301,14 @@ class Run:
         next looked up.)
         """
         answered, self._answered = self._answered, []
+        if not answered:
+            return
         with self._breaking(answered):
-            if not answered or self._put(answered, wait=False):
-                self._parse(answered)
-                return
-            try:
-                self._in_thread(self._put, answered, lambda _: self._parse(answered))
-            except RuntimeError:  # the call was left
-                self._parse(answered)
+            if not self._put(answered, wait=False):
+                with contextlib.suppress(RuntimeError):  # the call was left
+                    self._in_thread(self._put, answered, lambda _: self._parse(answered))
+                    return
+            self._parse(answered)
 
     def _put(self, answered: Answered, wait: bool = True) -> bool:
         """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""

@@ -280,17 +280,13 @@ class Stream:
         """Stop requests in flight, and warn if answers were not stored; a stream is closed once."""
         with self._lock:
             self._open = False
-            sendings = self._sendings
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
         self._bar.close(self.usage().failed)
-        if self._left:
-            if self._run is not None:
-                background.call(self._run.stop)
-            wait(sendings, _SECONDS_TO_STOP)
-        self._record()
         if self._run is not None:
-            self._run.close()
+            background.submit(self._run.stop())
+            wait(self._sendings, _SECONDS_TO_STOP if self._left else 0)
+        self._record()
         # What holds this stream, in a circle or from another thread, shall not keep the jobs.
         self._run = None
         self._sendings = []
