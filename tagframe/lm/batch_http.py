@@ -16,7 +16,7 @@ from tagframe.errors import LMRequestFailed, MalformedResponse, RateLimited, Res
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.prompt import Parameters, Prompt
 from tagframe.lm.reply import Reply, failure, in_message, read_reply, shorten
-from tagframe.lm.store import ResponseStore
+from tagframe.lm.store import ResponseStore, warned
 
 T = TypeVar("T")
 
@@ -147,7 +147,8 @@ class BatchHTTP(OpenAIHTTP):
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
-            await asyncio.to_thread(self.store.note_batch, self.source, file, batch, names)
+            with warned(self.store, "written"):  # a batch that is submitted is waited for all the same
+                await asyncio.to_thread(self.store.note_batch, self.source, file, batch, names)
 
     async def _upload(self, data: bytes) -> str:
         import aiohttp

@@ -99,7 +99,8 @@ class InFlight:
                 budget, this call asks by itself.)
         """
         while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
-            self.awaited.add(flight.sender)
+            if flight.reply is None:
+                self.awaited.add(flight.sender)
             await asyncio.shield(flight)
             if flight.error is not None:
                 raise copy.copy(flight.error)
@@ -252,8 +253,7 @@ class Run:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
         store = self._stream._store
         if store is not None and not self._others_write:
-            with contextlib.suppress(sqlite3.Error):  # to write warns of it
-                self._others_write = store.version() != self._stream._version
+            self._others_write = store.version() != self._stream._version
         if self._others_write:
             self._ready.rotate(random.randrange(len(self._ready)))
         return self._ready.popleft()

@@ -189,9 +189,10 @@ class ResponseStore:
         return _patiently(read)
 
     def version(self) -> int:
-        """A number that changes when another process writes."""
-        with self._lock:
+        """A number that changes when another process writes; -1 if it cannot be read, of which to write warns."""
+        with self._lock, contextlib.suppress(sqlite3.Error):
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        return -1
 
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
