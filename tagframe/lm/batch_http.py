@@ -71,11 +71,11 @@ class BatchHTTP(OpenAIHTTP):
             self._new.append((name, json.dumps(request).encode()))
             if self._collector is None:
                 self._collector = asyncio.create_task(self._collect())
-        asked = self._lines[name]
+        pending = self._lines[name]
         try:
-            line: Any = await asyncio.shield(asked)
+            line: Any = await asyncio.shield(pending)
         finally:  # a line that nobody takes, since the call was left, is there for the next call
-            if asked.done() and self._lines.get(name) is asked:
+            if pending.done() and self._lines.get(name) is pending:
                 del self._lines[name]
         return reply_of(line, parameters.tools, self._secrets)
 

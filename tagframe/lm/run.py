@@ -30,7 +30,7 @@ from tagframe.lm.store import ResponseStore, StoredAnswer, warned
 from tagframe.lm.usage import DUPLICATE
 
 if TYPE_CHECKING:
-    from tagframe.lm.stream import Stream
+    from tagframe.lm.model import LM
 
 R = TypeVar("R")
 
@@ -160,19 +160,23 @@ class Run:
     """Sends the jobs of one call.
 
     Args:
-        stream: the call.
+        lm: the model.
+        store: where answers are looked up and stored, or None.
+        opened: when the call began, by :meth:`InFlight.open`, and the ``version`` of the store then.
+        end: takes jobs that have a completion.
 
     Attributes:
         attempts: the requests.
         done: prompts that have ended, for the progress bar.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        lm, settings = stream._lm, stream._settings
-        self._stream = stream
+    def __init__(
+        self, lm: LM, store: ResponseStore | None, opened: int, version: int, end: Callable[[Sequence[Job[Any]]], None]
+    ) -> None:
+        settings, self._store, self._opened, self._version, self._give = lm.settings(), store, opened, version, end
         self._concurrency, self._max_failed = settings.concurrency, settings.max_failed
         self._prompts, self._failed = 0.0, 0
-        self.attempts = Attempts(lm, stream._store)
+        self.attempts = Attempts(lm, store)
         self.done = 0
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
@@ -251,9 +255,8 @@ class Run:
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
-        store = self._stream._store
-        if store is not None and not self._others_write:
-            self._others_write = store.version() != self._stream._version
+        if self._store is not None and not self._others_write:
+            self._others_write = self._store.version() != self._version
         if self._others_write:
             self._ready.rotate(random.randrange(len(self._ready)))
         return self._ready.popleft()
@@ -265,7 +268,7 @@ class Run:
             return self._stored(job) or (await self.attempts.ask(job), job.seconds)
 
         try:
-            flight = await in_flight.share(key, self._stream._opened, self.attempts.store, ask)
+            flight = await in_flight.share(key, self._opened, self.attempts.store, ask)
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
@@ -285,7 +288,7 @@ class Run:
 
     def _stored(self, job: Job[Any]) -> tuple[Reply, float] | None:
         """The answer to a job that another process has stored since the call looked it up, with its seconds."""
-        store = self._stream._store
+        store = self._store
         if store is None or not self._others_write or job.repaired:
             return None
         with contextlib.suppress(sqlite3.Error):
@@ -433,7 +436,7 @@ class Run:
     def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
         job.completion, job.reply = completion, None  # fewer objects for the garbage collector
         self.done += 1
-        self._stream._end((job,))
+        self._give((job,))
         self._useful_repairs += job.repaired and completion.ok
         self._failed_repairs += job.repaired and not completion.ok
 

@@ -158,7 +158,7 @@ class Stream:
         if not unknown:
             return
         if self._run is None:
-            self._run = Run(self)
+            self._run = Run(self._lm, self._store, self._opened, self._version, self._end)
         self._bar.grow(len(unknown))
         with self._lock:
             if not self._open:  # left meanwhile: nothing more is sent

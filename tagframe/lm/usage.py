@@ -105,9 +105,13 @@ class Ledger:
     total: Usage
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.unlock()
         self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=MAX_RECORDED_CALLS)
         self.total = Usage()
+
+    def unlock(self) -> None:
+        """Make a new lock, in the child of a fork: a thread of the parent may hold the old one."""
+        self._lock = threading.Lock()
 
     def record(self, description: str, model: str, usage: Usage) -> None:
         """Add one call."""
@@ -128,6 +132,7 @@ class Ledger:
 
 
 ledger = Ledger()
+after_fork(ledger.unlock)
 _blocks: ContextVar[tuple[Ledger, ...]] = ContextVar("tagframe usage", default=())
 """The blocks that are open where a call is made: a thread or a task has its own."""
 
@@ -345,7 +350,6 @@ _budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    ledger._lock = threading.Lock()  # a thread of the parent may have the old one
     for budget in list(_budgets):
         budget._forget_requests()
 
