@@ -26,6 +26,7 @@ from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.query import names_in_sql
 from tagframe.answer.steps import driver
+from tagframe.blocks import fence, parse_block, without_reasoning
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.embed import WITHOUT_A_HUB, Embedder, encoded, expect, get_embedder
 from tagframe.engines.base import SQLLimits
@@ -36,8 +37,7 @@ from tagframe.errors import (
     EmptyQuestion,
     InvalidArgument,
 )
-from tagframe.lm import Batch, Label, Prompt
-from tagframe.lm.blocks import fence, parse_block, without_reasoning
+from tagframe.lm import Batch, Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.topk import whole_number
 from tagframe.retrieval import RetrievedTables
@@ -370,7 +370,7 @@ class _Indexed(NamedTuple):
 
 def _scored(request: str, rows: Sequence[str]) -> Step[list[float]]:
     prompts = [Prompt.of(f"{fence(row)}\n\nQuestion: {request}", system=_SCORE_TASK) for row in rows]
-    return (yield from values_of(Batch(prompts, _parse_score, max_tokens=16, label=Label("sem_score"))))
+    return (yield from values_of(Batch(prompts, _parse_score, max_tokens=16, stage="sem_score")))
 
 
 def _parse_score(text: str) -> float:

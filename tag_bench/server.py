@@ -313,7 +313,8 @@ class Server:
             completion = _embeddings(request, reply) if "input" in request.body else completion_of(request, reply)
             usage = completion["usage"]  # which a script may have replaced, by parts of it or by none
             counts = usage if isinstance(usage, dict) else {}
-            self.tokens += counts.get("prompt_tokens", 0) + counts.get("completion_tokens", 0)
+            numbers = (counts.get("prompt_tokens"), counts.get("completion_tokens"))
+            self.tokens += sum(number for number in numbers if isinstance(number, int))
             body = json.dumps(completion).encode()
         send(transport, reply.status, body, reply.headers, half=reply.drop == "half")
 

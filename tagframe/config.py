@@ -94,7 +94,7 @@ class Settings:
             folder, an :class:`~tagframe.embed.Embedder`, the name of one that an installed package brings,
             ``"minilm-int8"`` for the default in whole numbers, or None for the default.
         corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search if no corpus is given.
-        store: the response store's file, ``"default"`` (the user's cache folder), or None for no store.
+        store: the response store's file, ``"default"`` (the user's cache folder), or None or ``"none"`` for no store.
         budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars, in an
             account that is opened where it is given (:class:`Dollars`).
         concurrency: the most requests of a call in flight.
@@ -301,6 +301,8 @@ def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: st
         if (value is None and name in ("concurrency", "trace_contents")) or (value is not None and not fits(value)):
             text = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)
             raise InvalidArgument(f"{requirement}; got {'something else' if name == 'api_key' else text}")
+    if str(given.get("store", "")).lower() == "none":  # as in the environment
+        given["store"] = None
     budget = given.get("budget")
     if isinstance(budget, Real) and not isinstance(budget, Dollars):
         given["budget"] = Dollars(budget)

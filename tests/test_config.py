@@ -189,6 +189,18 @@ OUTSIDE = {
 }
 
 
+@pytest.mark.parametrize("text", ["none", "None"])
+def test_no_store_is_the_same_in_all_places(text: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TAGFRAME_STORE", text)
+    assert config.current().store is None
+    with tf.context(store="other.db"):
+        assert config.current().store == "other.db"
+        assert config.current(store=text).store is None
+        with tf.context(store=text):
+            assert config.current().store is None
+        assert tf.LM("openai/test", store=text).settings().store is None
+
+
 @pytest.mark.parametrize("name", [name for name in config.NAMES if name != "corpus"])
 def test_every_setting_is_read_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch):
     text, value = OUTSIDE[name]

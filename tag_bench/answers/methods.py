@@ -16,7 +16,7 @@ from tag_bench.answers.records import answered, unanswered
 from tag_bench.records import Record, model_name
 from tagframe.answer import Generated
 from tagframe.errors import ReplayMiss
-from tagframe.lm import about, total_usage
+from tagframe.lm import total_usage
 
 DEVIATIONS = {
     "TAG: appendix C": "the pipelines are our own, with tagframe's operators in place of those of LOTUS",
@@ -36,7 +36,7 @@ def record_of(method: Method, question: Question, databases: Databases) -> Recor
     databases.corpus(question.database)  # opened beforehand: the paper's time is that of a question
     before, began = total_usage(), time.perf_counter()
     try:
-        with warnings.catch_warnings(record=True) as warned, about(question.text):
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             record = answered(question, method(question, databases))
     except ReplayMiss as error:

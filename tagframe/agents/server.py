@@ -172,7 +172,7 @@ class CorpusServer:
             doing[0] = message
 
         def in_thread() -> types.CallToolResult:
-            from tagframe.lm.blocks import fence
+            from tagframe.blocks import fence
 
             with audited(self._names.get(reader), params.name, arguments) as line:
                 try:
@@ -248,7 +248,7 @@ def _encodable(text: str) -> str:
 
 def _as_data(given: Any) -> Any:
     """A result of which no text closes a fence or controls a model, wherever a client shows it."""
-    from tagframe.lm.blocks import closing_nothing
+    from tagframe.blocks import closing_nothing
 
     if isinstance(given, dict):
         return {_as_data(name): _as_data(value) for name, value in given.items()}
@@ -263,7 +263,7 @@ def _text(text: str) -> types.TextContent:
 
 def _for_a_model(given: dict[str, Any]) -> str:
     """A result as text: one line of JSON, marked as data, in a fence that no cell can close."""
-    from tagframe.lm.blocks import FENCE_RULE, fence
+    from tagframe.blocks import FENCE_RULE, fence
 
     fields = {name: value for name, value in given.items() if name != "about"}
     return f"{FENCE_RULE}\n{fence(json.dumps(fields, ensure_ascii=False, separators=(',', ':')), 'result')}"

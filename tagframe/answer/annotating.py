@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tagframe.blocks import FENCE_RULE, fence
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.corpus import fact_store, private_of, statements_of
 from tagframe.corpus.facts import BY_MODEL, FactKey, as_description
@@ -15,7 +16,6 @@ from tagframe.corpus.statements import Statement
 from tagframe.display import Displayable
 from tagframe.errors import AnswerRejected, counted
 from tagframe.lm import LM, Batch, Completion, Message, Prompt, Quote, QuoteEnds, QuotingLM
-from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.operators.cells import one_line
 from tagframe.operators.values import parse_json
 from tagframe.retrieval.families import families

@@ -14,9 +14,9 @@ import pandas as pd
 from tagframe import results
 from tagframe.answer.answer import Generated
 from tagframe.answer.steps import driver
+from tagframe.blocks import FENCE_RULE, fence
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
-from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.lm.prompt import Accept
 from tagframe.operators import OPERATORS, Step, gather, run
 from tagframe.operators.cells import described, encode, encode_rows, prompt_names

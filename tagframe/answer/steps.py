@@ -15,7 +15,7 @@ from tagframe.answer.query import can_run
 from tagframe.embed import quoted_embeddings
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import ReplayMiss, RowsFailed, TooManyRowsWarning, warn
-from tagframe.lm import LM, Arrived, Batch, Label, Prompt, Quote, QuoteEnds, QuotingLM, Stream, Usage, get_lm
+from tagframe.lm import LM, Arrived, Batch, Prompt, Quote, QuoteEnds, QuotingLM, Stream, Usage, get_lm
 from tagframe.lm.usage import total
 from tagframe.operators import Step, run
 
@@ -34,10 +34,10 @@ def as_step(function: Any, *arguments: Any) -> Step[Any]:
     return (yield from result) if inspect.isgenerator(result) else result
 
 
-def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse], None]) -> Step[T]:
+def metered(step: Step[T], name: str, account: Callable[[StepUse], None]) -> Step[T]:
     """The step, whose cost is reported to ``account`` at the end, also if it fails.
 
-    Its prompts are labelled with the question and the stage ``name``, unless they have a label.
+    Its prompts are labelled with the stage ``name``, unless they have one.
     """
     began = time.monotonic()
     usages: list[Usage] = []
@@ -46,31 +46,30 @@ def metered(step: Step[T], name: str, question: str, account: Callable[[StepUse]
         usages.extend(completion.usage for completions in arrived.values() for completion in completions.values())
 
     try:
-        return (yield from _relayed(step, Label(name.split()[0], question), seen=took))
+        return (yield from _relayed(step, name.split()[0], seen=took))
     finally:
         account(StepUse(name, replace(total(usages), seconds=time.monotonic() - began)))
 
 
 def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
     """The step, with a stage label on its prompts, and guesses for quotes."""
-    return (yield from _relayed(step, Label(stage), guess))
+    return (yield from _relayed(step, stage, guess))
 
 
 def _relayed(
     step: Step[T],
-    label: Label,
+    stage: str,
     guess: Callable[[Prompt], str] | None = None,
     seen: Callable[[Arrived], None] = lambda arrived: None,
 ) -> Step[T]:
-    """The step; its batches are passed on with a label, and completions are given back for its own batches."""
+    """The step; its batches are passed on with a stage, and completions are given back for its own batches."""
     known: dict[Batch[Any], Batch[Any]] = {}
 
     def out(batch: Batch[Any]) -> Batch[Any]:
-        given, guessed = batch.label, batch.guess
+        guessed = batch.guess
         if guessed is None and guess is not None and batch.prompts:
             guessed = guess(batch.prompts[0])
-        ours = Label(given.stage or label.stage, given.question or label.question)
-        known[sent := replace(batch, label=ours, guess=guessed)] = batch
+        known[sent := replace(batch, stage=batch.stage or stage, guess=guessed)] = batch
         return sent
 
     arrived: Arrived | None = None
@@ -147,7 +146,7 @@ class _Streams:
         Raises:
             NotConfigured: as :func:`tagframe.lm.get_lm`.
         """
-        stage = batch.label.stage
+        stage = batch.stage
         model = config.current().model(stage)
         key = model if isinstance(model, str) else id(model)
         if key not in self._streams:
@@ -245,5 +244,5 @@ def quote_of(query: Any, execute: Any, gen: Any = None, question: str = "") -> Q
         # The result of an audit is not known before it is paid for.
         stages = () if execution is None else tuple(replace(stage, remarks=()) for stage in execution.stages)
         if gen is not None:
-            run(metered(as_step(gen, question, rows), "gen", question, lambda use: None), driver(quoting))
+            run(metered(as_step(gen, question, rows), "gen", lambda use: None), driver(quoting))
     return replace(sum(embedded, quoting.quote), query=query, stages=stages)

@@ -10,12 +10,12 @@ from typing import Any
 
 from tagframe.answer.lm_sql.dialects import SPOKEN
 from tagframe.answer.query import Query
+from tagframe.blocks import fence, parse_block
 from tagframe.engines.base import NARROW_IT
 from tagframe.engines.registry import DIALECTS
 from tagframe.engines.sql_reader import first_tree
 from tagframe.errors import AnswerRejected, SQLFailed, UnsafeSQL
 from tagframe.lm import Message, Prompt
-from tagframe.lm.blocks import fence, parse_block
 from tagframe.retrieval.schema_text import NAMES_ARE_DATA, prompt_parts
 
 _OF_DATABASES = " Stay in one DATABASE unless the question spans several."

@@ -19,11 +19,11 @@ from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, can_run, names_in_sql
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import parse_statement, revised_prompt, syn_prompt
+from tagframe.blocks import fence
 from tagframe.corpus import Corpus
 from tagframe.corpus.statements import Statement
 from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
-from tagframe.lm.blocks import fence
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import Method, RetrievedTables, retrieve_tables

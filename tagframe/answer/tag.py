@@ -149,7 +149,7 @@ class TAG:
         uses: list[StepUse] = []
 
         def part(name: str, function: Any, *arguments: Any) -> Step[Any]:
-            return metered(as_step(function, *arguments), name, request, uses.append)
+            return metered(as_step(function, *arguments), name, uses.append)
 
         query = yield from part("syn", self.syn, request)
         executed = _Executed(query, pd.DataFrame())
@@ -185,7 +185,7 @@ class TAG:
 
     def quoted(self, request: str) -> Step[Quote]:
         """The cost of ``exec`` and ``gen``, as a step that asks only ``syn``."""
-        query = yield from metered(as_step(self.syn, request), "syn", request, lambda use: None)
+        query = yield from metered(as_step(self.syn, request), "syn", lambda use: None)
         return quote_of(query, self.exec, self.gen, request)
 
     def _executed(self, part: _Part, request: str, query: Any) -> Step[_Executed]:

@@ -11,6 +11,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -25,7 +26,7 @@ from tagframe.lm.quote import ASSUMED_SECONDS, Quote, QuoteEnds
 from tagframe.lm.replay import REPLAY, open_replayed
 from tagframe.lm.reply import Billed, Reply, Transport, billed, in_message
 from tagframe.lm.store import ResponseStore, StoredAnswer, warned
-from tagframe.lm.usage import dollars_of, providers
+from tagframe.lm.usage import dollars_of, price_table
 
 MAX_BATCH_TEXTS = 512
 """The most texts in a request; if a server refuses that many, the number is halved from then on."""
@@ -53,6 +54,12 @@ def quoted_embeddings() -> Iterator[list[Quote]]:
         _quoted.reset(token)
 
 
+_WITHOUT_PRICES = {
+    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "llama.cpp", "llamafile", "lm_studio", "ollama",
+    "ollama_chat", "openai_like", "text-embedding-inference", "vllm", "xinference",
+}  # fmt: skip
+
+
 def embeds_for(model: str) -> bool:
     """Whether a name belongs to a provider that litellm knows, as ``"openai/text-embedding-3-small"``.
 
@@ -60,7 +67,14 @@ def embeds_for(model: str) -> bool:
     (True, False)
     """
     provider, slash, name = model.partition("/")
-    return bool(slash and name) and provider in providers()
+    return bool(slash and name) and provider in _providers()
+
+
+@lru_cache(maxsize=1)
+def _providers() -> frozenset[str]:
+    """The names of providers that model names begin with: those of litellm's table, and some without an entry."""
+    named = {entry.get("litellm_provider") for entry in price_table().values() if isinstance(entry, dict)}
+    return frozenset({str(name) for name in named if name} | _WITHOUT_PRICES)
 
 
 class EmbeddingModel:

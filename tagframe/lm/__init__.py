@@ -10,13 +10,11 @@ from tagframe.lm.prompt import Bound as Bound
 from tagframe.lm.prompt import Completion as Completion
 from tagframe.lm.prompt import Completions as Completions
 from tagframe.lm.prompt import Form as Form
-from tagframe.lm.prompt import Label as Label
 from tagframe.lm.prompt import Message as Message
 from tagframe.lm.prompt import Parameters as Parameters
 from tagframe.lm.prompt import Prompt as Prompt
 from tagframe.lm.prompt import Stored as Stored
 from tagframe.lm.prompt import TokenLogprob as TokenLogprob
-from tagframe.lm.prompt import about as about
 from tagframe.lm.prompt import as_json as as_json
 from tagframe.lm.prompt import fields_schema as fields_schema
 from tagframe.lm.prompt import words as words

@@ -19,7 +19,7 @@ from tagframe import errors, logs
 from tagframe.lm.batch_http import BatchHTTP
 from tagframe.lm.pacing import AWAY, Sent, rates_of, server_state
 from tagframe.lm.prompt import FIELDS, LENGTHS, Job, Parameters, Prompt, tokens_of
-from tagframe.lm.reply import NOT_GIVEN, Billed, Reply, may_echo
+from tagframe.lm.reply import NOT_GIVEN, Billed, Reply
 from tagframe.lm.store import ResponseStore, warned
 from tagframe.lm.usage import NOTHING, NOTHING_BUT_A_CALL, Budget, Cost, account_of, dollars_of
 from tagframe.logs import note
@@ -41,6 +41,9 @@ MAX_WINDOW_TOKENS = 2**21
 """The most tokens of a request: the widest window of today's models."""
 REASONING_TOKENS = 8192
 """Tokens added to ``max_tokens`` once an endpoint has been seen to reason before it answers (the number is LOTUS's)."""
+LEAST_ROOM = 512
+"""A prompt may be refused for the length of the answer that is asked for, if that is more than half of the prompt's, or
+of these tokens."""
 MIN_LONG_BYTES = 2_000
 """The fewest bytes of a prompt that a server may refuse for its length in words that are not known."""
 SHORT_CHARACTERS = 400
@@ -55,6 +58,7 @@ REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
 CONCERNS_A_ROW = (errors.ContentFiltered, errors.ContextTooLong)
 """Failures that say nothing of other rows."""
+_OF_ALL_ROWS = (errors.AuthenticationFailed, errors.ModelNotFound)
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _LENGTH_NAMED = re.compile(r"\bmax_(completion_|new_|output_)?tokens\b")
 _REFUSED = (400, 415, 422, 500, 501)
@@ -72,6 +76,7 @@ class Attempts:
         rates: requests and tokens a minute, or None.
         store: as given; None if it cannot be written after all.
         source: the id of these answers in it.
+        stored_as: their endpoint and model in it.
         dollars: the cost of the requests; None if the price is unknown.
         answers: how many were answered.
     """
@@ -81,11 +86,12 @@ class Attempts:
         self.state = server_state(endpoint, lm.model)
         self.rates = rates_of(endpoint, lm.model, settings.rpm, settings.tpm)
         self.store, self.source = store, 0
+        self.stored_as = ("", "") if store is None else lm.stored_as
+        self._first_model: str | None = None
         if store is not None and store.writable:
             self.store = None
             with warned(store, "written"):
-                self.source = store.source(*lm.stored_as, lm.model)
-                self.state.reasoning = self.state.reasoning or store.reasoning(self.source)
+                self.source = store.source(*self.stored_as, lm.model)
                 self.store = store
         if isinstance(lm.transport, BatchHTTP):
             lm.transport.store, lm.transport.source = self.store, self.source
@@ -95,6 +101,10 @@ class Attempts:
         # Of requests that the server takes out of a cheaper tier: a budget reserves by it.
         self._usual_price = lm.price_in("batch" if lm.tier == "batch" else "standard")
         self._dearest = None if self._usual_price is None else self._usual_price.most_in
+        self._bound: int | None = None  # the most tokens of an answer that has no limit of its own
+        if self._budget is not None and self._budget.bounds_answers:
+            window = lm.context_window or 2 * MAX_TOKENS_UNDER_A_BUDGET
+            self._bound = min(MAX_TOKENS_UNDER_A_BUDGET, window // 2)
         self._is_traced = settings.trace_contents
         self.dollars: float | None = 0.0 if self._price is not None else None
         self.answers = 0
@@ -127,11 +137,15 @@ class Attempts:
         if self._parameters(job, formed).limit == sent.limit:
             self.state.reasoning = known  # it had that room, or its limit is the user's word or the server's
             return reply
-        if self.store is not None and self.store.writable:
-            self.store.put_reasoning(self.source, REASONING_TOKENS)
         job.retried += 1
         reply, _, formed = await self._adapted(job, formed)
         return self._in_form(reply, job, formed)
+
+    def source_of(self, reply: Reply) -> int:
+        """The id under which a reply is stored: a server that has one model may be given another during the run."""
+        if self.store is None or self._first_model is None or reply.model in (None, self._first_model):
+            return self.source
+        return self.store.source(self.stored_as[0], f"{self._lm.model} ({reply.model})", self._lm.model)
 
     # --- what a server refuses or breaks on ------------------------------------------------------------------------
 
@@ -162,7 +176,7 @@ class Attempts:
     ) -> bool:
         """Whether the request is to be sent again, with changes that its error suggests."""
         breaks = self._may_break_on_logprobs(error, job, sent)
-        if self._refuses_field(error, sent, changes):
+        if self._refuses_field(error, sent, changes) or self._needs_room(error, job, sent, changes):
             return True
         if formed and _spoils_form(error, self.state.keeps_form) and not (breaks and _names_logprobs(error)):
             changes.form, changes.refused = True, not _is_empty(error)
@@ -172,13 +186,18 @@ class Attempts:
             return False
         return True
 
+    def _needs_room(self, error: errors.LMRequestFailed, job: Job[Any], sent: Parameters, changes: _Changes) -> bool:
+        """Whether the prompt may only be too long beside the answer that is asked for, which is then halved."""
+        limit = sent.max_tokens or 0
+        is_refused = isinstance(error, errors.ContextTooLong) and error.status != 200 and sent.limit == limit
+        if not is_refused or 2 * limit <= max(job.current.tokens, LEAST_ROOM):
+            return False
+        changes.room = limit // 2
+        return True
+
     def _refuses_field(self, error: errors.LMRequestFailed, sent: Parameters, changes: _Changes) -> bool:
         """Whether the error names a field of the request, which is then left out, renamed or lowered."""
-        if (
-            error.status not in (400, 422)
-            or isinstance(error, errors.ContextTooLong | errors.ContentFiltered)
-            or error.stops_run
-        ):
+        if error.status not in (400, 422) or isinstance(error, CONCERNS_A_ROW) or error.stops_run:
             return False
         text, body = str(error), sent.to_dict()
         if "max_tokens" in body and _LENGTH_NAMED.search(text) and "max_tokens" not in sent.extra:
@@ -202,11 +221,7 @@ class Attempts:
             return False
         if error.status in (400, 403, 422, 501) and _names_logprobs(error):
             return True
-        if (
-            self.state.gives_logprobs
-            or error.stops_run
-            or isinstance(error, errors.ContextTooLong | errors.ContentFiltered)
-        ):
+        if self.state.gives_logprobs or error.stops_run or isinstance(error, CONCERNS_A_ROW):
             return False
         return error.status in (200, *_REFUSED)
 
@@ -323,7 +338,7 @@ class Attempts:
         fields, most, logprobs = state.fields, state.most_answer, state.gives_logprobs is not False
         if changes is not None:
             fields = fields | changes.fields if changes.fields else fields
-            most, logprobs = changes.most_answer or most, logprobs and not changes.logprobs
+            most, logprobs = changes.room or changes.most_answer or most, logprobs and not changes.logprobs
         known = id(own), formed, logprobs, most, state.reasoning, *fields.items()
         if known not in self._as_sent:  # rows of one batch are asked alike
             self._as_sent[known] = own, self._made(own, formed, logprobs, most, dict(fields))
@@ -339,11 +354,8 @@ class Attempts:
         own = replace(own, names=names)
         if any(own.extra.get(name) is not None for name in LENGTHS):
             return own  # the user's word
-        if own.max_tokens is None:
-            bounded = self._budget is not None and self._budget.bounds_answers
-            return replace(own, max_tokens=MAX_TOKENS_UNDER_A_BUDGET) if bounded else own
-        limit = own.max_tokens + self.state.reasoning
-        return replace(own, max_tokens=limit if most is None else min(limit, most))
+        limit = self._bound if own.max_tokens is None else own.max_tokens + self.state.reasoning
+        return own if limit is None else replace(own, max_tokens=limit if most is None else min(limit, most))
 
     async def _patiently(self, job: Job[Any], parameters: Parameters, formed: bool) -> Reply:
         try:
@@ -397,12 +409,13 @@ class Attempts:
                 return reply if count is reply.billed else replace(reply, billed=count)
             except errors.LMRequestFailed as failed:
                 error = failed
-                if self.answers and may_echo(failed):  # the account and the key have served others of this run
-                    failed.stops_run = False
+                if self.answers and isinstance(failed, _OF_ALL_ROWS):
+                    # The key and the name have served others of this run: it passes, or repeats words of its row.
+                    failed.stops_run, failed.retryable = False, failed.status in (401, 404)
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
-                if failed.billed is not None:
-                    count = _believed(failed.billed)
+                if failed.billed is not None or failed.status == 200:  # what cannot be read is paid as well
+                    count = _believed(failed.billed or NOT_GIVEN)
                     cost, tokens_out = self._charge(prompt, "", count, None, job)
                     spent = cost if count is failed.billed else spent
                 elif failed.status not in (None, 200):
@@ -424,6 +437,9 @@ class Attempts:
         self.answers, self._failures = self.answers + 1, 0
         self._served = max(self._served, size)
         state = self.state
+        # A gateway gives one name many models; a server whose model is known by name has one.
+        if self.stored_as[1] != self._lm.model or reply.model == self._lm.model.partition("/")[2]:
+            self._first_model = self._first_model or reply.model
         if reply.model is not None and reply.model != state.model:
             if state.model is not None:  # it is another one than before: the server is asked again what it has
                 state.served, state.listed_at = None, -math.inf
@@ -433,16 +449,10 @@ class Attempts:
         """The reply, unless the request has had its own time."""
         try:
             return await self._transport.send(prompt, parameters)
-        except errors.LMRequestFailed:
-            raise
         except asyncio.CancelledError:
-            if not sending.timed_out:
-                raise
             task = asyncio.current_task()
-            if task is not None and task.uncancel() > 0:  # the call was left, too
+            if not sending.timed_out or (task is not None and task.uncancel() > 0):  # the call was left, too
                 raise
-        except TimeoutError:
-            pass
         raise errors.RequestTimedOut(f"no answer within {self._lm.timeout:g} s from {self._transport.endpoint}")
 
     def _check_read(self, prompt: Prompt, size: int, count: Billed) -> None:
@@ -468,23 +478,23 @@ class Attempts:
         self,
         prompt: Prompt,
         reply: Reply | None,
-        error: errors.LMRequestFailed | None,
+        error: errors.LMError | None,
         cost: Cost | None,
-        tokens_out: int,
-        seconds: float,
+        out: int,
+        took: float,
     ) -> None:
         """Log a request that has ended, and trace it; one without a reply or an error was cancelled."""
         status = 200 if error is None and reply else getattr(error, "status", None)
         kind = type(error).__name__ if error else None if reply else "CancelledError"
-        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=seconds)
+        note("lm", DEBUG, "request", model=self._lm.model, status=status, error=kind, seconds=took)
         if logs.is_traced():
             logs.trace_request(
                 self._lm.model,
                 self._lm.operation,
-                seconds=seconds,
+                seconds=took,
                 status=status,
                 error=kind,
-                tokens=None if cost is None else (int(cost.tokens) - tokens_out, tokens_out),
+                tokens=None if cost is None else (int(cost.tokens) - out, out),
                 dollars=None if cost is None or self._price is None else cost.dollars,
                 messages=prompt.to_dicts() if self._is_traced else None,
                 answer=reply.text if reply and self._lm.operation == "chat" else None,
@@ -521,6 +531,9 @@ class Attempts:
             price = self._usual_price
         tokens_in = prompt.tokens if count.tokens_in is None else count.tokens_in
         tokens_out = tokens_of(text) if count.tokens_out is None else count.tokens_out
+        if count.total is not None:  # not apart: the prompt by its length, the answer has the rest
+            tokens_in = min(tokens_in, count.total)
+            tokens_out = count.total - tokens_in
         job.tokens_in += tokens_in
         job.tokens_out += tokens_out
         job.tokens_cached += count.cached
@@ -542,6 +555,7 @@ class _Changes:
         logprobs: whether no log probabilities are asked for.
         fields: the fields that are renamed or left out.
         most_answer: a lower limit of the answer's length.
+        room: a limit that leaves room for the prompt; for this prompt only.
         error: the last failure.
     """
 
@@ -550,12 +564,14 @@ class _Changes:
     logprobs: bool = False
     fields: dict[str, str | None] = field(default_factory=dict)
     most_answer: int | None = None
+    room: int | None = None
     error: errors.LMRequestFailed | None = None
 
 
 def _believed(count: Billed) -> Billed:
     """The server's counts, unless they are impossible: one would spend this budget and the next."""
-    return count if max(count.tokens_in or 0, count.tokens_out or 0) <= MAX_WINDOW_TOKENS else NOT_GIVEN
+    most = max(count.tokens_in or 0, count.tokens_out or 0, count.total or 0)
+    return count if most <= MAX_WINDOW_TOKENS else NOT_GIVEN
 
 
 def _is_filler(reply: Reply) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -20,6 +19,7 @@ T = TypeVar("T")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
+_ending: asyncio.Event
 _closers: list[Callable[[], Awaitable[None]]] = []
 
 
@@ -44,28 +44,27 @@ def _running_loop() -> asyncio.AbstractEventLoop:
     global _loop, _thread
     with _lock:
         if _loop is None:
-            _loop = asyncio.new_event_loop()
-            _thread = threading.Thread(target=_loop.run_forever, name="tagframe-lm", daemon=True)
+            running: Future[asyncio.AbstractEventLoop] = Future()
+            _thread = threading.Thread(target=lambda: asyncio.run(_serve(running)), name="tagframe-lm", daemon=True)
             _thread.start()
+            _loop = running.result()
         return _loop
 
 
-async def _close_all() -> None:
+async def _serve(running: Future[asyncio.AbstractEventLoop]) -> None:
+    """Run until the process ends; what is not done then is cancelled."""
+    global _ending
+    _ending = asyncio.Event()
+    running.set_result(asyncio.get_running_loop())
+    await _ending.wait()
     while _closers:
         await _closers.pop()()
 
 
 def _shutdown() -> None:
-    global _loop, _thread
-    if _loop is None or _thread is None:
-        return
-    with contextlib.suppress(TimeoutError):  # the process ends all the same
-        asyncio.run_coroutine_threadsafe(_close_all(), _loop).result(timeout=2)
-    _loop.call_soon_threadsafe(_loop.stop)
-    _thread.join(timeout=2)
-    if not _thread.is_alive():
-        _loop.close()
-    _loop = _thread = None
+    if _loop is not None and _thread is not None:
+        _loop.call_soon_threadsafe(_ending.set)
+        _thread.join(timeout=2)  # the process ends all the same
 
 
 _inherited: list[object] = []

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
-from tagframe.errors import ConnectionFailed, LMRequestFailed, RateLimited, RequestTimedOut, ServerFailed
+from tagframe.errors import LMRequestFailed, MalformedResponse, RateLimited, ResponseTooLong, ServerFailed
 from tagframe.lm.openai_http import OpenAIHTTP
 from tagframe.lm.prompt import Parameters, Prompt
-from tagframe.lm.reply import Reply, failure, read_reply, shorten
-from tagframe.lm.store import ResponseStore
+from tagframe.lm.reply import Reply, failure, in_message, read_reply, shorten
+from tagframe.lm.store import ResponseStore, warned
+
+T = TypeVar("T")
 
 MAX_REQUESTS = 50_000
 """The most requests of a batch (OpenAI's)."""
@@ -29,10 +30,11 @@ SECONDS_OF_QUIET = 0.25
 """A batch is submitted once no request has come for so long."""
 FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
 """Seconds between two looks at a batch; each wait is half as long again as the one before."""
-DOWNLOADS = 16
-"""Tries to fetch a file of answers, over some minutes."""
+TRIES = 40
+"""Failures in a row, over half an hour, until a batch is no longer waited for; of refusals, as a 404, an eighth."""
+_FILES = ("error_file_id", "output_file_id")
 _ENDED = ("completed", "failed", "expired", "cancelled")
-_PATH = "/v1/chat/completions"
+PATH = "/v1/chat/completions"
 
 
 class BatchHTTP(OpenAIHTTP):
@@ -65,36 +67,27 @@ class BatchHTTP(OpenAIHTTP):
         name = hashlib.sha256(json.dumps([body, prompt.sample], sort_keys=True).encode()).hexdigest()
         if name not in self._lines:
             self._lines[name] = asyncio.get_running_loop().create_future()
-            request = {"custom_id": name, "method": "POST", "url": _PATH, "body": body}
+            request = {"custom_id": name, "method": "POST", "url": PATH, "body": body}
             self._new.append((name, json.dumps(request).encode()))
             if self._collector is None:
                 self._collector = asyncio.create_task(self._collect())
-        line: Any = await asyncio.shield(self._lines[name])
-        response = line.get("response")
-        response = response if isinstance(response, dict) else {}
-        status, answer = _status(response.get("status_code")), response.get("body")
-        if status != 200 or not isinstance(answer, dict):
-            raise self._refusal(status, answer, line.get("error"))
-        return read_reply(answer, tools=parameters.tools, secrets=self._secrets)
-
-    def _refusal(self, status: int, answer: Any, error: Any) -> LMRequestFailed:
-        """The error for a line without an answer; one that expired is asked again."""
-        found = (answer.get("error") if isinstance(answer, dict) else None) or error
-        message = str(found.get("message") or found) if isinstance(found, dict) else str(found)
-        return failure(status, message, {}, self._secrets) if status != 200 else ServerFailed(shorten(message), None)
+        pending = self._lines[name]
+        try:
+            line: Any = await asyncio.shield(pending)
+        finally:  # a line that nobody takes, since the call was left, is there for the next call
+            if pending.done() and self._lines.get(name) is pending:
+                del self._lines[name]
+        return reply_of(line, parameters.tools, self._secrets)
 
     # --- submitting -----------------------------------------------------------------------------------------------
 
     async def _collect(self) -> None:
         """Submit what has come, once nothing more comes."""
-        try:
-            count = -1
-            while count != len(self._new):
-                count = len(self._new)
-                await asyncio.sleep(SECONDS_OF_QUIET)
-            new, self._new = self._new, []
-        finally:
-            self._collector = None
+        count = -1
+        while count != len(self._new):
+            count = len(self._new)
+            await asyncio.sleep(SECONDS_OF_QUIET)
+        new, self._new, self._collector = self._new, [], None
         try:
             await self._find_earlier()
         except Exception as failed:  # whatever it is, nobody may wait for ever
@@ -120,7 +113,7 @@ class BatchHTTP(OpenAIHTTP):
                 self._fail(names, failed)
                 return
             for name in names:
-                self._lines.pop(name).set_result(lines[name])
+                self._lines[name].set_result(lines[name])
 
         task = asyncio.create_task(settle())
         self._tasks.add(task)
@@ -134,22 +127,28 @@ class BatchHTTP(OpenAIHTTP):
             error = ServerFailed(fact, None)
             error.__cause__ = failed
         for name in names:
-            future = self._lines.pop(name)
-            future.set_exception(error)
-            future.exception()  # whoever waits for it takes it; nobody may
+            self._lines[name].set_exception(error)
+            self._lines[name].exception()  # whoever waits for it takes it; nobody may
 
     async def _submitted(self, lines: Sequence[tuple[str, bytes]]) -> dict[str, dict[str, Any]]:
         names = [name for name, _ in lines]
-        digest = hashlib.sha256("".join(names).encode() + str(time.time_ns()).encode()).hexdigest()
-        if self.store is not None:  # before it is submitted: or a kill would leave a paid batch unknown
-            self.store.note_batch(self.source, digest, None, names)
         file = await self._upload(b"\n".join(line for _, line in lines))
-        job = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h"}
-        made = await self.ask("POST", "/batches", job | {"metadata": {"tagframe": digest}})
-        batch = str(made["id"])
-        if self.store is not None:
-            self.store.note_batch(self.source, digest, batch, names)
+        await self._note(file, None, names)  # before it is submitted: or a kill would leave a paid batch unknown
+        job = {"input_file_id": file, "endpoint": PATH, "completion_window": "24h"}
+        try:
+            batch = _id_of(await self.ask("POST", "/batches", job))
+        except LMRequestFailed as lost:  # the reply may be lost, and the batch be there
+            known = await self._named(file) if lost.retryable else None
+            if known is None:
+                raise
+            batch = known
+        await self._note(file, batch, names)
         return await self._answers(batch, names)
+
+    async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
+        if self.store is not None:
+            with warned(self.store, "written"):  # a batch that is submitted is waited for all the same
+                await asyncio.to_thread(self.store.note_batch, self.source, file, batch, names)
 
     async def _upload(self, data: bytes) -> str:
         import aiohttp
@@ -157,27 +156,30 @@ class BatchHTTP(OpenAIHTTP):
         form = aiohttp.FormData()
         form.add_field("purpose", "batch")
         form.add_field("file", data, filename="tagframe.jsonl", content_type="application/jsonl")
-        return str(json.loads(await self.exchange("POST", "/files", form))["id"])
+        return _id_of(_line(await self.exchange("POST", "/files", form)))
 
     async def _find_earlier(self) -> None:
         """Learn the batches of earlier processes from the store, and the names that their provider gave them."""
         if self.store is None or self._earlier_known:
             return
         self._earlier_known = True
-        for digest, noted, names in self.store.noted_batches(self.source):
-            if batch := noted or await self._named(digest):
+        for file, noted, names in self.store.noted_batches(self.source):
+            if batch := noted or await self._named(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
 
-    async def _named(self, digest: str) -> str | None:
-        """The batch with this digest: it was submitted, and its process was killed before it knew the name."""
+    async def _named(self, file: str) -> str | None:
+        """The batch of this file: it was submitted, and its name is not known, because the reply did not come."""
+
+        async def page() -> dict[str, Any]:
+            listed = await self.ask("GET", "/batches")
+            return listed if isinstance(listed, dict) else {}
+
         try:
-            page = await self.ask("GET", "/batches")
+            listed = (await _patiently(page)).get("data")
         except LMRequestFailed:
             return None
-        listed = page.get("data") if isinstance(page, dict) else None
         for one in listed if isinstance(listed, list) else ():
-            noted = one.get("metadata") if isinstance(one, dict) else None
-            if isinstance(noted, dict) and noted.get("tagframe") == digest and one.get("id"):
+            if isinstance(one, dict) and one.get("input_file_id") == file and one.get("id"):
                 return str(one["id"])
         return None
 
@@ -185,39 +187,37 @@ class BatchHTTP(OpenAIHTTP):
 
     async def _answers(self, batch: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The line that answers each request, once the batch has ended."""
-        job = await self._ended(batch)
-        lines: dict[str, dict[str, Any]] = {}
-        for field in ("error_file_id", "output_file_id"):
-            if file := job.get(field):
-                read = map(_line, (await self._content(file)).split(b"\n"))
-                lines |= {str(line.get("custom_id")): line for line in read if line is not None}
+        try:
+            job, files = await self._ended(batch)
+        except LMRequestFailed as error:
+            if error.status == 404:  # it is gone, and the requests are submitted again
+                raise ServerFailed(f"the batch {batch!r} is lost: {error}", None) from error
+            self._elsewhere |= dict.fromkeys(names, batch)  # it works on all the same: who asks again waits for it
+            error.retryable = False
+            raise
+        lines = {str(line.get("custom_id")): line for file in files for line in map(_line, file.split(b"\n")) if line}
         if not lines:
             raise self._without_answers(batch, job)
         missing = {"error": {"message": f"the batch {batch!r} ended as {job['status']!r} without this answer"}}
         return {name: lines.get(name, missing) for name in names}
 
-    async def _ended(self, batch: str) -> dict[str, Any]:
-        wait = FIRST_WAIT
-        while True:
-            try:
-                job = await self.ask("GET", f"/batches/{batch}")
-                if isinstance(job, dict) and job.get("status") in _ENDED:
-                    return job
-            except (ConnectionFailed, RateLimited, RequestTimedOut, ServerFailed):
-                pass  # it works on all the same
-            await asyncio.sleep(wait)
-            wait = min(wait * 1.5, LONGEST_WAIT)
+    async def _ended(self, batch: str) -> tuple[dict[str, Any], list[bytes]]:
+        """A batch as it has ended, and its files of answers."""
 
-    async def _content(self, file: str) -> bytes:
-        """A file of answers; they are paid, so a download that fails is tried again before the requests are."""
-        wait = FIRST_WAIT
-        for _ in range(DOWNLOADS - 1):
-            try:
-                return await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
-            except (ConnectionFailed, RateLimited, RequestTimedOut, ServerFailed):
-                await asyncio.sleep(wait)
-                wait = min(wait * 1.5, LONGEST_WAIT)
-        return await self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
+        async def look() -> dict[str, Any] | None:
+            job = await self.ask("GET", f"/batches/{batch}")
+            ended = isinstance(job, dict) and job.get("status")
+            if ended not in _ENDED:
+                return None
+            if ended == "completed" and not any(map(job.get, _FILES)):  # they come a little later
+                raise MalformedResponse(f"the batch {batch!r} is completed, and has no file", 200)
+            return dict(job)
+
+        def content(file: str) -> Callable[[], Awaitable[bytes]]:
+            return lambda: self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
+
+        job = await _patiently(look)
+        return job, [await _patiently(content(str(job[name]))) for name in _FILES if job.get(name)]
 
     def _without_answers(self, batch: str, job: dict[str, Any]) -> LMRequestFailed:
         errors = (job.get("errors") or {}).get("data") or []
@@ -232,6 +232,28 @@ class BatchHTTP(OpenAIHTTP):
         return refused
 
 
+async def _patiently(fetch: Callable[[], Awaitable[T | None]]) -> T:
+    """What is fetched, once it is there; what fails is fetched again, since it is paid."""
+    wait, failures = FIRST_WAIT, 0
+    while True:
+        try:
+            if (fetched := await fetch()) is not None:
+                return fetched
+            failures = 0
+        except LMRequestFailed as error:
+            failures += 1 if error.retryable else 8
+            if failures >= TRIES or isinstance(error, ResponseTooLong):
+                raise
+        await asyncio.sleep(wait)
+        wait = min(wait * 1.5, LONGEST_WAIT)
+
+
+def _id_of(answer: Any) -> str:
+    if not isinstance(answer, dict) or not answer.get("id"):
+        raise MalformedResponse(f"the server's answer has no id: {in_message(answer)}", 200)
+    return str(answer["id"])
+
+
 def _line(raw: bytes) -> dict[str, Any] | None:
     """A line of the answers; None if it is none: its row is asked again, the others are not."""
     try:
@@ -241,11 +263,21 @@ def _line(raw: bytes) -> dict[str, Any] | None:
     return line if isinstance(line, dict) else None
 
 
-def _status(code: Any) -> int:
-    """The status of a line; of one that has none, the body decides."""
-    if isinstance(code, str) and code.strip().isdecimal():
-        return int(code)
-    return code if isinstance(code, int) else 200
+def reply_of(line: dict[str, Any], tools: bool = False, secrets: tuple[str, ...] = ()) -> Reply:
+    """The reply in a line of a batch's answers; of one that has no status, the body decides.
+
+    Raises:
+        LMRequestFailed: as :func:`~tagframe.lm.reply.read_reply`, and if there is none; one that expired is retryable.
+    """
+    response = line.get("response")
+    response = response if isinstance(response, dict) else {}
+    code, answer = str(response.get("status_code", "")).strip(), response.get("body")
+    status = int(code) if code.isdecimal() else 200
+    if status == 200 and isinstance(answer, dict):
+        return read_reply(answer, tools=tools, secrets=secrets)
+    reason = (answer.get("error") if isinstance(answer, dict) else None) or line.get("error")
+    message = str(reason.get("message") or reason) if isinstance(reason, dict) else str(reason)
+    raise failure(status, message, {}, secrets) if status != 200 else ServerFailed(shorten(message), None)
 
 
 def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast, get_args
 
 from tagframe.config import CallSettings, ModelSettings, Settings, checked, current
@@ -155,8 +156,8 @@ class LM:
     ) -> None:
         if not isinstance(model, str) or not model.strip():
             raise InvalidArgument(f"a model must be a name such as 'openai/gpt-4o-mini'; got {model!r}")
-        if timeout is not None and not timeout > 0:
-            raise InvalidArgument(f"timeout must be more than 0 seconds; got {timeout!r}")
+        if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
+            raise InvalidArgument(f"timeout must be a number of seconds, more than 0; got {timeout!r}")
         for name, value, allowed in (("tier", tier, Tier), ("structured", structured, Structured)):
             if value not in get_args(allowed):
                 raise InvalidArgument(f"{name} must be one of {get_args(allowed)}; got {value!r}")
@@ -203,8 +204,8 @@ class LM:
         """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
-        several calls of this process ask the same prompt at once, it is sent once for all of them. (A call takes the
-        answers that another process had stored before it began.)
+        several calls of this process ask the same prompt at once, it is sent once for all of them. Answers that another
+        process stores meanwhile are taken from the store; only what both have in flight is sent twice.
 
         Args:
             prompts: any number, in any order; identical ones are asked once.

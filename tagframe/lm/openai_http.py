@@ -96,7 +96,8 @@ class OpenAIHTTP:
         tier: sent as ``service_tier`` if it is "flex".
 
     Raises:
-        InvalidArgument: for an ``api_base`` that is no HTTP URL, or a proxy of the environment that cannot be used.
+        InvalidArgument: for an ``api_base`` that is no HTTP URL, a key that no header can hold, or a proxy of the
+            environment that cannot be used.
     """
 
     def __init__(self, model: str, api_base: str, api_key: str | None = None, tier: Tier = "standard") -> None:
@@ -104,6 +105,11 @@ class OpenAIHTTP:
 
         parts = _parts(api_base)
         api_key = api_key.strip() if api_key else None  # a key read from a file often ends with a line feed
+        if api_key and not api_key.isprintable():
+            raise errors.InvalidArgument(
+                "the key has a line feed or another control character in it: give the key alone, as api_key= or in the"
+                " provider's environment variable"
+            )
         host = parts.netloc.rpartition("@")[2]
         self.model = model
         plain = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
@@ -126,13 +132,7 @@ class OpenAIHTTP:
 
     def body(self, prompt: Prompt, parameters: Parameters) -> dict[str, Any]:
         """The request's body."""
-        fields = parameters.to_dict()
-        if _is_reasoning(self.model) and "api.openai.com" in self.endpoint:
-            # OpenAI's reasoning models refuse a temperature and know max_tokens by another name.
-            fields.pop("temperature")
-            if "max_tokens" in fields:
-                fields["max_completion_tokens"] = fields.pop("max_tokens")
-        return {"model": self.model, "messages": prompt.to_dicts(), **self._tier, **fields}
+        return {"model": self.model, "messages": prompt.to_dicts(), **self._tier, **parameters.to_dict()}
 
     async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
         """See :meth:`tagframe.lm.reply.Transport.send`."""
@@ -171,11 +171,7 @@ class OpenAIHTTP:
         return Served("" if entry.get("id") == self.model else str(entry.get("id", "")), window)
 
     async def ask(
-        self,
-        method: str,
-        path: str,
-        fields: Mapping[str, Any] | None = None,
-        most: int = MAX_RESPONSE_BYTES,
+        self, method: str, path: str, fields: Mapping[str, Any] | None = None, most: int = MAX_RESPONSE_BYTES
     ) -> Any:
         """The JSON of a response.
 
@@ -197,14 +193,8 @@ class OpenAIHTTP:
         except (ValueError, RecursionError) as error:
             raise errors.MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        data: Any = None,
-        most: int = MAX_RESPONSE_BYTES,
-    ) -> bytes:
-        """The body of a response of status 200; ``data`` is JSON, or a form of aiohttp's, or nothing.
+    async def exchange(self, method: str, path: str, data: Any = None, most: int = MAX_RESPONSE_BYTES) -> bytes:
+        """The body of a response of status 2xx; ``data`` is JSON, or a form of aiohttp's, or nothing.
 
         Raises:
             LMRequestFailed: as :meth:`send`.
@@ -228,8 +218,8 @@ class OpenAIHTTP:
             raise errors.RequestTimedOut(f"no connection within {CONNECT_SECONDS:g} s to {self.endpoint}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from None  # whose text may have a proxy's password
-        if response.status != 200:
-            raise failure(response.status, error_message(raw), response.headers, self._secrets)
+        if not 200 <= response.status < 300:
+            raise failure(response.status, error_message(raw), response.headers, self._secrets, str(response.url))
         return raw
 
     def _lost(self, error: Exception) -> errors.LMRequestFailed:
@@ -276,10 +266,6 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
             return b"".join(parts)
     response.close()  # or its end would be waited for
     raise errors.ResponseTooLong(f"the server's answer is longer than {most:,} bytes", response.status)
-
-
-def _is_reasoning(model: str) -> bool:
-    return model.startswith(("o1", "o3", "o4", "gpt-5"))
 
 
 def _of_http(url: str) -> SplitResult | None:

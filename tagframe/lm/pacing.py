@@ -49,7 +49,7 @@ class RetryPolicy:
         patience: if the server asks for a longer wait than these seconds, the request fails instead.
 
     Raises:
-        InvalidArgument: for a negative number.
+        InvalidArgument: for a negative number, or none.
     """
 
     faults: int = 5
@@ -61,8 +61,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
-            if getattr(self, name) < 0:
-                raise InvalidArgument(f"RetryPolicy.{name} must be 0 or more; got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and value >= 0):
+                raise InvalidArgument(f"RetryPolicy.{name} must be a number, 0 or more; got {value!r}")
 
     async def again(
         self,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
@@ -70,23 +68,6 @@ class Form:
 
     def _wrapped(self, wraps: bool) -> bool:
         return wraps and self.schema.get("type") != "object"
-
-    def explained(self, before: str = "\n") -> Form:
-        """The form after the model's reason and "Answer:"."""
-        return Form(
-            fields_schema({"reason": {"type": "string"}, "answer": self.schema}),
-            lambda value: f"{' '.join(value['reason'].split())}{before}Answer: {self.write(value['answer'])}",
-            self.strict,
-        )
-
-    def numbered(self, count: int) -> Form:
-        """So many answers, each in a line after its number."""
-        numbers = [str(number) for number in range(1, count + 1)]
-        return Form(
-            fields_schema(dict.fromkeys(numbers, self.schema)),
-            lambda value: "\n".join(f"{number}: {self.write(value[number])}" for number in numbers),
-            self.strict,
-        )
 
 
 def words(values: Mapping[Any, str]) -> Form:
@@ -343,42 +324,6 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The stage and question of prompts: for people who answer exported requests, and for ``lm_for``.
-
-    Attributes:
-        stage: "syn", "gen", an operator's name, …; "" if not given.
-        question: of the user, if there is one.
-    """
-
-    stage: str = ""
-    question: str = ""
-
-    def or_else(self, other: Label) -> Label:
-        """The label, with its empty fields taken from another one."""
-        return Label(self.stage or other.stage, self.question or other.question)
-
-
-UNLABELLED = Label()
-_question: ContextVar[str] = ContextVar("question", default="")
-
-
-@contextlib.contextmanager
-def about(question: str) -> Iterator[None]:
-    """Label the prompts within this block with a user's question, for exported requests."""
-    token = _question.set(question)
-    try:
-        yield
-    finally:
-        _question.reset(token)
-
-
-def question_in_force() -> str:
-    """The question of :func:`about`, or ""."""
-    return _question.get()
-
-
 class TokenLogprob(NamedTuple):
     """A token of the answer, the natural logarithm of its probability, and its likeliest alternatives."""
 
@@ -476,7 +421,7 @@ class Batch(Generic[T]):
         logprobs: whether to ask for the log probabilities of the answer's tokens; "optional" also accepts a stored
             answer without them, and a server that gives none.
         guess: a typical answer to these prompts, for quotes; or several, used in turn; None for the quote's own guess.
-        label: the stage and question of the prompts, for exported requests.
+        stage: "syn", "gen", an operator's name, …; for ``lm_for``, and for people who answer exported requests.
         bound: an upper bound on calls that is shared with other batches, for quotes.
         stored: which stored answers are accepted.
         sends: False only looks the prompts up in the store: prompts without an answer there end with
@@ -495,7 +440,7 @@ class Batch(Generic[T]):
     max_tokens: int | None = None
     logprobs: Logprobs = False
     guess: str | tuple[str, ...] | None = None
-    label: Label = UNLABELLED
+    stage: str = ""
     bound: Bound | None = None
     stored: Stored = "any"
     sends: bool = True

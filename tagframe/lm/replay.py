@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,20 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
 from tagframe.lm.background import after_fork
+from tagframe.lm.batch_http import PATH, reply_of
 from tagframe.lm.prompt import (
     Arrived,
     Batch,
     Completion,
     Job,
-    Label,
     Parameters,
     Prompt,
     Stored,
-    question_in_force,
     request_keys,
 )
-from tagframe.lm.reply import read_reply
-from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, labelled, open_store, unlabelled
+from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, open_store
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
 
@@ -47,7 +44,8 @@ BY_HAND = "by hand"
 """The recorder of answers that name none."""
 BATCH_MODEL = "gpt-4o-mini"
 """The model named in exported requests by default: OpenAI's format requires one."""
-_MAX_QUESTION_LETTERS = 60
+_ID = "custom_id"
+"""The field that names a request, in files; also in the body that is noted, which has it only there."""
 
 
 class RecordedAnswers(ResponseStore):
@@ -107,15 +105,15 @@ class ReplayStream(Stream):
         super().__init__(lm, description)
         self._prompts = 0
         self._repairs = 0
-        self._missing: list[tuple[Prompt, Parameters, Label]] = []
+        self._missing: list[tuple[Prompt, Parameters, str]] = []
 
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         assert self._store is not None
         missing, repairs = take(jobs, self._store)
         self._prompts += len(batch.prompts)
         self._repairs += repairs
-        label = batch.label.or_else(Label(self._description, question_in_force()))
-        self._missing += [(prompt, parameters, label) for prompt, parameters in missing]
+        stage = batch.stage or self._description
+        self._missing += [(prompt, parameters, stage and f"{stage}/") for prompt, parameters in missing]
         self._end(job for job in jobs if job.completion is not None)
         if missing:
             self._wake()
@@ -166,7 +164,7 @@ def _find(
 
 
 def _miss(
-    store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, Label]], prompts: int, repairs: int
+    store: ResponseStore, missing: Sequence[tuple[Prompt, Parameters, str]], prompts: int, repairs: int
 ) -> ReplayMiss:
     fact = f"{len(missing)} of {prompts} prompts have no answer in {str(store.path)!r}"
     if repairs:
@@ -179,11 +177,11 @@ def _miss(
     try:
         noted = store.note_missing(
             (
-                request_keys([prompt], parameters)[0],
-                labelled({"messages": prompt.to_dicts(), **parameters.to_dict()}, label),
+                (key := request_keys([prompt], parameters)[0]),
+                {_ID: f"{stage}{key.hex()}", "messages": prompt.to_dicts(), **parameters.to_dict()},
                 prompt.sample,
             )
-            for prompt, parameters, label in missing
+            for prompt, parameters, stage in missing
         )
     except sqlite3.Error as error:
         return ReplayMiss(f"{fact}, and they cannot be noted in it: {error}")
@@ -221,7 +219,7 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
     """Write the requests that a replay of ``store`` did not find to ``out``, in OpenAI's Batch format.
 
     Each line is one JSON object with ``custom_id``, ``method``, ``url`` and ``body``. A ``custom_id`` begins with the
-    stage and the first words of the question, if these are known, and ends with the request's key. The file is created
+    stage, if it is known, and ends with the request's key. The file is created
     with mode 0600, because prompts contain users' values. Exported requests stay in the list of missing ones until
     their answers are imported.
 
@@ -241,22 +239,10 @@ def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL
         missing = opened.missing()
     descriptor = os.open(out, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        for key, noted, _ in missing:
-            body, label = unlabelled(noted)
-            line = {
-                "custom_id": _custom_id(key, label),
-                "method": "POST",
-                "url": "/v1/chat/completions",
-                "body": {"model": model, **body},
-            }
-            file.write(json.dumps(line) + "\n")
+        for _, body, _ in missing:
+            request = {_ID: body.pop(_ID), "method": "POST", "url": PATH, "body": {"model": model, **body}}
+            file.write(json.dumps(request) + "\n")
     return len(missing)
-
-
-def _custom_id(key: bytes, label: Label) -> str:
-    """The id that a provider returns with the answer: short, and with a small set of characters."""
-    question = re.sub(r"[^a-z0-9]+", "-", label.question.lower()).strip("-")[:_MAX_QUESTION_LETTERS]
-    return "/".join(part for part in (label.stage, question, key.hex()) if part)
 
 
 def import_answers(store: str | Path, file: str | Path, recorded_by: str | None = None) -> Import:
@@ -353,14 +339,11 @@ def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
         return _key(line), StoredAnswer(line["answer"]), str(line.get("model", ""))
     if "response" not in line and "error" not in line:
         raise InvalidArgument("it has neither 'answer' nor 'response'")
-    response = line.get("response") or {}
-    if line.get("error") or response.get("status_code", 200) != 200 or "body" not in response:
-        raise LMRequestFailed(str(line.get("error")))
-    reply = read_reply(response["body"], tools=True)  # a call of a tool ends an answer only if tools were offered
+    reply = reply_of(line, tools=True)  # a call of a tool ends an answer only if tools were offered
     if reply.truncated:
         raise LMRequestFailed("the answer was cut off at its limit of tokens")
     answer = StoredAnswer(reply.text, reply.logprobs, reply.billed.tokens_in, reply.billed.tokens_out)
-    return _key(line), answer, str(response["body"].get("model", ""))
+    return _key(line), answer, reply.model or ""
 
 
 def _key(line: dict[str, Any]) -> bytes:

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol, TypeAlias
+from urllib.parse import urljoin
 
 from tagframe import errors
 from tagframe.lm.prompt import Parameters, Prompt, TokenLogprob
@@ -48,27 +49,20 @@ _LIMIT_AND_SIZE = re.compile(
 """A limit a minute, and the size of one request: OpenAI and Groq; what is "used" already may stand between them."""
 _TOO_LARGE = re.compile(r"(request|message|input|prompt) (is )?too large|(must be|please) reduced?", re.IGNORECASE)
 _NO_MONEY = re.compile(
-    r"insufficient.?(quota|balance|credit|funds)|credit.?(balance|limit)|out of credits?|more credits|billing|payment|"
-    r"(key|spend\w*|budget|usage|monthly|total) limit|exceeded_current_quota|quota (is )?(exceeded|exhausted)|"
-    r"arrear|overdue|good standing|account (balance|is suspended|has been suspended)",
+    r"insufficient[\w ]{0,20}(quota|balance|credit|fund|resource pack)|credit.?balance|out of credits?|"
+    r"(requires more|available) credits|billing.hard.limit|restricted: billing|billing[\w ]* (disabled|not active)|"
+    r"(key|spend\w*|budget|monthly|total)[ _](limit|cap) (has been |was |is )?(exceeded|reached)|arrearage|"
+    r"(reached|exceeded) (your|its|the)[\w ]{0,40} (spend\w*|billing)\b|exceeded_current_quota|overdue[- ]payment|"
+    r"account is in good standing|account (balance|is suspended|has been suspended)",
     re.IGNORECASE,
 )
-"""How providers say that the account, not the request, is at its end: OpenAI, Anthropic, OpenRouter, DeepSeek,
-Moonshot, DashScope, xAI."""
-_OF_THE_ACCOUNT = re.compile(
-    r"insufficient[\w ]{0,20}(quota|balance|credit|fund)|credit.?balance|out of credits?|requires more credits|"
-    r"available credits|billing hard limit|billing_hard_limit|restricted: billing|billing[\w ]* (disabled|not active)|"
-    r"(key|spend\w*|budget|usage|monthly|total) limit (has been |was |is )?(exceeded|reached)|"
-    r"(reached|exceeded) (your|its|the)[\w ]{0,40} (usage|spend\w*|quota|billing)( limits?)?\b|exceeded_current_quota|"
-    r"quota (is )?(exceeded|exhausted)|arrearage|overdue[- ]payment|account is in good standing|"
-    r"account (balance|is suspended|has been suspended)",
-    re.IGNORECASE,
-)
-"""The phrases among these that no text of a row is likely to hold."""
+"""How providers say that the account, not the request, is at its end, in words that no row is likely to have: OpenAI,
+Anthropic, OpenRouter, DeepSeek, Moonshot, DashScope, xAI."""
 _NO_QUOTA = re.compile(
-    r"insufficient[\w ]{0,20}(quota|balance|credit|fund|resource pack)|exceeded_current", re.IGNORECASE
+    r"(reached|exceeded) (your|its|the)[\w ]{0,40} (usage|quota)|(usage limit|quota)( has been| is)? (ex\w+ed|reached)",
+    re.IGNORECASE,
 )
-"""How a 429 says so; "insufficient capacity" passes."""
+"""The same, but a 429 says so of a minute, too (Gemini)."""
 _A_TIME = re.compile(r"(per|/|a|each|every) ?(second|min(ute)?|hour|day)\b|\b(RP|TP|ITP|OTP)[SMHD]\b", re.IGNORECASE)
 """A limit that says of what time it is: the same request fits later."""
 _FILTERED_MESSAGE = re.compile(
@@ -81,11 +75,11 @@ _MIN_SECRET_CHARACTERS = 8
 
 
 def failure(
-    status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = ()
+    status: int, message: str, headers: Mapping[str, str], secrets: tuple[str, ...] = (), url: str = ""
 ) -> errors.LMRequestFailed:
-    """The error for a response with an error status; ``secrets`` are removed from the server's message."""
+    """The error for a response of an error status from ``url``; ``secrets`` are removed from the server's message."""
     if 300 <= status < 400:
-        return _moved(status, headers, secrets)
+        return _moved(status, headers, secrets, url)
     kind, way = _kind(status, message)
     fact = f"the server answered {status}: {shorten(without(secrets, message)) or 'no reason given'}{way}"
     return kind(fact, status, retry_after(headers) if kind.retryable else None)
@@ -95,24 +89,20 @@ def _kind(status: int, message: str) -> tuple[type[errors.LMRequestFailed], str]
     """The kind of an error, and the way out of it."""
     if status == 413 or is_too_long(status, message):
         return errors.ContextTooLong, _TOO_LONG
-    if status == 402 or (status in (400, 403) and _NO_MONEY.search(message)):
+    of_account = status in (400, 403, 429) and _NO_MONEY.search(message)
+    if status == 402 or of_account or (status in (400, 403) and _NO_QUOTA.search(message)):
         return errors.QuotaExhausted, "; the account needs credit, or a higher limit"
     if status == 401 or (status in (400, 403) and _BAD_KEY.search(message)):
         return errors.AuthenticationFailed, "; set the key with api_key= or in the provider's environment variable"
     if status == 404:
         return errors.ModelNotFound, "; check the model's name and api_base"
     if status == 429:
-        return (errors.QuotaExhausted if _NO_QUOTA.search(message) else errors.RateLimited), ""
+        return errors.RateLimited, ""
     if status in (400, 403) and _FILTERED_MESSAGE.search(message):
         return errors.ContentFiltered, ""
     if status == 408:
         return errors.RequestTimedOut, ""
-    return (errors.ServerFailed if status in (409, 498) or status >= 500 else errors.LMRequestFailed), ""
-
-
-def may_echo(error: errors.LMRequestFailed) -> bool:
-    """Whether a refusal that would end the run may only repeat words of its own row, such as "payment" or "API key"."""
-    return error.stops_run and error.status in (400, 403) and _OF_THE_ACCOUNT.search(str(error)) is None
+    return (errors.ServerFailed if status in (409, 425, 498, 499) or status >= 500 else errors.LMRequestFailed), ""
 
 
 def is_too_long(status: int, message: str) -> bool:
@@ -125,10 +115,10 @@ def is_too_long(status: int, message: str) -> bool:
     return status in (400, 422, 500) and _CONTEXT.search(message) is not None
 
 
-def _moved(status: int, headers: Mapping[str, str], secrets: tuple[str, ...]) -> errors.ServerMoved:
+def _moved(status: int, headers: Mapping[str, str], secrets: tuple[str, ...], url: str) -> errors.ServerMoved:
     """The error for a redirect, which is not followed: a key would go to an address that the user has not given."""
     where = next((value for name, value in headers.items() if name.lower() == "location"), "")
-    base = re.sub(r"/(chat/completions|embeddings|models)/?$", "", without(secrets, where))
+    base = re.sub(r"/(chat/completions|embeddings|models)/?$", "", without(secrets, urljoin(url, where)))
     to = f" to {shorten(base)!r}: set api_base to that, if it is right" if where else "; check api_base"
     return errors.ServerMoved(f"the server answered {status}: it redirects{to}", status)
 
@@ -238,6 +228,7 @@ class Billed:
     Attributes:
         tokens_in: of the prompt, with what was read from the cache or written to it; None if not given.
         tokens_out: of the answer, with its reasoning; None if not given.
+        total: of both, where they are not given apart; or None.
         cached: how many of ``tokens_in`` the provider read from its cache.
         written: how many of ``tokens_in`` it wrote to its cache.
     """
@@ -246,6 +237,7 @@ class Billed:
     tokens_out: int | None = None
     cached: int = 0
     written: int = 0
+    total: int | None = None
 
 
 NOT_GIVEN = Billed()
@@ -292,14 +284,15 @@ def billed(usage: Any) -> Billed:
         tokens_out = (tokens_out or 0) + reasoning
     most = tokens_in or 0
     cached = min(max(within, beside), most)
-    return Billed(tokens_in, tokens_out, cached, min(written, most - cached))
+    return Billed(tokens_in, tokens_out, cached, min(written, most - cached), total if tokens_in is None else None)
 
 
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         count = fields.get(name)
-        if isinstance(count, float) and count.is_integer():  # as Cohere types them, and some gateways
-            count = int(count)
+        is_text = isinstance(count, str) and len(count) < 16 and count.isdecimal()
+        if is_text or (isinstance(count, float) and count.is_integer()):  # as gateways and Cohere type them
+            count = int(count)  # type: ignore[arg-type]
         if type(count) is int and count > 0:
             return count
     return None

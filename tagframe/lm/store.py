@@ -19,17 +19,19 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tenacity
 
 from tagframe.config import DEFAULT_STORE
 from tagframe.errors import DamagedStore, NotAStore, StoreWarning, warn
 from tagframe.lm.background import after_fork
-from tagframe.lm.prompt import UNLABELLED, Label, Stored, TokenLogprob
+from tagframe.lm.prompt import Stored, TokenLogprob
+
+T = TypeVar("T")
 
 IMPORTED = "import"
 """The endpoint of answers that were imported by :func:`tagframe.lm.import_answers`."""
@@ -46,17 +48,15 @@ DAYS_OF_A_BATCH = 30
 """How long a provider has the answers of a batch."""
 
 _KEYS_A_QUERY = 500
-_LABEL = "tagframe"
-"""The field of a missing request's body that has its label; it is not sent to a provider."""
 _TABLES = (
     "CREATE TABLE sources (id INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL,"
-    " recorded_by TEXT NOT NULL, reasoning INTEGER NOT NULL DEFAULT 0, UNIQUE (endpoint, model, recorded_by))",
+    " recorded_by TEXT NOT NULL, UNIQUE (endpoint, model, recorded_by))",
     "CREATE TABLE answers (id INTEGER PRIMARY KEY, request BLOB NOT NULL, source INTEGER NOT NULL REFERENCES sources,"
     " text TEXT NOT NULL, logprobs TEXT, tokens_in INTEGER, tokens_out INTEGER, seconds REAL,"
     " recorded_at REAL NOT NULL, UNIQUE (request, source))",
     "CREATE TABLE missing (request BLOB PRIMARY KEY, body TEXT NOT NULL, sample INTEGER NOT NULL,"
     " noted_at REAL NOT NULL)",
-    "CREATE TABLE batches (digest TEXT PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources, batch TEXT,"
+    "CREATE TABLE batches (file TEXT PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources, batch TEXT,"
     " requests TEXT NOT NULL, noted_at REAL NOT NULL)",
 )
 _PUT = (
@@ -116,15 +116,8 @@ class ResponseStore:
             except sqlite3.OperationalError:  # WAL needs a file beside the store, unless nobody can be writing it
                 connection.close()
                 connection = self._connect("mode=ro&immutable=1")
-        # Where several processes make the same store, SQLite does not always wait by itself.
-        patient = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_busy),
-            stop=tenacity.stop_after_delay(LOCK_SECONDS),
-            wait=tenacity.wait_random(0.01, 0.05),
-            reraise=True,
-        )
         try:
-            patient(self._check, connection)
+            _patiently(self._check, connection)
         except BaseException:
             connection.close()
             raise
@@ -132,9 +125,7 @@ class ResponseStore:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{self.path.resolve().as_uri()}?{mode}"
-        return sqlite3.connect(
-            uri, uri=True, timeout=LOCK_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
-        )
+        return sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level="IMMEDIATE", check_same_thread=False)
 
     def _check(self, connection: sqlite3.Connection) -> None:
         try:
@@ -161,11 +152,7 @@ class ResponseStore:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def lookup(
-        self,
-        requests: Sequence[bytes],
-        endpoint: str | None = None,
-        model: str | None = None,
-        stored: Stored = "any",
+        self, requests: Sequence[bytes], endpoint: str | None = None, model: str | None = None, stored: Stored = "any"
     ) -> dict[bytes, StoredAnswer]:
         """The stored answers of these requests, by request.
 
@@ -195,8 +182,17 @@ class ResponseStore:
         return answers
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(query, arguments).fetchall()
+        def read() -> list[Any]:
+            with self._lock:
+                return self._connection.execute(query, arguments).fetchall()
+
+        return _patiently(read)
+
+    def version(self) -> int:
+        """A number that changes when another process writes; -1 if it cannot be read, of which to write warns."""
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        return -1
 
     def missing(self) -> list[tuple[bytes, dict[str, Any], int]]:
         """The requests that a replay did not find, in the order in which they were noted: key, body, sample number."""
@@ -228,18 +224,13 @@ class ResponseStore:
         )
         return str(named[0][0])[len(model) + 2 : -1] if named else ""
 
-    def reasoning(self, source: int) -> int:
-        """The tokens that this source's answers were seen to need beyond ``max_tokens``."""
-        ((tokens,),) = self._rows("SELECT reasoning FROM sources WHERE id = ?", (source,))
-        return int(tokens)
-
     def noted_batches(self, source: int) -> list[tuple[str, str | None, list[str]]]:
         """The batches of a source whose answers the provider still has, oldest first."""
         rows = self._rows(
-            "SELECT digest, batch, requests FROM batches WHERE source = ? AND noted_at > ? ORDER BY noted_at",
+            "SELECT * FROM batches WHERE source = ? AND noted_at > ? ORDER BY noted_at",
             (source, time.time() - DAYS_OF_A_BATCH * 86_400),
         )
-        return [(digest, batch, json.loads(requests)) for digest, batch, requests in rows]
+        return [(file, batch, json.loads(requests)) for file, _, batch, requests, _ in rows]
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -269,18 +260,14 @@ class ResponseStore:
             )
         return self._sources[name]
 
-    def put(self, answers: Iterable[tuple[bytes, int, StoredAnswer]]) -> None:
-        """Store answers (request, source, answer): all, or none if that fails."""
+    def put(self, answers: Iterable[tuple[bytes, int, StoredAnswer]], wait: bool = True) -> bool:
+        """Store answers (request, source, answer): all, or none if that fails; False if it would have to ``wait``."""
         now = time.time()
-        self._write(_PUT, [_row(*answer, now) for answer in answers])
+        return self._write(_PUT, [_row(*answer, now) for answer in answers], wait)
 
     def forget(self, answers: Sequence[tuple[bytes, int, str]]) -> None:
         """Delete answers (request, source, text) that were rejected after they were stored."""
         self._write("DELETE FROM answers WHERE request = ? AND source = ? AND text = ?", answers)
-
-    def put_reasoning(self, source: int, tokens: int) -> None:
-        """Store the tokens needed beyond ``max_tokens``."""
-        self._write("UPDATE sources SET reasoning = ? WHERE id = ?", [(tokens, source)])
 
     def note_missing(self, requests: Iterable[tuple[bytes, dict[str, Any], int]]) -> int:
         """Note requests (key, body, sample number) that a replay did not find; gives how many are noted in all."""
@@ -289,12 +276,10 @@ class ResponseStore:
         self._write("INSERT INTO missing VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
         return int(self._rows("SELECT count(*) FROM missing")[0][0])
 
-    def note_batch(self, source: int, digest: str, batch: str | None, requests: Sequence[str]) -> None:
-        """Note requests that are submitted together, and then the name that the provider has given them."""
-        self._write(
-            "INSERT INTO batches VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET batch = excluded.batch",
-            [(digest, source, batch, json.dumps(list(requests)), time.time())],
-        )
+    def note_batch(self, source: int, file: str, batch: str | None, requests: Sequence[str]) -> None:
+        """Note requests that are submitted together in a file, and then the batch that the provider has made of it."""
+        row = file, source, batch, json.dumps(list(requests)), time.time()
+        self._write("INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?, ?)", [row])
 
     def put_imported(self, answers: Iterable[tuple[str, str, bytes, StoredAnswer]]) -> None:
         """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""
@@ -306,29 +291,38 @@ class ResponseStore:
         """Remove these from the missing requests."""
         self._write("DELETE FROM missing WHERE request = ?", [(request,) for request in requests])
 
-    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write all rows or none.
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]], wait: bool = True) -> bool:
+        """Write all rows or none; False if another process is writing, and nobody may wait for it.
 
         Raises:
             sqlite3.Error: they cannot be written; nothing more is, then.
         """
-        try:
+
+        def write() -> None:
             with self._lock, self._connection:  # a transaction, with the file's lock from its start
                 self._connection.executemany(statement, rows)
+
+        try:
+            if wait:
+                _patiently(write)
+            else:
+                write()
         except sqlite3.Error as error:
+            if not wait and _is_busy(error):
+                return False
             self._trouble = error
             raise
+        return True
 
     def purge(self, before: float | None = None) -> int:
         """Delete answers and missing requests, all or those before a time; gives the number of answers."""
         when = time.time() + 1 if before is None else before
-        with self._lock:
-            with self._connection:
-                count = self._connection.execute("DELETE FROM answers WHERE recorded_at < ?", (when,)).rowcount
-                self._connection.execute("DELETE FROM missing WHERE noted_at < ?", (when,))
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return count
+        ((count,),) = self._rows("SELECT count(*) FROM answers WHERE recorded_at < ?", (when,))
+        self._write("DELETE FROM answers WHERE recorded_at < ?", [(when,)])
+        self._write("DELETE FROM missing WHERE noted_at < ?", [(when,)])
+        for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            self._rows(statement)
+        return int(count)
 
     def close(self) -> None:
         """Close the file."""
@@ -362,6 +356,17 @@ def _is_busy(error: BaseException) -> bool:
     return isinstance(code, int) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
+def _patiently(work: Callable[..., T], *arguments: Any) -> T:
+    """The result of work that another process may hold up: its lock is waited for."""
+    patient = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_is_busy),
+        stop=tenacity.stop_after_delay(LOCK_SECONDS),
+        wait=tenacity.wait_random(0.01, 0.05),
+        reraise=True,
+    )
+    return patient(work, *arguments)
+
+
 def _file_of(path: Path) -> tuple[int, int] | None:
     """The identity of a file, to notice when another one replaces it; None if there is no file."""
     try:
@@ -380,18 +385,6 @@ def _logprobs(stored: str | None) -> tuple[TokenLogprob, ...] | None:
     if stored is None:
         return None
     return tuple(TokenLogprob(token, logprob, tuple(map(tuple, top))) for token, logprob, top in json.loads(stored))
-
-
-def labelled(body: dict[str, object], label: Label) -> dict[str, object]:
-    """The body of a missing request, with its label."""
-    return {**body, _LABEL: [label.stage, label.question]} if label != UNLABELLED else body
-
-
-def unlabelled(body: dict[str, object]) -> tuple[dict[str, object], Label]:
-    """The body of a missing request as it is sent, and its label."""
-    fields = dict(body)
-    label = fields.pop(_LABEL, None)
-    return fields, Label(*map(str, label)) if isinstance(label, list) else UNLABELLED
 
 
 @contextlib.contextmanager

@@ -105,11 +105,11 @@ class Ledger:
     total: Usage
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.unlock()
         self._calls: deque[tuple[str, str, Usage]] = deque(maxlen=MAX_RECORDED_CALLS)
         self.total = Usage()
 
-    def after_fork(self) -> None:
+    def unlock(self) -> None:
         """Make a new lock, in the child of a fork: a thread of the parent may hold the old one."""
         self._lock = threading.Lock()
 
@@ -132,7 +132,7 @@ class Ledger:
 
 
 ledger = Ledger()
-after_fork(ledger.after_fork)
+after_fork(ledger.unlock)
 _blocks: ContextVar[tuple[Ledger, ...]] = ContextVar("tagframe usage", default=())
 """The blocks that are open where a call is made: a thread or a task has its own."""
 
@@ -346,13 +346,10 @@ def _plus(one: Cost, other: Cost, sign: int = 1) -> Cost:
     return Cost(*(a + sign * b for a, b in zip(one, other, strict=True)))
 
 
-_opening = threading.Lock()
 _budgets: weakref.WeakSet[Budget] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    global _opening
-    _opening = threading.Lock()
     for budget in list(_budgets):
         budget._forget_requests()
 
@@ -365,11 +362,8 @@ def account_of(setting: Any) -> Budget | None:
     if not isinstance(setting, Dollars):
         given: Budget | None = setting
         return given
-    with _opening:
-        if setting.account is None:
-            setting.account = Budget(dollars=float(setting))
-        account: Budget = setting.account
-        return account
+    account: Budget = vars(setting).setdefault("account", Budget(dollars=float(setting)))  # one, of several threads
+    return account
 
 
 # --- prices and context windows; litellm's table is read without importing litellm -----------------------------------
@@ -377,10 +371,6 @@ def account_of(setting: Any) -> Budget | None:
 
 Tier: TypeAlias = Literal["standard", "flex", "batch"]
 """What OpenAI and others call the tier of a request: the cheaper ones are slower, and cost about half."""
-_WITHOUT_PRICES = {
-    "hosted_vllm", "huggingface", "infinity", "litellm_proxy", "llama.cpp", "llamafile", "lm_studio", "ollama",
-    "ollama_chat", "openai_like", "text-embedding-inference", "vllm", "xinference",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -476,20 +466,13 @@ def window_of(model: str) -> int | None:
 @lru_cache(maxsize=64)
 def provider_of(model: str) -> str | None:
     """litellm's provider of a model that is named without one, as ``"gpt-4o-mini"``; None if unknown."""
-    entry = _table().get(model)
+    entry = price_table().get(model)
     return entry.get("litellm_provider") if isinstance(entry, dict) else None
-
-
-@lru_cache(maxsize=1)
-def providers() -> frozenset[str]:
-    """The names of providers that model names begin with: those of litellm's table, and some without an entry."""
-    named = {entry.get("litellm_provider") for entry in _table().values() if isinstance(entry, dict)}
-    return frozenset({str(name) for name in named if name} | _WITHOUT_PRICES)
 
 
 def _entry(model: str, field: str) -> dict[str, Any] | None:
     """A model's entry in litellm's table, under its name with or without the provider, if it has the field."""
-    table = _table()
+    table = price_table()
     for name in (model, model.partition("/")[2]):
         entry = table.get(name)
         if isinstance(entry, dict) and field in entry:
@@ -497,7 +480,8 @@ def _entry(model: str, field: str) -> dict[str, Any] | None:
     return None
 
 
-def _table() -> dict[str, object]:
+def price_table() -> dict[str, object]:
+    """litellm's table of prices and context windows, by models' names; empty without litellm."""
     # find_spec does not run the package: importing litellm takes seconds, its table milliseconds. It is not kept.
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:

@@ -6,8 +6,8 @@ the import below, and run ``python tools/write_stubs.py``, which writes the stub
 
 from typing import TYPE_CHECKING
 
-from tagframe.lm.blocks import FENCE_RULE as FENCE_RULE
-from tagframe.lm.blocks import fence as fence
+from tagframe.blocks import FENCE_RULE as FENCE_RULE
+from tagframe.blocks import fence as fence
 from tagframe.operators import aggregate, dedup, extract, filter, join, map, search, topk  # noqa: F401  # the declarations
 from tagframe.operators.cascade import Cascade as Cascade
 from tagframe.operators.cascade import CascadeReport as CascadeReport

@@ -1,6 +1,6 @@
 """Rows and instructions as text for a prompt: a row is one line of JSON between ``<row>`` and ``</row>``.
 
-No cell can close this fence (:func:`tagframe.lm.blocks.fence`), so that none acts as an instruction.
+No cell can close this fence (:func:`tagframe.blocks.fence`), so that none acts as an instruction.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 
 from tagframe import results
+from tagframe.blocks import without_control_tokens
 from tagframe.errors import AllColumnsWarning, ColumnNotFound, InvalidArgument, did_you_mean, warn
-from tagframe.lm.blocks import without_control_tokens
 
 BYTES_PER_TOKEN = 2
 """A low estimate, so that a prompt does not exceed the window: JSON and numbers have fewer than prose."""
@@ -108,6 +108,8 @@ def refuse_unreadable(column: pd.Series, cells: Iterable[Any] = ()) -> None:
             except _Unreadable as unreadable:
                 kind = unreadable.kind
                 break
+            except RecursionError:
+                raise _too_deep(column) from None
     if kind is None:
         return
     way = f"decode it first, as in frame[{column.name!r}].str.decode('utf-8')"
@@ -116,6 +118,13 @@ def refuse_unreadable(column: pd.Series, cells: Iterable[Any] = ()) -> None:
     raise InvalidArgument(
         f"the column {column.name!r} has values of type {kind.__name__!r}, which a prompt cannot show: {way}, or name"
         " other columns in braces"
+    )
+
+
+def _too_deep(column: pd.Series) -> InvalidArgument:
+    return InvalidArgument(
+        f"the column {column.name!r} has a value that is nested too deep for a prompt: make a column of text from it"
+        " first, or name other columns in braces"
     )
 
 
@@ -150,8 +159,11 @@ def json_cells(column: pd.Series) -> list[Any]:
     cells = []
     for cell in _cells(column):
         if not isinstance(cell, _SCALARS):
-            cell = json.loads(encode(cell), parse_constant=str)
-        cells.append(_HALF_CHARACTER.sub("\ufffd", cell) if isinstance(cell, str) and not cell.isascii() else cell)
+            try:
+                cell = json.loads(encode(cell), parse_constant=str)
+            except RecursionError:
+                raise _too_deep(column) from None
+        cells.append(_HALF_CHARACTER.sub(_number, cell) if isinstance(cell, str) and not cell.isascii() else cell)
     return cells
 
 
@@ -197,8 +209,13 @@ def encode_rows(
             lines.append(None)
             continue
         line = _line(row, writer)
-        lines.append(line if line.isascii() else _HALF_CHARACTER.sub("\ufffd", line))
+        lines.append(line if line.isascii() else _HALF_CHARACTER.sub(lambda half: f"\\{_number(half)}", line))
     return lines
+
+
+def _number(half: re.Match[str]) -> str:
+    """Half of a surrogate pair as its number: two that differ must not look alike."""
+    return f"\\u{ord(half[0]):04x}"
 
 
 def _line(row: Mapping[str, Any], writer: Callable[[Any], str]) -> str:

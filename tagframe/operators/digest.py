@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tagframe.blocks import FENCE_RULE, fence, parse_block
 from tagframe.errors import AnswerRejected, ContextTooLong
 from tagframe.lm import Batch, Completion, Form, Message, Prompt, as_json, fields_schema
-from tagframe.lm.blocks import FENCE_RULE, fence, parse_block
 from tagframe.operators.cells import FIELD_RULE, MIN_ROW_BYTES, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, gather_alike, together
 from tagframe.operators.values import Value, lines_of, parse_text

@@ -19,12 +19,12 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from tagframe import errors
+from tagframe.blocks import fence, without_reasoning
 from tagframe.errors import counted, spared
-from tagframe.lm import Batch, Bound, Prompt
-from tagframe.lm.blocks import fence, without_reasoning
+from tagframe.lm import Batch, Bound, Form, Prompt, fields_schema
 from tagframe.operators.cells import cut_note, encode, pack, room, shortened
 from tagframe.operators.drivers import Step, bounded, gather, gather_alike, together
-from tagframe.operators.row_question import Question, Reply, joined_notes
+from tagframe.operators.row_question import Question, Reply, explained, joined_notes
 from tagframe.operators.values import SHORT_TOKENS, Unsure, lines_of
 
 T = TypeVar("T")
@@ -445,7 +445,7 @@ class _Packing(Generic[T]):
         in_packs = question.in_packs or question
         one = in_packs.guessed("A map shows it on a coast. Answer: ")
         last, shape = _last_line(in_packs), in_packs.shape
-        shape = shape.explained(" ") if shape and in_packs.explains else shape
+        shape = explained(shape, " ") if shape and in_packs.explains else shape
         return Batch(
             [
                 Prompt.of(f"{fence(_numbered([self.texts[row] for row in rows]), 'rows')}\n{last}", self.system)
@@ -454,7 +454,7 @@ class _Packing(Generic[T]):
             reader(question, length),
             max_tokens=self._limit(length),
             guess="\n".join(f"{number + 1}: {one[number % len(one)]}" for number in range(length)),
-            form=shape and shape.numbered(length),
+            form=shape and _form_of_lines(shape, length),
             sends=sends,
             keeps_rejected=True,
         )
@@ -477,6 +477,16 @@ def _last_line(question: Question[Any]) -> str:
         f"an explanation in one sentence, and 'Answer:' and {question.form}" if question.explains else question.form
     )
     return f"Answer with one line for each row, in order: its number, a colon, and {content}, as in '{example}'."
+
+
+def _form_of_lines(form: Form, count: int) -> Form:
+    """So many answers of a form, each in a line after its number."""
+    numbers = [str(number) for number in range(1, count + 1)]
+    return Form(
+        fields_schema(dict.fromkeys(numbers, form.schema)),
+        lambda value: "\n".join(f"{number}: {form.write(value[number])}" for number in numbers),
+        form.strict,
+    )
 
 
 def _numbered(lines: Sequence[str]) -> list[str]:

@@ -18,9 +18,9 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import pandas as pd
 
+from tagframe.blocks import DATA_RULE, fence
 from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, did_you_mean
-from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, words
-from tagframe.lm.blocks import DATA_RULE, fence
+from tagframe.lm import Batch, Completion, Form, Message, Prompt, Stored, TokenLogprob, fields_schema, words
 from tagframe.operators.cells import (
     FIELD_RULE,
     MIN_ROW_BYTES,
@@ -215,7 +215,7 @@ class Question(Generic[T]):
     def _batch(self, lines: Sequence[str], **more: Any) -> Batch[Any]:
         prompts = [self.prompt(line) for line in lines]
         logprobs: Literal["optional", False] = "optional" if self.weigh else False
-        form = self.shape.explained() if self.shape and self.explains else self.shape
+        form = explained(self.shape) if self.shape and self.explains else self.shape
         return Batch(prompts, max_tokens=self.limit, logprobs=logprobs, form=form, free=self.free, **more)
 
     def _reply(self, completion: Completion[_Answer[T]], cut: str | None = None) -> Reply[T]:
@@ -322,6 +322,17 @@ ANSWER_TOKENS = 16
 _CLAIM_TASK = f"Judge whether a claim is true of a row of a table. {WORLD}"
 UNSURE_WHERE = "Unsure where that does not decide it"
 """What to answer where neither True nor False is right, and when."""
+
+
+def explained(form: Form, before: str = "\n") -> Form:
+    """A form after the model's reason and "Answer:"."""
+    return Form(
+        fields_schema({"reason": {"type": "string"}, "answer": form.schema}),
+        lambda value: f"{' '.join(value['reason'].split())}{before}Answer: {form.write(value['answer'])}",
+        form.strict,
+    )
+
+
 TRUTH_FORM = words({True: "True", False: "False", None: "Unsure"})
 
 

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from tagframe.blocks import FENCE_RULE, fence, without_reasoning
 from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument
 from tagframe.lm import Batch, Bound, Completion, Form, Message, Prompt
-from tagframe.lm.blocks import FENCE_RULE, fence, without_reasoning
 from tagframe.operators.cells import (
     FIELD_RULE,
     MIN_ROW_BYTES,

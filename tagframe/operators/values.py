@@ -22,9 +22,9 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import pandas as pd
 
+from tagframe.blocks import parse_block, without_reasoning
 from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.lm import Form, words
-from tagframe.lm.blocks import parse_block, without_reasoning
 
 T = TypeVar("T")
 

@@ -15,14 +15,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def ask(
-    lm: LM, question: str, prompts: Sequence[Prompt], accept: Callable[[str], T], form: Form | None = None
-) -> Completions[T]:
-    """The completions of some prompts about a question, in a form; the question of an enclosing call goes first."""
+def ask(lm: LM, prompts: Sequence[Prompt], accept: Callable[[str], T], form: Form | None = None) -> Completions[T]:
+    """The completions of some prompts, in a form."""
     from tagframe.lm import Batch
-    from tagframe.lm.prompt import about, question_in_force
 
-    with about(question_in_force() or question), lm.stream("retrieve") as stream:
+    with lm.stream("retrieve") as stream:
         return stream.complete(Batch(prompts, accept, form=form))
 
 
@@ -94,7 +91,7 @@ def taken_apart(lm: LM, question: Question, prompt: str, accept: Callable[[str],
     """The question with the sub-queries that ``accept`` reads in the answer to ``prompt``; unchanged without one."""
     from tagframe.lm import Prompt
 
-    completion = ask(lm, question.text, [Prompt.of(prompt.format(question=question.text))], accept)[0]
+    completion = ask(lm, [Prompt.of(prompt.format(question=question.text))], accept)[0]
     if completion.value is None:
         warn(f"the question was decomposed by rules, not by the model: {completion.error}")
         return question

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from tagframe.blocks import fence, parse_block
 from tagframe.corpus import Corpus
 from tagframe.errors import AnswerRejected, EmptyQuestion, warn
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.lm import LM, Form, Message, Prompt, fields_schema
-from tagframe.lm.blocks import fence, parse_block
 from tagframe.retrieval.checked_plan import ModelPlan
 from tagframe.retrieval.decompose import ask
 from tagframe.retrieval.families import named_pieces
@@ -162,7 +162,7 @@ def with_model_plan(
         corpus, index, question, candidates(method, index, question, evidence, anchored), anchored, is_bare
     )  # fmt: skip
     form = _FORM_BY_NAME if is_bare else _FORM
-    completion = ask(lm, question.text, [prompt], lambda text: parse_plan(text, visible), form)[0]
+    completion = ask(lm, [prompt], lambda text: parse_plan(text, visible), form)[0]
     plan = completion.value
     if plan is None:
         warn(f"the model gave no usable plan; the tables were chosen without it: {completion.error}")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from tagframe.corpus import Corpus
-from tagframe.corpus.documents import identifier_words
+from tagframe.corpus.documents import identifier_words, without_accents
 from tagframe.corpus.profile import ColumnProfile
 from tagframe.errors import CorpusError
 from tagframe.joins import JoinPlan
@@ -15,7 +15,7 @@ from tagframe.joins.steps import PlanTable
 from tagframe.keys.column_names import column_name
 from tagframe.keys.terms import CALENDAR
 from tagframe.merging.where import Filter, Implied
-from tagframe.retrieval.words import BETWEEN, STOP_WORDS, stem, without_accents, words_in
+from tagframe.retrieval.words import BETWEEN, STOP_WORDS, stem, words_in
 from tagframe.retrieval.years import year_of
 
 _MOST_CELLS = 5_000_000

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tagframe.blocks import fence
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.facts import LONGEST
@@ -22,7 +23,6 @@ from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
 from tagframe.keys.database_keys import schemas_of
 from tagframe.keys.inference import ACCEPTED, with_told
-from tagframe.lm.blocks import fence
 from tagframe.retrieval.cell_literals import CellLiterals, cell_literals
 from tagframe.retrieval.index import index_of
 from tagframe.retrieval.links import tables_around

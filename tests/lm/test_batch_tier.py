@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,7 +92,7 @@ class OddServer(BatchServer):
     [
         b'{"data": [null]}',
         b'{"data": [{"id": "a", "metadata": "text"}]}',
-        b'{"data": [{"metadata": {"tagframe": "digest"}}]}',
+        b'{"data": [{"input_file_id": "digest"}]}',
         b'{"data": {"a": 1}}',
         b"[]",
         b"7",
@@ -136,6 +140,121 @@ def test_an_odd_line_of_a_batch_is_its_rows_alone(monkeypatch: pytest.MonkeyPatc
         completions = model(server, store=None).complete(prompts(6))
         assert [one.text for one in completions] == [f"Is {number} even?" for number in range(6)]
         assert server.count == sent
+
+
+def lose_reply(server: BatchServer, transport: asyncio.Transport, raw: bytes) -> None:
+    server._create(json.loads(raw))
+    transport.abort()
+
+
+def break_gateway(server: BatchServer, transport: asyncio.Transport, raw: bytes) -> None:
+    server._create(json.loads(raw))
+    send(transport, 504, b"<html>gateway</html>", {})
+
+
+def answered(status: int, body: bytes) -> Callable[[BatchServer, asyncio.Transport, bytes], None]:
+    return lambda server, transport, raw: send(transport, status, body, {})
+
+
+WHAT_PASSES = {
+    "the reply to a submission is lost": ("/batches", lose_reply),
+    "a gateway gives up on a submission": ("/batches", break_gateway),
+    "a submission has no id": ("/batches", lambda s, t, raw: (s._create(json.loads(raw)), send(t, 200, b"[]", {}))),
+    "a poll is not found": ("/batches/", answered(404, b"{}")),
+    "a poll is refused": ("/batches/", answered(401, b"{}")),
+    "a poll is a page": ("/batches/", answered(200, b"<html>login</html>")),
+    "a poll is no batch": ("/batches/", answered(200, b"[7]")),
+    "the file comes later": ("/batches/", answered(200, b'{"status": "completed", "output_file_id": null}')),
+    "the file is not found": ("/content", answered(404, b"{}")),
+}
+
+
+class PassingServer(BatchServer):
+    """The first request to a path with ``part`` in it is answered otherwise, or each one."""
+
+    def __init__(self, part: str, act: Callable[[BatchServer, asyncio.Transport, bytes], object]) -> None:
+        super().__init__(lambda request: request.prompt)
+        self.part, self.act, self.times = part, act, 1
+
+    def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
+        is_it = path.endswith(self.part) and raw if self.part == "/batches" else self.part in path
+        if is_it and self.times:
+            self.times -= 1
+            self.act(self, transport, raw)
+        else:
+            super().handle(transport, path, headers, raw)
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_http, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(batch_http, "LONGEST_WAIT", 0.02)
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("kind", WHAT_PASSES)
+def test_what_passes_submits_no_batch_again(kind: str):
+    with PassingServer(*WHAT_PASSES[kind]) as server:
+        completions = model(server, store=None).complete(prompts(4))
+        assert [one.text for one in completions] == [f"Is {number} even?" for number in range(4)]
+        assert len(server.batches) == 1
+        assert server.count == 4
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_a_batch_that_is_gone_is_submitted_again():
+    with PassingServer("/batches/batch-0", answered(404, b"{}")) as server:
+        server.times = 10**9
+        assert all(one.ok for one in model(server, store=None).complete(prompts(4)))
+        assert len(server.batches) == 2
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_a_batch_that_cannot_be_read_is_there_for_the_next_call():
+    with PassingServer("/content", answered(503, b"{}")) as server:
+        server.times = 10**9
+        lm = model(server, store=None)
+        assert not any(one.ok for one in lm.complete(prompts(4)))
+        server.times = 0
+        assert all(one.ok for one in lm.complete(prompts(4)))
+        assert server.count == 4
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_answers_of_a_call_that_was_left_are_there_for_the_next():
+    with BatchServer(ready=10**9) as server:
+        lm = model(server, store=None)
+
+        async def leave() -> None:
+            task = asyncio.create_task(lm.acomplete(prompts(3)))
+            while not server.looks:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(leave())
+        server.ready = 1
+        while server.count < 3:
+            time.sleep(0.01)
+        assert all(one.ok for one in lm.complete(prompts(3)))
+        assert len(server.batches) == 1
+
+
+def test_a_process_that_ends_while_a_batch_is_waited_for_says_nothing(tmp_path: Path):
+    with BatchServer(ready=10**9) as server:
+        code = (
+            "import asyncio, contextlib, tagframe\n"
+            f"lm = tagframe.LM('openai/test', api_base={server.url!r}, api_key='none', tier='batch', store=None)\n"
+            "async def leave():\n"
+            "    with contextlib.suppress(TimeoutError):\n"
+            "        async with asyncio.timeout(1.5):\n"
+            "            await lm.acomplete([tagframe.Prompt.of('a')])\n"
+            "asyncio.run(leave())\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert len(server.batches) == 1
+    assert done.stderr == ""
 
 
 def test_a_refused_line_is_one_row():

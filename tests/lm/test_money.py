@@ -111,7 +111,13 @@ FORMS: dict[str, tuple[dict[str, Any], Billed]] = {
         {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 99}},
         Billed(10, 1, 10),
     ),
-    "no numbers": ({"prompt_tokens": "9", "completion_tokens": True, "total_tokens": None}, Billed()),
+    "no numbers": ({"prompt_tokens": "many", "completion_tokens": True, "total_tokens": None}, Billed()),
+    "texts": ({"prompt_tokens": "1000", "completion_tokens": "3000", "total_tokens": "4000"}, Billed(1000, 3000)),
+    "some texts": (
+        {"prompt_tokens": 10, "completion_tokens": "5", "completion_tokens_details": {"reasoning_tokens": "30"}},
+        Billed(10, 35),
+    ),
+    "only a total": ({"prompt_tokens": None, "total_tokens": 4000}, Billed(total=4000)),
 }  # fmt: skip
 PRICE = Price(3e-6, 15e-6, cached=3e-7, written=3.75e-6)
 
@@ -122,7 +128,7 @@ def test_a_providers_usage(form: str):
     assert billed(usage) == right
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("no numbers", "Cohere")])
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("no numbers", "only a total", "Cohere")])
 def test_dollars_and_budgets_are_what_is_billed(form: str):
     usage, tokens = FORMS[form]
     fresh = (tokens.tokens_in or 0) - tokens.cached - tokens.written
@@ -136,6 +142,24 @@ def test_dollars_and_budgets_are_what_is_billed(form: str):
         budget = tf.Budget(dollars=3.5 * each + 0.001)
         lm.using(budget=budget, concurrency=1).complete([Prompt.of(f"other {number}") for number in range(40)])
         assert budget.spent.dollars == pytest.approx(each * (server.count - 10))
+
+
+def test_a_total_is_the_prompt_by_its_length_and_the_rest():
+    with Server(lambda request: Reply("True", changes={"usage": {"total_tokens": 4000}})) as server:
+        lm = LM("openai/test", api_base=server.url, price=PRICE, store=None)
+        used = lm.complete([Prompt.of("row " * 30)]).usage
+    assert used.tokens_in == Prompt.of("row " * 30).tokens
+    assert used.tokens_in + used.tokens_out == 4000
+
+
+@pytest.mark.parametrize("raw", [b"<html>login</html>", b'{"hello": 1}', b'{"choices": []}', b"", b"data: {\n\n"])
+def test_what_cannot_be_read_is_said_to_cost_its_prompt(raw: bytes):
+    with Server(lambda request: Reply(raw=raw)) as server:
+        lm = LM("openai/test", api_base=server.url, price=PRICE, store=None, retry=FAST)
+        (one,) = done = lm.complete([Prompt.of("row")])
+        assert not one.ok
+        assert done.usage.tokens_in == server.count * Prompt.of("row").tokens
+        assert done.usage.dollars == pytest.approx(done.usage.tokens_in * PRICE.tokens_in)
 
 
 def test_the_summary_names_what_the_cache_saved():
@@ -209,6 +233,10 @@ NO_MONEY = {
     "DashScope": (400, "Access denied, please make sure your account is in good standing. (Arrearage)"),
     "Moonshot": (429, "Your account is suspended, please check your plan (exceeded_current_quota_error)"),
     "Groq": (400, "Organization has been restricted: billing issue"),
+    "xAI's 429": (429, "Your team has reached its monthly spending limit."),
+    "Anthropic's 429": (429, "You have reached your specified API usage spend limit. Raise it in the console."),
+    "OpenRouter's 429": (429, "Your credit balance is too low"),
+    "LiteLLM's proxy": (429, "Budget limit exceeded: key spend 10.2 of 10"),
 }
 
 
@@ -236,6 +264,9 @@ def test_an_account_without_money_ends_the_run(who: str):
         (403, "Request blocked by the firewall", LMRequestFailed),
         (429, "Rate limit reached on tokens per minute: Limit 6000, Used 5034, Requested 1443. Try again in 4s", None),
         (429, "Insufficient GPU capacity at the moment, please retry in 1 second", None),
+        (429, "You exceeded your current quota. Quota exceeded for metric: requests per minute, limit: 15", None),
+        (429, "You have reached your usage limit of 20 requests per hour", None),
+        (429, "Rate limit exceeded: tokens spent in this minute", None),
     ],
 )
 def test_what_is_no_want_of_money(status: int, words: str, kind: type[LMRequestFailed] | None):

@@ -394,6 +394,13 @@ def test_a_redirect_names_the_address_and_ends_the_run(status: int, to: str):
     assert to.removesuffix("/chat/completions") in str(failed.value)
 
 
+def test_a_relative_redirect_names_a_whole_address():
+    to = {"Location": "/v2/chat/completions"}
+    with Server(lambda request: Reply("", status=307, headers=to)) as server:
+        (one,) = lm_at(server.url).complete([Prompt.of("a")])
+        assert repr(server.url.replace("/v1", "/v2")) in str(one.error)
+
+
 def test_a_redirect_shows_no_key():
     moved = failure(307, "", {"Location": "https://example.org/?key=sk-secret-key"}, ("sk-secret-key",))
     assert "sk-secret-key" not in str(moved)
@@ -515,3 +522,84 @@ def test_the_window_is_the_servers_own(monkeypatch: pytest.MonkeyPatch, says: di
     with Server() as server:
         assert lm_at(server.url).context_window == window
         assert lm_at(server.url, context_window=100).context_window == 100
+
+
+# --- what passes, and what changes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [201, 202, 203])
+def test_a_completion_of_another_good_status_is_read(status: int):
+    with RawServer(lambda number: response(status=b"%d X" % status)) as server:
+        completions = lm_at(server.url).complete([Prompt.of("a")])
+    assert completions[0].text == "True"
+    assert completions.usage.sent == 1
+
+
+@pytest.mark.parametrize("status", [401, 404, 408, 409, 425, 499, 500, 503])
+def test_a_refusal_that_passes_costs_no_row(status: int):
+    rows = [Prompt.of(f"row {number}") for number in range(30)]
+    with Server(lambda request: error(status) if 5 <= request.number < 9 else "True") as server:
+        assert all(one.ok for one in lm_at(server.url, concurrency=4).complete(rows))
+        assert server.count == 34
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_refusal_of_the_first_row_ends_the_run(status: int):
+    with Server(lambda request: error(status)) as server:
+        lm_at(server.url, concurrency=4).complete([Prompt.of(f"row {number}") for number in range(30)])
+        assert server.count <= 4
+
+
+WINDOW = 4096
+SMALL_WINDOWS = {
+    "vLLM": "'max_tokens' or 'max_completion_tokens' is too large: {limit}. This model's maximum context length is 4096"
+    " tokens and your request has {size} input tokens ({limit} > 4096 - {size}).",
+    "vLLM before": "This model's maximum context length is 4096 tokens. However, you requested {all} tokens ({size} in"
+    " the messages, {limit} in the completion). Please reduce the length of the messages or completion.",
+    "Anthropic": "input length and `max_tokens` exceed context limit: {size} + {limit} > 4096, decrease one of them",
+    "TGI": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: {size} and {limit}",
+}
+
+
+@pytest.mark.parametrize("who", SMALL_WINDOWS)
+@pytest.mark.parametrize("size", [50, 1000, 2500])
+@pytest.mark.parametrize("own", [None, 4096])
+def test_a_prompt_is_refused_for_the_answer_beside_it(who: str, size: int, own: int | None):
+    def answers(request: Request) -> str | Reply:
+        limit = request.body["max_tokens"]
+        counts = {"size": size, "limit": limit, "all": size + limit}
+        return error(400, SMALL_WINDOWS[who].format(**counts)) if size + limit > WINDOW else "True"
+
+    with Server(answers) as server:
+        lm = lm_at(server.url, budget=tf.Budget(tokens=10**6), concurrency=1, context_window=None)
+        rows = [Prompt.of(f"{number} " + "word " * (size * 3 // 5)) for number in range(3)]
+        assert all(one.ok for one in lm.complete(rows, max_tokens=own))
+        assert server.count <= 9
+
+
+def test_a_prompt_that_is_too_long_by_itself_is_asked_once():
+    with Server(lambda request: error(400, "maximum context length is 4096 tokens, you requested 40000")) as server:
+        lm = lm_at(server.url, budget=tf.Budget(tokens=10**6))
+        (one,) = lm.complete([Prompt.of("word " * 20_000)])
+        assert isinstance(one.error, tf.errors.ContextTooLong)
+        assert server.count == 1
+
+
+@pytest.mark.parametrize("name", ["llama.cpp/any", "llama.cpp/test"])
+def test_a_model_that_is_swapped_midway_answers_under_its_own_name(tmp_path: Path, name: str):
+    rows = [Prompt.of(f"row {number}") for number in range(20)]
+    with Server() as server:
+        server.answers = lambda request: Reply("True", changes={"model": "test" if request.number < 12 else "other"})
+        lm = lm_at(server.url, name, store=tmp_path / "s.db", concurrency=1)
+        assert all(one.ok for one in lm.complete(rows))
+        again = lm.complete(rows).usage
+        assert (again.stored, again.sent) == (12, 8)
+
+
+def test_a_gateway_that_names_many_models_has_one_key(tmp_path: Path):
+    rows = [Prompt.of(f"row {number}") for number in range(20)]
+    with Server() as server:
+        server.answers = lambda request: Reply("True", changes={"model": f"provider/{request.number % 3}"})
+        lm = lm_at(server.url, "openai/test", store=tmp_path / "s.db")
+        lm.complete(rows)
+        assert lm.complete(rows).usage.stored == 20

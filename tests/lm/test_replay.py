@@ -15,7 +15,7 @@ from tag_bench.server import Server
 from tagframe.cli import lm as commands
 from tagframe.cli import main
 from tagframe.errors import AnswerRejected, DamagedStore, InvalidArgument, NotAStore, ReplayMiss
-from tagframe.lm import LM, Prompt, about, export_requests, get_lm, import_answers, recorded_by
+from tagframe.lm import LM, Prompt, export_requests, get_lm, import_answers, recorded_by
 
 ROWS = [Prompt.of(f"row {i}", system="True or False?") for i in range(5)]
 
@@ -69,14 +69,13 @@ def test_a_live_store_is_replayed_whatever_the_model(server: Server, lm: LM, sto
 def test_misses_say_what_they_are_part_of(store: Path):
     replay = LM(f"replay:{store}")
     frame = pd.DataFrame({"city": ["Porto"]})
-    with about("Which cities are by the sea?"), pytest.raises(ReplayMiss):
+    with pytest.raises(ReplayMiss):
         frame.tag.sem_filter("{city} is by the sea", lm=replay)
     with pytest.raises(ReplayMiss):
         frame.tag.sem_map("the country of {city}", lm=replay)
     first, second = sorted(str(line["custom_id"]) for line in exported(store))
-    assert first.startswith("sem_filter/which-cities-are-by-the-sea/")
-    assert second.startswith("sem_map/")
-    assert second.count("/") == 1
+    assert [first.split("/")[0], second.split("/")[0]] == ["sem_filter", "sem_map"]
+    assert {len(one.split("/")[1]) for one in (first, second)} == {64}
 
 
 def test_misses_of_a_whole_call_are_one_error_and_noted(store: Path):

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import closing
@@ -16,9 +17,10 @@ from pathlib import Path
 import pytest
 
 import tagframe as tf
-from tag_bench.server import Request, Server, error
+from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import AnswerRejected, DamagedStore, NotAStore, StoreWarning
-from tagframe.lm import LM, Parameters, Prompt, open_store, recorded_by
+from tagframe.lm import LM, Completions, Parameters, Prompt, open_store, recorded_by
+from tagframe.lm.prompt import request_keys
 from tagframe.lm.store import APPLICATION_ID, ResponseStore, StoredAnswer
 
 ROWS = [Prompt.of(f"row {i}") for i in range(30)]
@@ -339,3 +341,70 @@ def test_an_answer_is_on_disk_before_it_is_parsed(lm: LM, own_store: Path):
     lm.complete([Prompt.of(f"line {i}") for i in range(100)], accept)
     assert all(count > parsed for parsed, count in enumerate(stored))
     assert len(stored) == 100
+
+
+# --- other processes ----------------------------------------------------------------------------------------------
+
+
+def test_another_process_that_writes_for_long_costs_no_request_and_holds_up_no_other_call(
+    server: Server, lm: LM, tmp_path: Path
+):
+    store = tmp_path / "s.db"
+    waiting = lm.using(store=store, concurrency=4)
+    waiting.timeout = 0.3
+    waiting.complete([Prompt.of("warm up")])
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done: list[Completions[str]] = []
+        thread = threading.Thread(target=lambda: done.append(waiting.complete(ROWS)))
+        thread.start()
+        while server.count < 5:
+            time.sleep(0.01)
+        assert all(one.ok for one in lm.using(store=None).complete([Prompt.of(f"other {i}") for i in range(9)]))
+        time.sleep(0.5)  # longer than the timeout
+        assert not done, "its answers are not stored yet"
+        other.execute("ROLLBACK")
+        thread.join()
+    assert all(one.ok for one in done[0])
+    assert server.count == 1 + len(ROWS) + 9
+    assert waiting.complete(ROWS).usage.stored == len(ROWS)
+
+
+def test_a_row_that_another_process_has_answered_meanwhile_is_not_sent(server: Server, lm: LM, tmp_path: Path):
+    other = ResponseStore(tmp_path / "s.db")
+    lm = lm.using(store=tmp_path / "s.db", concurrency=1)
+    stored: list[bytes] = []
+
+    def answer(request: Request) -> str:
+        if not stored:
+            stored.extend(request_keys(ROWS[:20], Parameters()))
+            source = other.source(*lm.stored_as, lm.model)
+            other.put([(key, source, StoredAnswer("of the other", None, 7, 1, 0.5)) for key in stored])
+        return "own"
+
+    server.answers = answer
+    with closing(other):
+        completions = lm.complete(ROWS)
+    texts = [one.text for one in completions]
+    assert texts[1:20] == ["of the other"] * 19
+    assert texts[20:] == ["own"] * 10
+    assert server.count == 11
+    assert completions.usage.deduplicated == 19
+
+
+def test_two_processes_that_begin_one_after_the_other_share_the_rows(server: Server, lm: LM, tmp_path: Path):
+    server.answers = lambda request: Reply(request.prompt, latency=0.05)
+    code = (
+        "import sys, tagframe as tf\n"
+        "lm = tf.LM('openai/test', api_base=sys.argv[1], api_key='none', store=sys.argv[2], concurrency=4)\n"
+        "answers = lm.complete([tf.Prompt.of(f'row {i}') for i in range(200)])\n"
+        "assert [one.text for one in answers] == [f'row {i}' for i in range(200)]\n"
+    )
+    arguments = [sys.executable, "-c", code, server.url, str(tmp_path / "s.db")]
+    both = []
+    for begun in (0, 40):
+        while server.count < begun:
+            time.sleep(0.01)
+        both.append(subprocess.Popen(arguments))
+    assert [process.wait() for process in both] == [0, 0]
+    assert server.count < 260

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import tagframe  # noqa: F401  # df.tag
+from tagframe.blocks import parse_block, without_reasoning
 from tagframe.errors import AnswerRejected
-from tagframe.lm.blocks import parse_block, without_reasoning
 from tagframe.operators.row_question import parse_explained_truth, parse_truth
 from tagframe.operators.values import (
     UNSURE,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tagframe.blocks import fence
 from tagframe.errors import InvalidArgument
-from tagframe.lm.blocks import fence
-from tagframe.operators.cells import encode_rows, shortened
+from tagframe.operators.cells import encode_rows, json_cells, shortened
 
 
 def test_every_kind_of_cell_becomes_json():
@@ -172,6 +172,27 @@ def test_cells_that_no_prompt_can_show_are_refused_by_column_and_type(kind: str)
     with pytest.raises(InvalidArgument, match=r"the column 'c' has values of type '\w+', which a prompt cannot show"):
         encode_rows(frame, [0, 1])
     assert encode_rows(frame, [0]) == ['{"n": 1}', '{"n": 2}']
+
+
+@pytest.mark.parametrize("depth", [1_000, 5_000, 100_000])
+def test_cells_that_are_nested_too_deep_are_refused_by_column(depth: int):
+    cell: object = "a"
+    for number in range(depth):
+        cell = [cell] if number % 2 else {"in": cell}
+    frame = pd.DataFrame({"n": [1, 2], "c": pd.Series([cell, "b"], dtype=object)})
+    for write in (lambda: encode_rows(frame, [0, 1]), lambda: json_cells(frame["c"])):
+        with pytest.raises(InvalidArgument, match="the column 'c' has a value that is nested too deep"):
+            write()
+    while isinstance(cell, list | dict):  # or the interpreter's own end would recurse
+        cell = cell[0] if isinstance(cell, list) else cell.pop("in")
+
+
+def test_halves_of_characters_are_told_apart():
+    texts = ["a\ud83d", "a\ude00", "a\ufffd", "a\ud83d\ud83d", "a"]
+    frame = pd.DataFrame({"c": pd.Series(texts, dtype=object)})
+    lines = encode_rows(frame, [0])
+    assert len({*lines}) == len({*json_cells(frame["c"])}) == len(texts)
+    assert [json.loads(str(line).encode())["c"] for line in lines][2::2] == ["a\ufffd", "a"]
 
 
 def test_bytes_are_decoded_as_the_error_says():

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.blocks import FENCE_RULE, fence
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
-from tagframe.lm.blocks import FENCE_RULE, fence
 from tagframe.operators.cells import FIELD_RULE, shortened
 from tagframe.operators.drivers import Step, gather, prompts_of, together
 from tagframe.operators.join.pairs import Judge

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagframe.blocks import DATA_RULE, fence
 from tagframe.embed import encoded, get_embedder
 from tagframe.errors import AnswerRejected, ContentFiltered, ContextTooLong
 from tagframe.lm import Accept, Batch, Form, Message, Prompt
-from tagframe.lm.blocks import DATA_RULE, fence
 from tagframe.operators.cells import FIELD_RULE, encode, pack
 from tagframe.operators.drivers import Step, gather_alike, stops_all, together
 from tagframe.operators.join.sides import Side

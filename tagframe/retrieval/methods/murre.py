@@ -255,7 +255,7 @@ def rewritten(
     orders = {frozenset(members): members for members in reversed(lists)}
     schemas = ["\n".join(linearised(tables[table]) for table in members) for members in orders.values()]
     prompts = [Prompt.of(template.format(question=question, tables=each)) for each in schemas]
-    completions = dict(zip(orders, ask(lm, question, prompts, parse_completion), strict=True))
+    completions = dict(zip(orders, ask(lm, prompts, parse_completion), strict=True))
     failed = [completion.error for completion in completions.values() if completion.error is not None]
     if failed:
         warn(f"rewriting failed for {len(failed)} of {len(completions)} questions: {failed[0]}")

@@ -1,0 +1,449 @@
+"""The run of a call: its jobs are sent, stored, parsed and repaired, until each has an answer or a named error.
+
+What several calls ask at once is sent once. Answers are parsed in a thread of each call, not on the event loop that all
+calls share: a parser that takes half a second would block every other caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import itertools
+import math
+import random
+import sqlite3
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+from tagframe import errors
+from tagframe.config import too_many
+from tagframe.errors import counted
+from tagframe.lm.attempts import CONCERNS_A_ROW, Attempts, is_endless
+from tagframe.lm.background import after_fork
+from tagframe.lm.prompt import Completion, Job, Origin, accepted, request_keys
+from tagframe.lm.reply import Billed, Reply, shorten
+from tagframe.lm.store import ResponseStore, StoredAnswer, warned
+from tagframe.lm.usage import DUPLICATE
+
+if TYPE_CHECKING:
+    from tagframe.lm.model import LM
+
+R = TypeVar("R")
+
+Key: TypeAlias = tuple[int, int | None, bytes]
+"""The number of a request's rules, its limit of tokens, and its key."""
+
+MAX_RETAINED_REPLIES = 4096
+"""Replies that are retained for calls that began before they arrived."""
+
+
+class Flight(asyncio.Future[None]):
+    """A request of this process, done once its reply is stored, or once it has failed.
+
+    Attributes:
+        key: what it asks.
+        store: where its reply is stored, or None.
+        sender: the task that sends it.
+        reply: as soon as it is read.
+        seconds: that its requests took.
+        error: why it has failed.
+        arrived: the time at which it was done.
+    """
+
+    def __init__(self, key: Key, store: ResponseStore | None) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self.key, self.store, self.sender = key, store, asyncio.current_task()
+        self.reply: Reply | None = None
+        self.seconds, self.arrived = 0.0, math.inf
+        self.error: errors.LMRequestFailed | None = None
+
+
+class InFlight:
+    """The requests of this process that are in flight, by key.
+
+    A call could look into the response store before an answer arrives, and send the same request after that; the answer
+    would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
+
+    Calls open from any thread; everything else happens on the loop.
+
+    Attributes:
+        awaited: the tasks whose requests other calls wait for, too.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all requests, in the child of a fork: they are the parent's."""
+        self._requests: dict[Key, Flight] = {}
+        self._replied: deque[Flight] = deque()
+        self._time = itertools.count(1)
+        self.awaited: set[asyncio.Task[Any] | None] = set()
+
+    def open(self) -> int:
+        """Register a call, before it looks into the store; gives a time for :meth:`share`."""
+        return next(self._time)
+
+    async def share(
+        self, key: Key, opened: int, store: ResponseStore | None, ask: Callable[[], Awaitable[tuple[Reply, float]]]
+    ) -> Flight:
+        """A request that has its reply: of another call that asks the same already, or by ``ask``. Once its reply is
+        stored, :meth:`end` gives it to the others.
+
+        Raises:
+            LMError: there is none. (If the other call's request ended for another reason than a failure, such as its
+                budget, this call asks by itself.)
+        """
+        while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
+            if flight.reply is None:
+                self.awaited.add(flight.sender)
+            await asyncio.shield(flight)
+            if flight.error is not None:
+                raise copy.copy(flight.error)
+            if flight.reply is not None:
+                return flight
+        flight = self._requests[key] = Flight(key, store)
+        try:
+            flight.reply, flight.seconds = await ask()
+        except BaseException as error:
+            flight.error = error if isinstance(error, errors.LMRequestFailed) else None
+            self.end(flight)
+            raise
+        finally:
+            self.awaited.discard(flight.sender)
+        return flight
+
+    def end(self, flight: Flight) -> None:
+        """Let the calls that wait for a request go on, unless it has ended."""
+        if flight.done():
+            return
+        if flight.reply is None:
+            self._forget(flight)
+        else:
+            flight.arrived = next(self._time)
+            self._replied.append(flight)
+            if len(self._replied) > MAX_RETAINED_REPLIES:
+                self._forget(self._replied.popleft())
+        flight.set_result(None)
+
+    def _forget(self, flight: Flight) -> None:
+        if self._requests.get(flight.key) is flight:
+            del self._requests[flight.key]
+
+
+in_flight = InFlight()
+_rules: dict[object, int] = {}  # a number for what two calls must have in common to share a request
+
+
+after_fork(in_flight.reset)
+
+
+JUDGED_ROWS = 20
+"""A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
+prompt."""
+MAX_UNSTORED = 16
+"""Replies that are read and not stored at most, unless another process writes to the store: a process that is killed
+loses these, and those in flight."""
+MAX_FAILED_REPAIRS = 2
+"""Repairs that may fail in a run; more may where repairs help, so that one in three does."""
+
+Answered: TypeAlias = Sequence[tuple[Job[Any], Flight]]
+Parsed: TypeAlias = tuple[Job[Any], Any, errors.AnswerRejected | None]
+"""A job, and the value of its answer, or the reason why it has none; of one that was cut off, neither."""
+
+
+class Run:
+    """Sends the jobs of one call.
+
+    Args:
+        lm: the model.
+        store: where answers are looked up and stored, or None.
+        opened: when the call began, by :meth:`InFlight.open`, and the ``version`` of the store then.
+        end: takes jobs that have a completion.
+
+    Attributes:
+        attempts: the requests.
+        done: prompts that have ended, for the progress bar.
+    """
+
+    def __init__(
+        self, lm: LM, store: ResponseStore | None, opened: int, version: int, end: Callable[[Sequence[Job[Any]]], None]
+    ) -> None:
+        settings, self._store, self._opened, self._version, self._give = lm.settings(), store, opened, version, end
+        self._concurrency, self._max_failed = settings.concurrency, settings.max_failed
+        self._prompts, self._failed = 0.0, 0
+        self.attempts = Attempts(lm, store)
+        self.done = 0
+        self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
+        self._thread = ThreadPoolExecutor(1, "tagframe-parse")
+        self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
+        # Two calls share a request only if they are alike in these.
+        of = lm.transport.endpoint, lm.model, lm.retry, lm.timeout, id(self.attempts.rates)
+        self._rules = _rules.setdefault(of, len(_rules))
+        self._ready: deque[Job[Any]] = deque()  # to be sent
+        self._sending: list[asyncio.Task[None]] = []
+        self._working = 0
+        self._unsettled = 0
+        self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
+        self._broken: asyncio.Future[None] | None = None  # has what went wrong where answers are settled
+        self._ended = False
+        self._others_write = False  # another process has stored answers since the call began
+        self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
+        self._useful_repairs = self._failed_repairs = 0  # that have ended
+
+    async def stop(self) -> None:
+        """Cancel what is sent, and send and parse nothing more."""
+        self._ended = True
+        self._thread.shutdown(wait=False)
+        for task in self._sending:
+            task.cancel()
+
+    async def send(self, jobs: Sequence[Job[Any]]) -> None:
+        """Complete these jobs too.
+
+        All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
+
+        Raises:
+            Exception: what went wrong where answers are settled, a warning that is an error, say.
+        """
+        loop = asyncio.get_running_loop()
+        self._sending.append(cast("asyncio.Task[None]", asyncio.current_task()))
+        self._ready.extend(jobs)
+        # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
+        self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
+        self._broken = self._broken or loop.create_future()
+        self._wake()
+        workers = [loop.create_task(self._work()) for _ in range(min(self._concurrency - self._working, len(jobs)))]
+        self._working += len(workers)
+        try:
+            with self.attempts.state.gate.serving(self._concurrency):
+                working = asyncio.gather(*workers, return_exceptions=True)
+                await asyncio.wait((working, self._broken), return_when=asyncio.FIRST_COMPLETED)
+                for failed in [self._broken.exception()] if self._broken.done() else working.result():
+                    if isinstance(failed, Exception):
+                        raise failed
+        except BaseException:
+            self._ended = True
+            left = [worker for worker in workers if worker not in in_flight.awaited]  # other calls wait for the rest
+            for worker in left:
+                worker.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            raise
+
+    async def _work(self) -> None:
+        try:
+            while (self._ready or self._unsettled) and not self._ended:
+                # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
+                # parser than requests may be in flight.
+                if self._ready and self._unsettled < self._concurrency:
+                    await self._ask(self._next())
+                    continue
+                self._turn = self._turn or asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._turn)
+        finally:
+            self._working -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._turn is not None:
+            self._turn.set_result(None)
+            self._turn = None
+
+    def _next(self) -> Job[Any]:
+        """The job to send next: any, where another process stores answers, since it may be at the same rows."""
+        if self._store is not None and not self._others_write:
+            self._others_write = self._store.version() != self._version
+        if self._others_write:
+            self._ready.rotate(random.randrange(len(self._ready)))
+        return self._ready.popleft()
+
+    async def _ask(self, job: Job[Any]) -> None:
+        key = self._rules, job.parameters.limit, job.current_key
+
+        async def ask() -> tuple[Reply, float]:
+            return self._stored(job) or (await self.attempts.ask(job), job.seconds)
+
+        try:
+            flight = await in_flight.share(key, self._opened, self.attempts.store, ask)
+        except errors.LMError as error:
+            self._fail(job, error)
+        except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
+            unexpected = errors.LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
+            unexpected.__cause__ = error
+            self._fail(job, unexpected)
+        else:
+            job.reply = flight.reply
+            self._unsettled += 1
+            self._answered.append((job, flight))
+            if len(self._answered) == 1:  # those of one turn of the loop are stored, and parsed, together
+                asyncio.get_running_loop().call_soon(self._settle)
+            elif len(self._answered) == MAX_UNSTORED:
+                self._settle()
+
+    # --- the store ------------------------------------------------------------------------------------------------
+
+    def _stored(self, job: Job[Any]) -> tuple[Reply, float] | None:
+        """The answer to a job that another process has stored since the call looked it up, with its seconds."""
+        store = self._store
+        if store is None or not self._others_write or job.repaired:
+            return None
+        with contextlib.suppress(sqlite3.Error):
+            if stored := store.lookup([job.key], *self.attempts.stored_as, "alone").get(job.key):
+                count = Billed(stored.tokens_in, stored.tokens_out)
+                return Reply(stored.text, billed=count, logprobs=stored.logprobs), stored.seconds or 0.0
+        return None
+
+    def _settle(self) -> None:
+        """Store what was answered, and have it parsed.
+
+        (An answer that is rejected is deleted again. If the process is killed before that, it is rejected when it is
+        next looked up.)
+        """
+        answered, self._answered = self._answered, []
+        if not answered:
+            return
+        with self._breaking(answered):
+            if not self._put(answered, wait=False):
+                with contextlib.suppress(RuntimeError):  # the call was left
+                    self._in_thread(self._put, answered, lambda _: self._parse(answered))
+                    return
+            self._parse(answered)
+
+    def _put(self, answered: Answered, wait: bool = True) -> bool:
+        """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
+        store = self.attempts.store
+        answers: list[tuple[bytes, int, StoredAnswer]] = []
+        for job, flight in answered:
+            reply = flight.reply
+            assert reply is not None
+            if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
+                tokens = reply.billed.tokens_in, reply.billed.tokens_out
+                answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
+                answers.append((job.key, self.attempts.source_of(reply), answer))
+        if store is not None and store.writable and answers:
+            with warned(store, "written"):
+                return store.put(answers, wait)
+        return True
+
+    # --- how a job ends -------------------------------------------------------------------------------------------
+
+    def _parse(self, answered: Answered) -> None:
+        for _, flight in answered:
+            in_flight.end(flight)
+        with contextlib.suppress(RuntimeError):  # the call was left
+            self._in_thread(self._parsed, answered, self._take_parsed)
+
+    def _in_thread(self, work: Callable[[Answered], R], answered: Answered, then: Callable[[R], None]) -> None:
+        """Work in the call's thread; ``then`` takes what comes of it, on the loop."""
+
+        def take(done: asyncio.Future[R]) -> None:
+            with self._breaking(answered):
+                then(done.result())
+
+        working = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
+        working.add_done_callback(take)
+
+    @contextlib.contextmanager
+    def _breaking(self, answered: Answered) -> Iterator[None]:
+        """A block that nobody awaits: what it raises ends the call, or its rows would be awaited for ever."""
+        try:
+            yield
+        except Exception as error:
+            for _, flight in answered:
+                in_flight.end(flight)
+            if self._broken is not None and not self._broken.done():
+                self._broken.set_exception(error)
+                self._broken.exception()  # the call may have ended
+
+    def _parsed(self, answered: Answered) -> list[Parsed]:
+        """The values of answers; those that are rejected are no longer stored."""
+        parsed: list[Parsed] = []
+        rejected: list[tuple[bytes, int, str]] = []
+        for job, _ in answered:
+            value, rejection, reply = None, None, job.reply
+            assert reply is not None
+            try:
+                value = None if reply.truncated else accepted(reply.text, job.batch.accept)
+            except errors.AnswerRejected as error:
+                rejection = error
+            except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
+                rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
+            parsed.append((job, value, rejection))
+            if rejection is not None and not job.batch.keeps_rejected:
+                rejected.append((job.key, self.attempts.source_of(reply), reply.text))
+        store = self.attempts.store
+        if store is not None and store.writable and rejected:
+            with warned(store, "written"):
+                store.forget(rejected)
+        return parsed
+
+    def _take_parsed(self, answers: Sequence[Parsed]) -> None:
+        self._unsettled -= len(answers)
+        for job, value, rejection in answers:
+            reply = job.reply
+            assert reply is not None
+            if reply.truncated:
+                with_form = job.parameters.form is not None and self.attempts.state.structured is True
+                self._reject(job, reply, _cut(job.parameters.limit, with_form))
+            elif rejection is None:
+                self._accept(job, reply, value)
+            else:
+                self._reject(job, reply, rejection)
+        self._wake()
+
+    def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
+        self._last_accepted.append(True)
+        usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
+        self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
+
+    def _reject(self, job: Job[Any], reply: Reply, rejection: errors.AnswerRejected) -> None:
+        """Ask once for a repair, if there is an answer to repair."""
+        endless = reply.truncated and is_endless(reply.text)
+        helps = self._failed_repairs < MAX_FAILED_REPAIRS + 2 * self._useful_repairs
+        if job.repaired or reply.unfinished or endless or self.attempts.stopped or not helps:
+            self._fail(job, rejection)
+            return
+        job.repaired = 1
+        job.current = job.prompt.repair(reply.text, str(rejection))
+        job.current_key = request_keys([job.current], job.parameters)[0]
+        self._ready.appendleft(job)
+        self._wake()
+
+    def _fail(self, job: Job[Any], error: errors.LMError) -> None:
+        text = None if job.reply is None else job.reply.text  # the latest answer
+        self._failed += not job.batch.keeps_rejected
+        if too_many(self._failed, max(self._prompts, JUDGED_ROWS), self._max_failed) and not self.attempts.stopped:
+            reason = f"{counted(self._failed, 'prompt')} failed; max_failed={self._max_failed:g}"
+            self.attempts.stop(errors.RunStopped(f"not sent, because {reason}; the last failure was {error}"))
+        if isinstance(error, errors.LMRequestFailed):
+            if error.stops_run:
+                self.attempts.stop(error)
+            if not isinstance(error, CONCERNS_A_ROW):
+                self.attempts.row_failed(error, job)
+        if isinstance(error, errors.AnswerRejected) and not job.batch.keeps_rejected:
+            self._last_accepted.append(False)
+            rejected = self._last_accepted.count(False)
+            if len(self._last_accepted) == JUDGED_ROWS and rejected > JUDGED_ROWS / 2:
+                last = shorten(text or "")
+                fact = f"{rejected} of the last {JUDGED_ROWS} answers were rejected; the last was {last!r} ({error})"
+                self.attempts.stop(errors.AnswerRejected(fact))
+        self._end(job, Completion(text, None, error, job.usage(failed=1), None, "sent"))
+
+    def _end(self, job: Job[Any], completion: Completion[Any]) -> None:
+        job.completion, job.reply = completion, None  # fewer objects for the garbage collector
+        self.done += 1
+        self._give((job,))
+        self._useful_repairs += job.repaired and completion.ok
+        self._failed_repairs += job.repaired and not completion.ok
+
+
+def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:
+    of, way = "the server's limit of tokens", "raise that limit"
+    if limit is not None:
+        of, way = f"its limit of {limit} tokens", "give a larger max_tokens= in the call or in tagframe.configure"
+    form = '; if the model only fills the form that it is held to, use LM(…, structured="off")' if with_form else ""
+    return errors.AnswerCut(f"it was cut off at {of}: answer in fewer, or {way}{form}")
