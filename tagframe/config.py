@@ -295,8 +295,6 @@ def checked(changes: Mapping[str, Any], known: Collection[str] = NAMES, kind: st
     for name, value in given.items():
         if name not in known:
             raise InvalidArgument(f"no {kind} {name!r} in {did_you_mean(name, known)}")
-        if name == "lm_for" and isinstance(value, Mapping) and "sem_filters" in value:
-            raise InvalidArgument("lm_for names 'sem_filters': use 'sem_filter', which takes a list of claims")
         fits, requirement = _VALUES[name]
         if (value is None and name in ("concurrency", "trace_contents")) or (value is not None and not fits(value)):
             text = shown_path(value) if isinstance(value, str | os.PathLike) else repr(value)

@@ -261,34 +261,26 @@ class OperatorMethods:
     ) -> Quote: ...
     @overload
     def sem_filter(
-        self, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
-        return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-        cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows',
-        suffix: str = '_filter', on_error: OnError = 'raise', quote: Literal[False] = False,
-        **settings: Unpack[CallSettings]
+        self, instruction: str, *, all_cols: bool = False, return_all: bool = False, return_explanations: bool = False,
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, cascade: Cascade | None = None,
+        limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
+        on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
     ) -> pd.DataFrame:
-        """Keep the rows for which the claim is true; with several claims, those for which all are true.
+        """Keep the rows for which the claim is true. Of several claims, filter by the one that most rows fail first.
 
         Rows with the same shown values are asked about once. A row whose shown cells are all blank is not asked about and
         does not pass. A row for which the model cannot tell does not pass either, and a warning counts such rows.
 
-        A list of claims keeps the same rows as one filter after another, at a lower cost. All claims are asked about a few
-        rows first. The claims are then ordered: first the one that rules out most rows for the least text. Each row is
-        asked about only until a claim rules it out. Prompts of several rows are not audited then. ``return_all`` adds
-        ``filter_label`` and ``filter_ended_by``, the claim that ruled the row out. ``return_explanations``, ``cascade`` and
-        ``limit`` work with one claim only.
-
         Args:
             instruction: a claim that names columns in braces, ``"{city} lies on a large river"``; if it names none, the
-                model is shown all columns but ids, with a warning. Or a list of claims.
+                model is shown all columns but ids, with a warning.
             all_cols: show the model all columns, even if the claim names some.
             return_all: return all rows, with the columns ``filter_label`` (boolean; ``<NA>`` if unsure, failed or not
                 asked, so that its ``mean()`` and ``sum()`` leave such rows out; ``fillna(False)`` counts them),
                 ``filter_outcome``, ``filter_reason`` and ``filter_confidence`` (the probability of the answer, if the
                 provider gives log probabilities).
             return_explanations: add a column ``explanation_filter`` with the model's reasons.
-            examples: solved rows to show first: the named columns and a boolean column ``Answer``; with several claims,
-                each ``Answer`` is a list with a boolean for each claim.
+            examples: solved rows to show first: the named columns and a boolean column ``Answer``.
             rows_per_call: rows in one prompt. More than one is cheaper and a little less exact; "auto" is up to 16, or 32
                 if an audit finds no difference. Of more than four such packs, 32 rows (a quarter, if there are few) are
                 also asked one by one. While more than 5 % of these (and more than one) get another answer, packs are
@@ -313,16 +305,15 @@ class OperatorMethods:
         Raises:
             RowsFailed: with ``on_error="raise"``, after all rows have been tried; the finished frame is on it.
             ColumnNotFound: a named column does not exist.
-            InvalidArgument: the instruction has no words, the name of an added column is taken, or an argument that works
-                with one claim is given with several.
+            InvalidArgument: the instruction has no words, or the name of an added column is taken.
             NotConfigured: no model is set.
         """
     @overload
     def sem_filter(
-        self, instruction: str | Sequence[str], *, all_cols: bool = False, return_all: bool = False,
-        return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-        cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows',
-        suffix: str = '_filter', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+        self, instruction: str, *, all_cols: bool = False, return_all: bool = False, return_explanations: bool = False,
+        examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, cascade: Cascade | None = None,
+        limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
+        on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
     ) -> Quote: ...
     @overload
     def sem_join(

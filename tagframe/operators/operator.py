@@ -209,13 +209,10 @@ ADDED = ("quote", "to", "if_exists")
 
 
 def instructed(frame: pd.DataFrame, given: Mapping[str, Any]) -> tuple[int, ...]:
-    """Positions of the columns that the model is shown for an ``instruction``, or for several."""
-    texts = given["instruction"]
-    resolved = (
-        Instruction.resolve(text, frame, all_cols=given.get("all_cols", False), warns=False).positions
-        for text in ([texts] if isinstance(texts, str) else texts)
-    )
-    return tuple(dict.fromkeys(position for positions in resolved for position in positions))
+    """Positions of the columns that the model is shown for an ``instruction``."""
+    return Instruction.resolve(
+        given["instruction"], frame, all_cols=given.get("all_cols", False), warns=False
+    ).positions
 
 
 @dataclass(frozen=True, eq=False)

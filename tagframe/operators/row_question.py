@@ -381,11 +381,11 @@ def truth_text(answer: Any) -> str:
     return str(parse_word(str(answer), TRUTH, "True or False"))
 
 
-def outcome_of(reply: Reply[bool], note: str | None) -> Outcome:
-    """The outcome of a row that was judged, with its note."""
+def outcome_of(reply: Reply[bool]) -> Outcome:
+    """The outcome of a row that was judged."""
     if reply.value is None:
-        return Outcome("failed", reply.error, note)
-    return Outcome(_KINDS[reply.value], note=note)
+        return Outcome("failed", reply.error, reply.note)
+    return Outcome(_KINDS[reply.value], note=reply.note)
 
 
 def parse_truth(text: str) -> Truth:

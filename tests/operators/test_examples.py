@@ -34,10 +34,6 @@ CALLS = {
         lambda **more: tf.sem_filter(MANY, "{town} is by the sea", rows_per_call=2, **more),
         SOLVED.assign(Answer=[False, True]),
     ),
-    "filter claims": (
-        lambda **more: tf.sem_filter(TOWNS, ["{town} is by the sea", "{note} is warm"], **more),
-        SOLVED.assign(Answer=[[False, True], [True, False]]),
-    ),
     "map": (lambda **more: tf.sem_map(TOWNS, "A word for {note}", **more), _words("fine")),
     "map model": (
         lambda **more: tf.sem_map(TOWNS, "Kind of {note}", response_format=Kind, **more),
@@ -138,8 +134,6 @@ def test_the_rows_of_a_prompt_leave_room_for_examples():
         ("filter", SOLVED, ColumnNotFound, "no column 'Answer'"),
         ("filter", [("Beja", True)], InvalidArgument, "examples must be a frame"),
         ("join", {"town": ["Beja"]}, InvalidArgument, "examples must be a frame"),
-        ("filter claims", SOLVED.assign(Answer=True), InvalidArgument, "for each of the 2 claims"),
-        ("filter claims", SOLVED.assign(Answer=[[True], [True, False]]), InvalidArgument, "for each of the 2 claims"),
         ("extract", SOLVED.assign(Answer=[{"water": "a"}] * 2), InvalidArgument, "keys"),
         ("topk", SOLVED.assign(Answer=[1, 1]), InvalidArgument, "the place of each"),
         ("topk", SOLVED.assign(Answer=[0, 1]), InvalidArgument, "the place of each"),

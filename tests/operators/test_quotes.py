@@ -103,7 +103,6 @@ def random_call(draw: random.Random) -> tuple[str, pd.DataFrame, Callable[..., A
     claim = "{text} is kind"
     calls: dict[str, Callable[..., Any]] = {
         "sem_filter": lambda tag, **also: tag.sem_filter(claim, rows_per_call=packs, limit=limit, **also),
-        "two claims": lambda tag, **also: tag.sem_filter([claim, "{text} is long"], rows_per_call=packs, **also),
         "sem_map": lambda tag, **also: tag.sem_map("the mood of {text}", rows_per_call=packs, **also),
         "sem_score": lambda tag, **also: tag.sem_score("how glad is {text}", rows_per_call=packs, **also),
         "sem_extract": lambda tag, **also: tag.sem_extract("text", {"mood": None}, rows_per_call=packs, **also),
