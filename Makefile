@@ -10,8 +10,8 @@ DOCS := .venv-docs
 LIVE := .venv-live
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
-MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,narwhals,otel,plot,postgres,sentence-transformers,sqlalchemy,test,lint]
-SECOND := .[dask,delta,lotus,narwhals,otel,postgres,sentence-transformers,test]
+MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,otel,plot,postgres,sentence-transformers,sqlalchemy,test,lint]
+SECOND := .[dask,delta,lotus,otel,postgres,sentence-transformers,test]
 
 # Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
 export PYTHONDONTWRITEBYTECODE :=

@@ -31,7 +31,6 @@ tf.configure(lm="openai/gpt-4o-mini", corpus=corpus, concurrency=8)
 tf.configure(lmm="openai/gpt-4o-mini")  # wrong
 
 coast: pd.DataFrame = tf.sem_filter(frame, "{city} is on a coast", return_all=True, budget=0.5, lm="openai/gpt-4o")
-both: pd.DataFrame = tf.sem_filter(frame, ["{city} is on a coast", "{city} is a capital"], rows_per_call="auto")
 cost: Quote = tf.sem_filter(frame, "{city} is on a coast", quote=True)
 parts: Iterator[pd.DataFrame] = tf.sem_map(tf.read_batches("cities.parquet"), "The country of {city}")
 path: Path = tf.sem_filter([frame], "{city} is on a coast", to="coast")
@@ -42,10 +41,9 @@ class Guest:  # as a frame of Polars or Arrow
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-guest: Guest = tf.sem_filter(Guest(), "{city} is on a coast", return_all=True)
-tf.sem_join(Guest(), guest, "{city:left} is near {city:right}").no_such_name  # wrong
-tf.tag(guest).summary
-tf.open_corpus({"cities": guest, "others": frame})
+guest: pd.DataFrame = tf.sem_filter(Guest(), "{city} is on a coast", return_all=True)
+tf.sem_join(Guest(), guest, 3)  # wrong
+tf.open_corpus({"cities": Guest(), "others": frame})
 tf.sem_filtr(frame, "{city} is on a coast")  # wrong
 tf.sem_filter(frame, "{city} is on a coast", return_al=True)  # wrong
 tf.sem_filter(frame, "{city} is on a coast", budgt=0.5)  # wrong

@@ -49,7 +49,6 @@ OURS = {
     "CallSettings": "from tagframe.config import CallSettings",
     "Frames": "from tagframe.operators.batches import Frames",
     "ForeignFrame": "from tagframe.interop import ForeignFrame",
-    "ForeignFrameT": "from tagframe.interop import ForeignFrameT",
     "IfExists": "from tagframe.operators.parquet_folder import IfExists",
     "Literal": "from typing import Literal",
     "Path": "from pathlib import Path",
@@ -170,7 +169,6 @@ def functions() -> str:
             for returns, changed in (
                 ("pd.DataFrame", {"quote": ("Literal[False]", False)}),
                 ("Quote", {"quote": ("Literal[True]", Parameter.empty)}),
-                ("ForeignFrameT", {"frame": ("ForeignFrameT", Parameter.empty), "quote": ("Literal[False]", False)}),
                 (batches, {"frame": (frames, Parameter.empty), "to": ("None", None)}),
                 (
                     "Path",
@@ -185,8 +183,6 @@ def functions() -> str:
                     one.replace(annotation=changed[one.name][0], default=changed[one.name][1])
                     if one.name in changed
                     else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | ForeignFrame"))
-                    if returns == "ForeignFrameT"
-                    else one
                     for one in own
                     if one.name in changed or one.name not in ADDED
                 ]

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import pandas as pd
 
-from tagframe import interop, results
+from tagframe import results
 from tagframe.accessor.operator_methods import OperatorMethods
 from tagframe.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tagframe.corpus import Corpus
-    from tagframe.interop import ForeignFrame
     from tagframe.lm import Quote
     from tagframe.merging import MergeReport
     from tagframe.operators import CascadeReport, ClaimReport
@@ -157,9 +156,8 @@ def _table_of(frame: pd.DataFrame, corpus: Corpus) -> str | None:
     return table if columns & {str(column) for column in frame.columns} else None
 
 
-def tag(frame: pd.DataFrame | ForeignFrame) -> TagAccessor:
-    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``; and
-    for frames of Polars, Arrow and DuckDB, which have no ``.tag``: ``tf.tag(result).summary``.
+def tag(frame: pd.DataFrame) -> TagAccessor:
+    """``frame.tag`` for type checkers and editors, which do not know accessors: ``tf.tag(frame).sem_filter(…)``.
 
     Args:
         frame: a frame, which is not changed.
@@ -170,8 +168,6 @@ def tag(frame: pd.DataFrame | ForeignFrame) -> TagAccessor:
     Raises:
         InvalidArgument: it is no frame.
     """
-    if interop.is_foreign(frame):
-        frame = interop.to_pandas(frame)
     if not isinstance(frame, pd.DataFrame):
         raise InvalidArgument(f"tag takes a pandas DataFrame; got {type(frame).__name__}")
     return TagAccessor(frame)

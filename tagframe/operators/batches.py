@@ -27,7 +27,7 @@ import pandas as pd
 
 from tagframe import results
 from tagframe.errors import InvalidArgument
-from tagframe.interop import is_foreign, named
+from tagframe.interop import with_pandas
 from tagframe.lm import LM, get_lm
 from tagframe.operators.cells import Instruction, group_keys
 from tagframe.operators.parquet_folder import ParquetFolder, call_key
@@ -155,10 +155,7 @@ def _settled(
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
     for number, frame in enumerate(frames):
-        if is_foreign(frame):
-            raise InvalidArgument(
-                f"every batch is a frame of pandas; batch {number} is a {named(frame)}: give such frames one at a time"
-            )
+        frame = with_pandas(frame)
         if not isinstance(frame, pd.DataFrame):
             raise InvalidArgument(f"every batch is a frame; batch {number} is a {type(frame).__name__}")
         yield frame

@@ -8,7 +8,6 @@ from pathlib import Path
 from tagframe.config import CallSettings
 from tagframe.config import SearchSettings
 from tagframe.interop import ForeignFrame
-from tagframe.interop import ForeignFrameT
 from tagframe.lm import Quote
 from tagframe.operators.batches import AsyncBatches
 from tagframe.operators.batches import AsyncFrames
@@ -31,9 +30,9 @@ import pandas as pd
 
 @overload
 def sem_agg(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
     quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Answer one request from all rows, or from the rows of each group.
@@ -84,36 +83,29 @@ def sem_agg(
     """
 @overload
 def sem_agg(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_agg(
-    frame: ForeignFrameT, instruction: str, *, all_cols: bool = False,
-    group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_output',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    suffix: str = '_output', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_agg(
     frame: Frames, instruction: str, *, all_cols: bool = False, group_by: Hashable | Sequence[Hashable] | None = None,
-    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_output',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    response_format: Any = None, knowledge: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    suffix: str = '_output', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_agg(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
     quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Answer one request from all rows, or from the rows of each group.
@@ -167,36 +159,29 @@ async def asem_agg(
     """
 @overload
 async def asem_agg(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False,
-    group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
-) -> Quote: ...
-@overload
-async def asem_agg(
-    frame: ForeignFrameT, instruction: str, *, all_cols: bool = False,
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
+    quote: Literal[True], **settings: Unpack[CallSettings]
+) -> Quote: ...
 @overload
 async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_agg(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False,
     group_by: Hashable | Sequence[Hashable] | None = None, response_format: Any = None, knowledge: bool = False,
-    examples: pd.DataFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_output', on_error: OnError = 'raise',
     to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_dedup(
-    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Drop the rows whose text is nearly the same as that of an earlier row.
@@ -235,33 +220,27 @@ def sem_dedup(
     """
 @overload
 def sem_dedup(
-    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 def sem_dedup(
-    frame: ForeignFrameT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> Batches: ...
 @overload
 def sem_dedup(
     frame: Frames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_dedup(
-    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Drop the rows whose text is nearly the same as that of an earlier row.
@@ -303,35 +282,29 @@ async def asem_dedup(
     """
 @overload
 async def asem_dedup(
-    frame: pd.DataFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 async def asem_dedup(
-    frame: ForeignFrameT, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_dedup(
     frame: AsyncFrames, col_name: Hashable, threshold: float = 0.9, *, border: float = 0.0,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = 'auto', suffix: str = '_dedup',
     on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 def sem_map(
-    frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
@@ -374,38 +347,32 @@ def sem_map(
     """
 @overload
 def sem_map(
-    frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_map(
-    frame: ForeignFrameT, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_map(
-    frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_map(
     frame: Frames, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_map(
-    frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A value for each row: a text, a number, a boolean, a date, one of a few choices, or the fields of a model.
 
@@ -451,37 +418,31 @@ async def asem_map(
     """
 @overload
 async def asem_map(
-    frame: pd.DataFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_map(
-    frame: ForeignFrameT, instruction: str, *, dtype: Any = None, response_format: Any = None,
+    frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
     choices: Sequence[str] | None = None, return_explanations: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_map(
-    frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_map(
     frame: AsyncFrames, instruction: str, *, dtype: Any = None, response_format: Any = None,
-    choices: Sequence[str] | None = None, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_map', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    choices: Sequence[str] | None = None, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_map',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_score(
-    frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A score from 0 to 1 for each row. Each row is scored by itself, as in :func:`sem_map`.
 
@@ -510,33 +471,28 @@ def sem_score(
     """
 @overload
 def sem_score(
-    frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_score(
-    frame: ForeignFrameT, instruction: str, *, return_explanations: bool = False,
+    frame: Frames, instruction: str, *, return_explanations: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_score(
-    frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_score(
-    frame: Frames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    frame: Frames, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_score(
-    frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """A score from 0 to 1 for each row. Each row is scored by itself, as in :func:`sem_map`.
 
@@ -568,35 +524,30 @@ async def asem_score(
     """
 @overload
 async def asem_score(
-    frame: pd.DataFrame, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', quote: Literal[True],
-    **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_score(
-    frame: ForeignFrameT, instruction: str, *, return_explanations: bool = False,
+    frame: AsyncFrames, instruction: str, *, return_explanations: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_score(
-    frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_score(
-    frame: AsyncFrames, instruction: str, *, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_score', on_error: OnError = 'raise', to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    frame: AsyncFrames, instruction: str, *, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_score',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_extract(
-    frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
+    frame: pd.DataFrame | ForeignFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
@@ -637,40 +588,34 @@ def sem_extract(
     """
 @overload
 def sem_extract(
-    frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
+    frame: pd.DataFrame | ForeignFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_extract(
-    frame: ForeignFrameT, input_cols: Hashable | Sequence[Hashable],
-    output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise', to: None = None,
-    **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_extract(
     frame: Frames, input_cols: Hashable | Sequence[Hashable], output_cols: Mapping[str, Any] | Sequence[str] | type, *,
-    extract_quotes: bool = False, return_explanations: bool = False, examples: pd.DataFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    extract_quotes: bool = False, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, suffix: str = '_extract',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_extract(
-    frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
+    frame: pd.DataFrame | ForeignFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[False] = False,
-    **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Extract facts from the rows into columns; ``<NA>`` if a row does not contain the fact.
 
@@ -714,40 +659,35 @@ async def asem_extract(
     """
 @overload
 async def asem_extract(
-    frame: pd.DataFrame, input_cols: Hashable | Sequence[Hashable],
-    output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
-) -> Quote: ...
-@overload
-async def asem_extract(
-    frame: ForeignFrameT, input_cols: Hashable | Sequence[Hashable],
+    frame: pd.DataFrame | ForeignFrame, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
     return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
-    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
+) -> Quote: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_extract(
     frame: AsyncFrames, input_cols: Hashable | Sequence[Hashable],
     output_cols: Mapping[str, Any] | Sequence[str] | type, *, extract_quotes: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    suffix: str = '_extract', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
-    **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, suffix: str = '_extract', on_error: OnError = 'raise',
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_filter(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Keep the rows for which the claim is true. Of several claims, filter by the one that most rows fail first.
 
@@ -797,40 +737,35 @@ def sem_filter(
     """
 @overload
 def sem_filter(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_filter(
-    frame: ForeignFrameT, instruction: str, *, all_cols: bool = False, return_all: bool = False,
+    frame: Frames, instruction: str, *, all_cols: bool = False, return_all: bool = False,
     return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
     rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
-    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_filter(
-    frame: Frames, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_filter(
     frame: Frames, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
-    **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_filter(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise',
+    quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Keep the rows for which the claim is true. Of several claims, filter by the one that most rows fail first.
 
@@ -883,39 +818,33 @@ async def asem_filter(
     """
 @overload
 async def asem_filter(
-    frame: pd.DataFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
+    frame: pd.DataFrame | ForeignFrame, instruction: str, *, all_cols: bool = False, return_all: bool = False,
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise', quote: Literal[True],
+    **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_filter(
-    frame: ForeignFrameT, instruction: str, *, all_cols: bool = False, return_all: bool = False,
+    frame: AsyncFrames, instruction: str, *, all_cols: bool = False, return_all: bool = False,
     return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
     rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
-    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise',
-    quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_filter(
-    frame: AsyncFrames, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise', to: None = None,
+    **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_filter(
     frame: AsyncFrames, instruction: str, *, all_cols: bool = False, return_all: bool = False,
-    return_explanations: bool = False, examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None,
-    cascade: Cascade | None = None, limit: int | None = None, limit_order: LimitOrder = 'rows', suffix: str = '_filter',
-    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
-    **settings: Unpack[CallSettings]
+    return_explanations: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    rows_per_call: RowsPerCall = None, cascade: Cascade | None = None, limit: int | None = None,
+    limit_order: LimitOrder = 'rows', suffix: str = '_filter', on_error: OnError = 'raise', to: str | os.PathLike[str],
+    if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
-    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *,
+    how: JoinHow = 'inner', plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
@@ -970,38 +899,31 @@ def sem_join(
     """
 @overload
 def sem_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
-    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *,
+    how: JoinHow = 'inner', plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_join(
-    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    frame: Frames, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
-    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_join(
-    frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
-    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> Batches: ...
 @overload
 def sem_join(
-    frame: Frames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    frame: Frames, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
-    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *,
+    how: JoinHow = 'inner', plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Join the pairs of rows of two frames for which a claim is true, without asking about every pair.
@@ -1059,37 +981,31 @@ async def asem_join(
     """
 @overload
 async def asem_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
-    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *,
+    how: JoinHow = 'inner', plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_join(
-    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    frame: AsyncFrames, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
     examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
-    suffix: str = '_join', on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_join(
-    frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
-    plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_join(
-    frame: AsyncFrames, right: pd.DataFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
+    frame: AsyncFrames, right: pd.DataFrame | ForeignFrame | pd.Series, instruction: str, *, how: JoinHow = 'inner',
     plan: ClaimPlan | Way = 'auto', recall: float = 0.9, return_explanations: bool = False,
-    examples: pd.DataFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
+    examples: pd.DataFrame | ForeignFrame | None = None, rows_per_call: RowsPerCall = None, limit: int | None = None,
     suffix: str = '_join', on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    frame: pd.DataFrame | ForeignFrame, instruction: str, K: int, *,
+    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
     quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
@@ -1132,32 +1048,29 @@ def sem_topk(
     """
 @overload
 def sem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    frame: pd.DataFrame | ForeignFrame, instruction: str, K: int, *,
+    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
     quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 def sem_topk(
-    frame: ForeignFrameT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
-    to: None = None, **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_topk(
     frame: Frames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 async def asem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    frame: pd.DataFrame | ForeignFrame, instruction: str, K: int, *,
+    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
     quote: Literal[False] = False, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame:
     """Rank the rows by a criterion and keep the first K, best first.
@@ -1203,33 +1116,30 @@ async def asem_topk(
     """
 @overload
 async def asem_topk(
-    frame: pd.DataFrame, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
+    frame: pd.DataFrame | ForeignFrame, instruction: str, K: int, *,
+    group_by: Hashable | Sequence[Hashable] | None = None, debias: bool = False,
+    examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
     quote: Literal[True], **settings: Unpack[CallSettings]
 ) -> Quote: ...
 @overload
 async def asem_topk(
-    frame: ForeignFrameT, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[CallSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
-    to: None = None, **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
+    on_error: OnError = 'raise', to: None = None, **settings: Unpack[CallSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_topk(
     frame: AsyncFrames, instruction: str, K: int, *, group_by: Hashable | Sequence[Hashable] | None = None,
-    debias: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_topk', on_error: OnError = 'raise',
-    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[CallSettings]
+    debias: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_topk',
+    on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
+    **settings: Unpack[CallSettings]
 ) -> Path: ...
 @overload
 def sem_search(
-    frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, query: str, K: int | None = None,
+    n_rerank: int | None = None, *, return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
@@ -1264,34 +1174,29 @@ def sem_search(
     """
 @overload
 def sem_search(
-    frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, query: str, K: int | None = None,
+    n_rerank: int | None = None, *, return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 def sem_search(
-    frame: ForeignFrameT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
     on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame: ...
 @overload
 def sem_search(
     frame: Frames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
     on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_search(
-    frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, query: str, K: int | None = None,
+    n_rerank: int | None = None, *, return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[False] = False,
+    **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Find the K rows whose text is nearest to a query, best first. With ``n_rerank``, a model ranks them.
 
@@ -1329,34 +1234,28 @@ async def asem_search(
     """
 @overload
 async def asem_search(
-    frame: pd.DataFrame, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
-    on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, col_name: Hashable, query: str, K: int | None = None,
+    n_rerank: int | None = None, *, return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None,
+    suffix: str = '_sim_score', on_error: OnError = 'raise', quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 async def asem_search(
-    frame: ForeignFrameT, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
-    on_error: OnError = 'raise', quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
     on_error: OnError = 'raise', to: None = None, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame: ...
 @overload
 async def asem_search(
     frame: AsyncFrames, col_name: Hashable, query: str, K: int | None = None, n_rerank: int | None = None, *,
-    return_scores: bool = False, examples: pd.DataFrame | None = None, suffix: str = '_sim_score',
+    return_scores: bool = False, examples: pd.DataFrame | ForeignFrame | None = None, suffix: str = '_sim_score',
     on_error: OnError = 'raise', to: str | os.PathLike[str], if_exists: IfExists = 'error',
     **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 def sem_sim_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable,
+    right_on: Hashable, K: int, *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '',
+    keep_index: bool = False, quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Join each row with the K rows of another frame whose texts are nearest to its own. No language model is asked.
 
@@ -1388,33 +1287,27 @@ def sem_sim_join(
     """
 @overload
 def sem_sim_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, quote: Literal[True],
-    **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable,
+    right_on: Hashable, K: int, *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '',
+    keep_index: bool = False, quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 def sem_sim_join(
-    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int,
-    *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> ForeignFrameT: ...
-@overload
-def sem_sim_join(
-    frame: Frames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *, lsuffix: str = '',
-    rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: None = None,
+    frame: Frames, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
+    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: None = None,
     **settings: Unpack[SearchSettings]
 ) -> Batches: ...
 @overload
 def sem_sim_join(
-    frame: Frames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *, lsuffix: str = '',
-    rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: str | os.PathLike[str],
+    frame: Frames, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
+    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: str | os.PathLike[str],
     if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...
 @overload
 async def asem_sim_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable,
+    right_on: Hashable, K: int, *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '',
+    keep_index: bool = False, quote: Literal[False] = False, **settings: Unpack[SearchSettings]
 ) -> pd.DataFrame:
     """Join each row with the K rows of another frame whose texts are nearest to its own. No language model is asked.
 
@@ -1449,25 +1342,19 @@ async def asem_sim_join(
     """
 @overload
 async def asem_sim_join(
-    frame: pd.DataFrame, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, quote: Literal[True],
-    **settings: Unpack[SearchSettings]
+    frame: pd.DataFrame | ForeignFrame, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable,
+    right_on: Hashable, K: int, *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '',
+    keep_index: bool = False, quote: Literal[True], **settings: Unpack[SearchSettings]
 ) -> Quote: ...
 @overload
 async def asem_sim_join(
-    frame: ForeignFrameT, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int,
-    *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
-    quote: Literal[False] = False, **settings: Unpack[SearchSettings]
-) -> ForeignFrameT: ...
-@overload
-async def asem_sim_join(
-    frame: AsyncFrames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: None = None,
+    frame: AsyncFrames, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int,
+    *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: None = None,
     **settings: Unpack[SearchSettings]
 ) -> AsyncBatches: ...
 @overload
 async def asem_sim_join(
-    frame: AsyncFrames, right: pd.DataFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int, *,
-    lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False, to: str | os.PathLike[str],
-    if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
+    frame: AsyncFrames, right: pd.DataFrame | ForeignFrame | pd.Series, left_on: Hashable, right_on: Hashable, K: int,
+    *, lsuffix: str = '', rsuffix: str = '', score_suffix: str = '', keep_index: bool = False,
+    to: str | os.PathLike[str], if_exists: IfExists = 'error', **settings: Unpack[SearchSettings]
 ) -> Path: ...

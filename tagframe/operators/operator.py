@@ -72,17 +72,14 @@ def function(operator: Operator[...]) -> Callable[..., Any]:
     def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(frame, _BATCHES):
             return over_batches(operator, call, frame, args, kwargs)
-        if interop.any_foreign(frame, *args, *kwargs.values()):
-            converted = interop.ConvertedCall((frame, *args), kwargs)
-            with converted.errors():
-                return converted.back(call(*converted.arguments, **converted.keywords))
         given = _Call(operator, frame, args, kwargs)
         with given.embedding():
             if not given.asks:
                 return _quoted(given.step(None)) if given.quotes else _without_model(operator, given.step(None))
             return (operator.quote if given.quotes else operator.run)(given.lm(), *given.arguments, **given.options)
 
-    return _dressed(call, operator, operator.name, "tagframe", _function_signature(operator))
+    called = interop.accepts_foreign(call)
+    return _dressed(called, operator, operator.name, "tagframe", _function_signature(operator))
 
 
 def _without_model(operator: Operator[...], step: Step[pd.DataFrame]) -> pd.DataFrame:
@@ -107,10 +104,10 @@ def awaited(operator: Operator[...]) -> Callable[..., Any]:
     async def call(frame: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(frame, _BATCHES):
             return await aover_batches(operator, call, frame, args, kwargs)
-        if interop.any_foreign(frame, *args, *kwargs.values()):
-            converted = await asyncio.to_thread(interop.ConvertedCall, (frame, *args), kwargs)
-            with converted.errors():
-                return await asyncio.to_thread(converted.back, await call(*converted.arguments, **converted.keywords))
+        if any(map(interop.is_foreign, (frame, *args, *kwargs.values()))):
+            frame = await asyncio.to_thread(interop.with_pandas, frame)
+            args = tuple(map(interop.with_pandas, args))
+            kwargs = {name: interop.with_pandas(one) for name, one in kwargs.items()}
         given = _Call(operator, frame, args, kwargs)
         if given.quotes or not given.asks:
             return await asyncio.to_thread(blocking, frame, *args, **kwargs)
