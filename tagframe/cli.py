@@ -514,7 +514,8 @@ def cache(remove: tuple[str, ...], as_json: bool) -> None:
 )
 @click.option("--password-from", help="The environment variable that holds the password of a server.")
 @click.option("--follow-links", **_LINKS)
-@click.option("--refresh", help="Open the sources again before a call if that was so long ago, such as 5m.")
+@click.option("--refresh", type=click.FloatRange(min=0), metavar="SECONDS",
+              help="Open the sources again before a call if that was so long ago.")  # fmt: skip
 @click.option("--hide", **_HIDE)
 @click.option(
     "--readers", type=click.Path(path_type=Path), help="The file with what is hidden from each reader; read again."

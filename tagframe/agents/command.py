@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+import time
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ def serve(
     budget: float | None = None,
     password_from: str | None = None,
     follow_links: bool = False,
-    refresh: str | None = None,
+    refresh: float | None = None,
     hide: Sequence[str] = (),
     readers: Path | None = None,
     reader: str | None = None,
@@ -49,7 +50,8 @@ def serve(
         ask, learn: whether these tools are offered.
         budget: the most dollars for a model.
         password_from: the environment variable with the password of a server.
-        follow_links, refresh: as for :func:`tagframe.open_corpus`.
+        follow_links: as for :func:`tagframe.open_corpus`.
+        refresh: seconds after which a call opens the sources again; None for never.
         hide: tables and columns that are served to nobody, as for :func:`tagframe.open_corpus`.
         readers: the file of readers (:class:`Readers`), which is read again when it changes.
         reader: the one who is served, or whose token is made; None for all tables.
@@ -102,23 +104,27 @@ def serve(
                 follow_links=follow_links,
                 password_from=password_from if _is_url(source) else None,
                 progress=False,
-                refresh=refresh or None,
                 hide=hide if len(sources) == 1 else (),
             )
             for source in sources
         ]
         made: list[Corpus] = []
         whole: Corpus
+        due = time.monotonic() + (refresh or 0.0)
         tools: dict[str | None, Tools | TagframeError] = {}
         lists: dict[str | None, object] = {}
-        making = threading.Lock()
+        making, renewing = threading.Lock(), threading.Lock()
 
         def now() -> Mapping[str | None, Tools | TagframeError]:
-            nonlocal made, whole
-            current = [corpus.current() for corpus in corpora]
+            nonlocal corpora, made, whole, due
+            # One call opens the sources again; others get the last corpus meanwhile.
+            if refresh is not None and time.monotonic() >= due and renewing.acquire(blocking=False):
+                corpora = [_renewed(one) for one in corpora]
+                due = time.monotonic() + refresh
+                renewing.release()
             with making:
-                if is_new := any(one is not other for one, other in zip_longest(current, made)):
-                    whole, made = functools.reduce(Corpus.union, current), current
+                if is_new := any(one is not other for one, other in zip_longest(corpora, made)):
+                    whole, made = functools.reduce(Corpus.union, corpora), corpora
                     if hide and len(sources) > 1:  # each name is in one of them
                         whole = whole.hide(*hide)
                 for key, name in served.items():
@@ -160,6 +166,16 @@ def serve(
         sys.stderr.write("".join(f"tagframe: {line}\n" for line in say))
         sys.stderr.flush()
         anyio.run(run_http, server, tokens, listening, security)
+
+
+def _renewed(corpus: Corpus) -> Corpus:
+    """The corpus as its source is now; the same one if nothing has changed, or if it cannot be opened."""
+    try:
+        now = corpus.refresh()
+    except Exception as error:  # whatever it is, the tables that are known still serve
+        _LOG.warning("the tables stay as they were, because their source cannot be opened again: %s", error)
+        return corpus
+    return corpus if now.is_like(corpus) else now
 
 
 def _is_url(source: str) -> bool:

@@ -73,11 +73,11 @@ _MIN_CHANCE = 0.2
 
 
 def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[Tools, P], T]:
-    """The tool over the corpus as it is when the call begins, without private columns: an agent is a model."""
+    """The tool over the corpus without what is private when the call begins: an agent is a model."""
 
     @functools.wraps(tool)
     def call(self: Tools, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return tool(self.of(self.corpus.current().without_private()), *args, **kwargs)
+        return tool(self.of(self.corpus.without_private()), *args, **kwargs)
 
     return call
 

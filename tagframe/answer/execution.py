@@ -198,7 +198,7 @@ def exec_sql(
     """
     check_on_error(on_error)
     rows_per_call_of(rows_per_call)
-    return ExecSQL(corpus.current(), limits or SQLLimits(), on_error, rows_per_call)
+    return ExecSQL(corpus, limits or SQLLimits(), on_error, rows_per_call)
 
 
 # --- the joins of a statement, for its picture ----------------------------------------------------------------------

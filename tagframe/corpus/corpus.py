@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -33,7 +28,6 @@ from tagframe.display import Displayable, rows_html
 from tagframe.engines.base import Engine
 from tagframe.engines.hiding import Hiding, Visible, hiding, mentions, names_gone, narrowed, warn_of_computed
 from tagframe.errors import (
-    CatalogueWarning,
     ColumnNotFound,
     InvalidArgument,
     NameUnknown,
@@ -43,9 +37,7 @@ from tagframe.errors import (
     UnreadableTable,
     counted,
     did_you_mean,
-    warn,
 )
-from tagframe.logs import note
 from tagframe.version import __version__
 
 _LISTED = 20
@@ -76,7 +68,6 @@ class Corpus(CorpusMethods, Displayable):
         part: str = "",
         under: Corpus | None = None,
         again: Callable[[], Corpus] | None = None,
-        followed: Refreshing | None = None,
     ) -> None:
         """A corpus of these profiles; without ``origins``, rows cannot be read (a schema only).
 
@@ -92,7 +83,6 @@ class Corpus(CorpusMethods, Displayable):
             part: a digest of what its sources have and it has not; "" for nothing.
             under: the corpus to which this one adds a table.
             again: opens the source again.
-            followed: has the newest corpus of the source, if this one follows it.
 
         Raises:
             InvalidArgument: two profiles have the same id.
@@ -112,7 +102,6 @@ class Corpus(CorpusMethods, Displayable):
         self._part = part
         self._under = under
         self._again = again
-        self._followed = followed
         # What follows from these, made when it is needed.
         self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
         self._applied: tuple[Facts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
@@ -127,7 +116,7 @@ class Corpus(CorpusMethods, Displayable):
 
     def _with(self, **changed: Any) -> Corpus:
         """A corpus of the same tables that differs in the ``changed`` arguments."""
-        same = {name: getattr(self, f"_{name}") for name in ("is_whole", "under", "again", "followed")}
+        same = {name: getattr(self, f"_{name}") for name in ("is_whole", "under", "again")}
         return self._of(self._unannotated, self._origins, **same | changed)
 
     @property
@@ -342,14 +331,6 @@ class Corpus(CorpusMethods, Displayable):
         """Whether another corpus has the same tables, of the same state of their files."""
         return self._by_id == other._by_id and self._origins == other._origins
 
-    def current(self) -> Corpus:
-        """The corpus that questions are asked of, which does not change any more.
-
-        With ``refresh=`` of :func:`tagframe.open_corpus`, it is opened again if it is older than that; otherwise this
-        is the corpus itself.
-        """
-        return self if self._followed is None else self._followed.corpus()
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
@@ -360,7 +341,7 @@ class Corpus(CorpusMethods, Displayable):
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process opens nothing again, and makes what follows itself.
-        left = dict.fromkeys(["_again", "_followed", "_names", "_applied", "_statements", "_for_agents"])
+        left = dict.fromkeys(["_again", "_names", "_applied", "_statements", "_for_agents"])
         return {**self.__dict__, **left, "version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -640,67 +621,6 @@ def private_columns(names: Hiding, profiles: Sequence[TableProfile], hide: Hidin
     return frozenset((one.name, name) for one in shapes for name in {*one.columns}.difference(left.get(one.name, ())))
 
 
-def opened_by(corpus: Corpus, again: Callable[[], Corpus], seconds: float | None) -> Corpus:
-    """A corpus that ``again`` opens anew; with ``seconds``, :meth:`Corpus.current` does it at that age."""
-    first = corpus._with(again=again)
-    return first if seconds is None else first._with(followed=Refreshing(first, seconds))
-
-
-# --- a corpus that follows its source --------------------------------------------------------------------------------
-
-
-Interval = str | float | timedelta
-"""Seconds, a time delta, or a text such as "30s", "5m" or "1h"."""
-
-
-class Refreshing:
-    """The newest corpus of a source. Safe to use from several threads.
-
-    Args:
-        corpus: the first one.
-        seconds: how old it may become.
-    """
-
-    def __init__(self, corpus: Corpus, seconds: float) -> None:
-        self._corpus, self._seconds = corpus, seconds
-        self._due = time.monotonic() + seconds
-        self._opening = threading.Lock()
-
-    def corpus(self) -> Corpus:
-        """The newest one. If it is due, this call opens the source again; other threads get the last one meanwhile."""
-        if time.monotonic() >= self._due and self._opening.acquire(blocking=False):
-            try:
-                self._corpus = self._renewed(self._corpus)
-            finally:
-                self._due = time.monotonic() + self._seconds
-                self._opening.release()
-        return self._corpus
-
-    def _renewed(self, corpus: Corpus) -> Corpus:
-        try:
-            now = corpus.refresh()
-        except Exception as error:  # whatever it is, the tables that are known still serve
-            warn(f"the corpus stays as it was, because its source cannot be opened again: {error}", CatalogueWarning)
-            return corpus
-        if now.is_like(corpus):
-            return corpus  # with the indexes made of it
-        note("corpus", logging.INFO, "the source has changed", tables=len(now))
-        return now
-
-
-def seconds_of(interval: Interval) -> float:
-    """The seconds of an interval.
-
-    Raises:
-        InvalidArgument: it is none, or not positive.
-
-    >>> seconds_of("5m"), seconds_of(2.5), seconds_of("90")
-    (300.0, 2.5, 90.0)
-    """
-    seconds = 0.0
-    for read in (float, lambda given: pd.Timedelta(given).total_seconds()):
-        with suppress(TypeError, ValueError):
-            seconds = seconds or read(cast(Any, interval))
-    if isinstance(interval, bool) or not 0 < seconds < float("inf"):
-        raise InvalidArgument(f'refresh must be a time such as "30s", "5m" or "1h", or seconds; got {interval!r}')
-    return seconds
+def opened_by(corpus: Corpus, again: Callable[[], Corpus]) -> Corpus:
+    """A corpus that ``again`` opens anew."""
+    return corpus._with(again=again)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from tagframe import errors, results
 from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Origin, SourceCatalogue, cached, is_catalogue
-from tagframe.corpus.corpus import Corpus, Interval, applied, laid_over, opened_by, private_columns, seconds_of
+from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore, View, VisibleFacts
 from tagframe.corpus.facts_toml import facts_beside
@@ -58,10 +58,7 @@ def _refreshable(function: Callable[P, Corpus]) -> Callable[P, Corpus]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Corpus:
-        interval = cast("Interval | None", kwargs.get("refresh"))
-        seconds = None if interval is None else seconds_of(interval)
-        again = functools.partial(cast(Any, call), *args, **{**kwargs, "refresh": None})
-        return opened_by(function(*args, **kwargs), again, seconds)
+        return opened_by(function(*args, **kwargs), functools.partial(call, *args, **kwargs))
 
     return call
 
@@ -82,7 +79,6 @@ def open_corpus(
     follow_links: bool = False,
     apart: bool = False,
     password_from: str | Callable[[], str] | None = None,
-    refresh: Interval | None = None,
     hide: Sequence[str] = (),
     private: Sequence[str] = (),
 ) -> Corpus:
@@ -130,10 +126,6 @@ def open_corpus(
         password_from: for a server whose URL has no password: the name of an environment variable with the password, or
             a function that returns it. Without it, the password is in ``TAGFRAME_PASSWORD``, or found in PostgreSQL's
             own ways. A pickle of a corpus never has a password. A process that reads the pickle gets it in these ways.
-        refresh: follow a source that changes while the process runs: seconds, or a time such as "5m". A question
-            (``retrieve_tables``, ``ask``, ``exec_sql``) and a tool's call then begin with :meth:`Corpus.current`, which
-            opens the source again if that is so long ago. The returned corpus, and results that exist, stay as they
-            are. If the source cannot be opened, the last corpus serves on, with a warning.
         hide: tables, and columns as ``table.column``, that do not exist for the corpus: their cells are not read, and
             no catalogue has them; see :meth:`Corpus.hide`. A list ``hide = ["users.email", "salaries"]`` in a file
             ``tagframe.toml``, in the opened folder or beside the opened file, is added to it.
@@ -171,8 +163,6 @@ def open_corpus(
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
         raise InvalidArgument(f"engine= must be {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
-    if refresh is not None and not isinstance(source, str | os.PathLike):
-        raise InvalidArgument("refresh= is for files and servers: frames and schemas are opened again with open_corpus")
     if schema is not None:
         if source is not None:
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")

@@ -268,7 +268,7 @@ class TestCorpus:
     def test_a_user_sees_what_is_for_users(self, corpus):
         """What the rooms above work with stands beside the class."""
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
-            "adopt", "annotate", "current", "describe", "engine", "forget", "hide", "ids", "is_like",
+            "adopt", "annotate", "describe", "engine", "forget", "hide", "ids", "is_like",
             "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles",
             "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables",
             "tools", "union", "verify", "without_private",
