@@ -1,7 +1,7 @@
 """dbt's properties files (``schema.yml``) and ``manifest.json`` as a semantic model in Ossie's form.
 
 Tests are keys: ``relationships`` is a relationship; ``unique`` together with ``not_null`` is a primary key. Entities of
-semantic models are keys, too; measures and metrics (MetricFlow) are metrics. Exposures are ignored.
+semantic models are keys, too; measures and simple metrics of them are metrics. Exposures are ignored.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tagframe.semantic.ossie import ansi, shaped, tree_of
+from tagframe.semantic.ossie import ansi, shaped
 
 _REF = re.compile(r"""\b(ref|source)\(\s*['"]([^'"]+)['"]\s*(?:,\s*['"]([^'"]+)['"])?""")
-_DIMENSION = re.compile(
-    r"""\{\{\s*(?:Time)?(?:Dimension|Entity)\(\s*['"](?:(\w+)__)?(\w+)['"][^)]*\)(?:\.\w+\([^)]*\))?\s*\}\}"""
-)
 _DOC = re.compile(r"\{\{\s*doc\([^)]*\)\s*\}\}")
 _IN_MANIFEST = "descriptions by {{ doc(…) }}: they are in target/manifest.json, which dbt parse writes; describe that"
+_NOT_SIMPLE = "of dbt, measures and simple metrics without filters are read: define it in a model of Ossie, in SQL"
 _AGGREGATES = {
     "sum": "SUM({})",
     "count": "COUNT({})",
@@ -30,39 +28,23 @@ _AGGREGATES = {
 }
 
 _FILTER = {"where_filters": [{"where_sql_template": str}]}
-_INPUT = {"name": str, "alias": str, "filter": _FILTER, "offset_window": object, "offset_to_grain": object}
-_TYPED = {
-    "measure": _INPUT,
-    "numerator": _INPUT,
-    "denominator": _INPUT,
-    "metrics": [_INPUT],
-    "input_metrics": [_INPUT],
-    "agg": str,
-    "expr": str,
-    "window": object,
-    "grain_to_date": object,
-    "cumulative_type_params": object,
-}
-_OVER_TIME = ("window", "grain_to_date", "cumulative_type_params")
+_TYPED = {"measure": {"name": str, "filter": _FILTER}, "agg": str, "expr": str}
 _DESCRIBED = {"name": str, "label": str, "description": str}
 _METRIC = {**_DESCRIBED, "type": str, "filter": _FILTER, "type_params": _TYPED, **_TYPED}
 _CONSTRAINT = {"type": str, "columns": [str], "to": str, "to_columns": [str]}
 _TESTED = {"name": str, "description": str, "tests": [object], "data_tests": [object], "constraints": [_CONSTRAINT]}
-_COLUMN = {**_TESTED, "entity": {"type": str, "name": str}, "dimension": {"type": str, "name": str}}
+_COLUMN = {**_TESTED, "entity": {"type": str, "name": str}}
 _TABLE = {**_TESTED, "columns": [_COLUMN], "alias": str, "identifier": str, "schema": str, "config": {"alias": str}}
 _SEMANTIC = {
     "model": str,
     "description": str,
-    "primary_entity": str,
     "entities": [{"name": str, "type": str, "expr": str}],
-    "dimensions": [{"name": str, "expr": str}],
     "measures": [{**_DESCRIBED, "agg": str, "expr": str}],
 }
 _MODEL = {
     **_TABLE,
     "versions": [{**_TABLE, "v": str}],
     "semantic_model": object,
-    "primary_entity": str,
     "metrics": [_METRIC],
 }
 _PROPERTIES = {
@@ -163,8 +145,6 @@ class _Project:
         self._metrics: list[dict[str, Any]] = []
         self._measures: dict[str, tuple[str, str]] = {}
         """Expression and dataset, by name."""
-        self._dimensions: dict[tuple[str, str], tuple[str, str]] = {}
-        """Dataset and expression, by the primary entity and the name."""
         self._entities: list[tuple[str, str, str, str]] = []
         """Dataset, name, kind and column."""
 
@@ -269,26 +249,20 @@ class _Project:
         known["description"] = known.get("description") or self._put(semantic["description"])
         entities = [(one["name"], one["type"], one["expr"] or one["name"]) for one in semantic["entities"]]
         self._entities += [(dataset, *one) for one in entities]
-        primary = semantic["primary_entity"] or next((name for name, kind, _ in entities if kind == "primary"), "")
-        for one in semantic["dimensions"]:
-            self._dimensions[primary, one["name"]] = dataset, one["expr"] or one["name"]
         for one in semantic["measures"]:
             expression = _aggregated(one["agg"], one["expr"] or one["name"])
             self._measures[one["name"]] = expression, dataset
             self._put_metric(one, expression, dataset)
 
     def _columns_semantic(self, model: Mapping[str, Any]) -> None:
-        """The newer form, in which a model's columns are its entities and dimensions."""
+        """The newer form, in which a model's columns are its entities."""
         if isinstance(model["semantic_model"], Mapping | bool) and model["semantic_model"]:
-            parts = {
-                f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s": [
-                    {**one[kind], "name": one[kind]["name"] or one["name"], "expr": one["name"]}
-                    for one in model["columns"]
-                    if one[kind]["type"]
-                ]
-                for kind in ("entity", "dimension")
-            }
-            self._semantic(model["name"], {**model, **parts, "measures": []})
+            entities = [
+                {**one["entity"], "name": one["entity"]["name"] or one["name"], "expr": one["name"]}
+                for one in model["columns"]
+                if one["entity"]["type"]
+            ]
+            self._semantic(model["name"], {**model, "entities": entities, "measures": []})
 
     def _join_entities(self) -> None:
         for dataset, name, kind, column in self._entities:
@@ -311,71 +285,21 @@ class _Project:
         self._metrics.append({"name": one["name"], "expression": ansi(expression), **words, "dataset": dataset})
 
     def _metric(self, one: Mapping[str, Any], dataset: str) -> None:
-        options = {name: one["type_params"][name] or one[name] for name in _TYPED}
-        options["measure"] = _either(one["type_params"]["measure"], one["measure"])
-        for part in ("numerator", "denominator"):
-            options[part] = _either(one["type_params"][part], one[part])
-        expression, owner = self._expression(one["type"], options, one["name"], dataset)
-        self._put_metric(one, self._filtered(expression, one["filter"]), owner)
-
-    def _expression(self, kind: str, options: Mapping[str, Any], name: str, dataset: str) -> tuple[str, str]:
-        """The expression, and the dataset whose columns it names; "" for a metric that is not one expression."""
-        if kind == "simple" or (kind == "cumulative" and not any(options[one] for one in _OVER_TIME)):
-            if options["agg"]:  # a metric of the model's own columns
-                return _aggregated(options["agg"], options["expr"] or name), dataset
-            expression, owner = self._measures.get(options["measure"]["name"], ("", ""))
-            return self._filtered(expression, options["measure"]["filter"]), owner
-        inputs = [options["numerator"], options["denominator"]] if kind == "ratio" else options["metrics"]
-        inputs = inputs or options["input_metrics"]
-        if any(one["offset_window"] or one["offset_to_grain"] or _conditions(one["filter"]) for one in inputs):
-            return "", ""
-        if kind == "ratio":
-            return f"{inputs[0]['name']} / NULLIF({inputs[1]['name']}, 0)", ""
-        expression = options["expr"] if kind == "derived" else ""
-        for one in inputs:
-            if one["alias"]:
-                name = one["name"].replace("\\", "")
-                expression = re.sub(rf"\b{re.escape(one['alias'])}\b", name, expression)
-        return expression, ""
-
-    def _filtered(self, expression: str, filters: Mapping[str, Any]) -> str:
-        """An aggregate of the rows for which conditions hold; "" if it cannot be written as SQL."""
-        from sqlglot import exp
-
-        def column(match: re.Match[str]) -> str:
-            dataset, text = self._dimensions.get((match[1] or "", match[2]), ("", ""))
-            if not dataset:
-                raise LookupError(f"no dimension {match[2]!r}")
-            tree = tree_of(text)
-            for node in tree.find_all(exp.Column):
-                node.set("table", node.args.get("table") or exp.to_identifier(dataset))
-            return f"({tree.sql()})"
-
-        for condition in _conditions(filters) if expression else ():
-            try:
-                test, tree = tree_of(_DIMENSION.sub(column, condition)), tree_of(expression)
-            except LookupError:
-                return ""
-            for node in [*tree.find_all(exp.AggFunc)]:
-                inner = node.this
-                value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-                value = exp.Literal.number(1) if isinstance(value, exp.Star) else value
-                case = exp.Case(ifs=[exp.If(this=test.copy(), true=value.copy())])
-                node.set("this", exp.Distinct(expressions=[case]) if isinstance(inner, exp.Distinct) else case)
-            expression = tree.sql()
-        return expression
-
-
-def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return one if one["name"] else other
+        """A metric that is one measure of all rows, or an aggregate of its model's own columns."""
+        options = {name: one["type_params"][name] or one[name] for name in ("agg", "expr")}
+        measure = next((given for given in (one["type_params"]["measure"], one["measure"]) if given["name"]), None)
+        expression, owner = self._measures.get(measure["name"], ("", "")) if measure else ("", "")
+        if options["agg"]:
+            expression, owner = _aggregated(options["agg"], options["expr"] or one["name"]), dataset
+        filters = [given["filter"] for given in (one, measure) if given is not None]
+        if one["type"] != "simple" or any(given["where_filters"] for given in filters) or not expression:
+            self._unread.append(f"metric {one['name']}: {_NOT_SIMPLE}")
+        else:
+            self._put_metric(one, expression, owner)
 
 
 def _aggregated(aggregate: str, expression: str) -> str:
     return _AGGREGATES.get(aggregate.lower(), "").format(expression)
-
-
-def _conditions(filters: Mapping[str, Any]) -> list[str]:
-    return [one["where_sql_template"] for one in filters["where_filters"]]
 
 
 def _tests(one: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
