@@ -30,7 +30,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.interop import with_pandas
 from tagframe.lm import LM, get_lm
 from tagframe.operators.cells import Instruction, group_keys
-from tagframe.operators.parquet_folder import ParquetFolder, call_key
+from tagframe.operators.parquet_folder import ParquetFolder
 
 if TYPE_CHECKING:
     from tagframe.operators.operator import Operator
@@ -107,8 +107,6 @@ def over_batches(
     if isinstance(frames, AsyncIterator):
         raise InvalidArgument(f"{operator.name} takes no async batches; tagframe.a{operator.name} does")
     lm, folder, given = _settled(operator, args, kwargs)
-    if folder is not None and folder.complete:
-        return folder.resumed()
     each = _called(_calls(operator, iter(frames), given, lm, folder), function)
     if folder is None and operator.over not in WHOLE:
         return Batches(each)
@@ -120,8 +118,6 @@ async def aover_batches(
 ) -> Any:
     """The awaitable form of :func:`over_batches`; batches may come from an ``async`` iterator."""
     lm, folder, given = await asyncio.to_thread(_settled, operator, args, kwargs)
-    if folder is not None and folder.complete:
-        return folder.resumed()
     source = _of_loop(frames, asyncio.get_running_loop()) if isinstance(frames, AsyncIterator) else iter(frames)
     each = _acalled(_calls(operator, source, given, lm, folder), function)
     if folder is None and operator.over not in WHOLE:
@@ -149,8 +145,7 @@ def _settled(
     to, if_exists = kwargs.get("to"), kwargs.get("if_exists", "error")
     if to is None:
         return lm, None, given
-    call = call_key(operator.name, getattr(lm, "model", None), getattr(lm, "extra_body", None), given)
-    return lm, ParquetFolder(to, if_exists, call), given
+    return lm, ParquetFolder(to, if_exists), given
 
 
 def _checked(frames: Iterator[Any]) -> Iterator[pd.DataFrame]:
@@ -177,8 +172,8 @@ _END = object()
 def _calls(
     operator: Operator[...], frames: Iterator[Any], given: dict[str, Any], lm: Any, folder: ParquetFolder | None
 ) -> Calls:
-    """The calls of an operator over batches; with a folder, results are written there, and those there are not asked
-    for. The end is the result of all calls, or the folder, or nothing, if each result stands for itself."""
+    """The calls of an operator over batches; with a folder, results are written there. The end is the result of all
+    calls, or the folder, or nothing, if each result stands for itself."""
     whole, failed, result = WHOLE.get(operator.over), 0, None
     with _remembering(lm) as settings, folder or contextlib.nullcontext():
         if whole is not None:
@@ -186,12 +181,10 @@ def _calls(
             if folder is not None:
                 folder.add(result)
         for frame in _checked(frames) if whole is None else ():
-            if folder is not None and folder.has(frame):
-                continue
             part = yield Call(frame, {**given, **_left(settings, failed)})
             failed += (results.recall(part, "summary") or {}).get("failed", 0)
             if folder is not None:
-                folder.add(part, frame)
+                folder.add(part)
         return result if folder is None else folder.finished()
 
 

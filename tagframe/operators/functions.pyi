@@ -64,8 +64,7 @@ def sem_agg(
             ``output_error``, or ``"drop"`` it.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -140,8 +139,7 @@ async def asem_agg(
             ``output_error``, or ``"drop"`` it.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -202,8 +200,7 @@ def sem_dedup(
             errors is ``dedup_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``, ``embedder``.
@@ -264,8 +261,7 @@ async def asem_dedup(
             errors is ``dedup_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``, ``embedder``.
@@ -329,8 +325,7 @@ def sem_map(
             a column ``map_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -400,8 +395,7 @@ async def asem_map(
             a column ``map_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -457,8 +451,7 @@ def sem_score(
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -510,8 +503,7 @@ async def asem_score(
         on_error: as for :func:`sem_map`; the error column is ``score_error``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -571,8 +563,7 @@ def sem_extract(
             a column ``extract_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -642,8 +633,7 @@ async def asem_extract(
             a column ``extract_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -720,8 +710,7 @@ def sem_filter(
             a column ``filter_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -801,8 +790,7 @@ async def asem_filter(
             a column ``filter_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -880,8 +868,7 @@ def sem_join(
             partner, with a column ``join_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -962,8 +949,7 @@ async def asem_join(
             partner, with a column ``join_error``, or ``"drop"``.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -1031,8 +1017,7 @@ def sem_topk(
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -1099,8 +1084,7 @@ async def asem_topk(
             ``"keep"`` them after the ranked ones with a column ``topk_error``, or ``"drop"`` them.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``.
@@ -1158,8 +1142,7 @@ def sem_search(
         on_error: as for :func:`sem_topk`, if the model is asked.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``, ``embedder``.
@@ -1218,8 +1201,7 @@ async def asem_search(
         on_error: as for :func:`sem_topk`, if the model is asked.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``, ``embedder``.
@@ -1271,8 +1253,7 @@ def sem_sim_join(
         keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``, ``embedder``.
@@ -1326,8 +1307,7 @@ async def asem_sim_join(
         keep_index: add columns ``_left_id`` and ``_right_id`` with both frames' index labels.
         quote: return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.
         to: for batches: a folder to which the results are written as Parquet files; the call returns its path.
-        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"``
-            goes on where a killed run has stopped, and returns a complete folder as it is.
+        if_exists: for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.
         **settings: settings of :func:`tagframe.configure` for this call: ``store``, ``budget``, ``concurrency``,
             ``rpm``, ``tpm``, ``context_window``, ``max_tokens``, ``max_failed``, ``progress``, ``lm``, ``lm_for``,
             ``api_base``, ``api_key``, ``embedder``.

@@ -33,8 +33,7 @@ _IF_EXISTS = Parameter("if_exists", Parameter.KEYWORD_ONLY, default="error", ann
 _ADDED_DOCS = {
     "quote": "return calls, tokens, dollars and seconds, as a :class:`~tagframe.lm.Quote`; nothing is sent.",
     "to": "for batches: a folder to which the results are written as Parquet files; the call returns its path.",
-    "if_exists": 'for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces it, ``"resume"`` goes'
-    " on where a killed run has stopped, and returns a complete folder as it is.",
+    "if_exists": 'for ``to=``: ``"error"`` refuses a folder that exists, ``"replace"`` replaces one that it wrote.',
     "**settings": "settings of :func:`tagframe.configure` for this call: {names}.",
 }
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
@@ -17,7 +15,6 @@ import tagframe as tf
 from tag_bench.server import Reply, Request, Server, error
 from tagframe.errors import (
     ColumnNotFound,
-    FailedRowsWarning,
     FolderInUse,
     InvalidArgument,
     NotConfigured,
@@ -315,61 +312,21 @@ def test_a_blocking_operator_does_not_take_async_batches():
         awaited(lambda: asem_filter(frames(2)[0], "{n} is even", to="somewhere"))
 
 
-def test_a_complete_folder_with_failed_rows_is_not_resumed_silently(tmp_path: Path):
-    def run(answer: Any) -> None:
-        sem_filter(iter(frames(2, 2)), "{n} is even", lm=Scripted(answer), on_error="keep", to=tmp_path / "out",
-                   if_exists="resume")  # fmt: skip
-
-    with pytest.warns(FailedRowsWarning, match="1 of 2 answers did not follow"):
-        run(lambda message: "what?" if shown_rows(message)[-1]["n"] == 3 else even(message))
-    with pytest.warns(FailedRowsWarning, match=r"out is complete, and 1 of its 4 rows have no answer: if_exists='rep"):
-        run(even)
-
-
-@pytest.mark.slow
-@pytest.mark.pandas2
-def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The process ends at its third batch, as by kill -9: nothing is tidied up."""
-    to = tmp_path / "out"
-    program = f"""
-import os, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from scripted import Scripted, shown_rows
-import pandas as pd, tagframe as tf
-
-def answer(message):
-    n = shown_rows(message)[-1]["n"]
-    return os._exit(9) if n == 4 else str(n % 2 == 0)
-
-parts = [pd.DataFrame({{"n": [n, n + 1], "m": "x"}}, index=[n, n + 1]) for n in (0, 2, 4)]
-tf.sem_filter(iter(parts), "{{n}} is even", lm=Scripted(answer), to={str(to)!r})
-"""
-    killed = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
-    assert killed.returncode == 9, killed.stderr.decode()
-    assert not to.exists()
-    assert list(tmp_path.iterdir())
-
-    def run(lm: Scripted, question: str = "{n} is even", **given: Any) -> list[int]:
-        sem_filter(iter(frames(2, 2, 2)), question, lm=lm, to=to, **given)
+def test_only_a_folder_that_was_written_so_is_replaced(tmp_path: Path):
+    def run(answer: Any = even, **given: Any) -> list[int]:
+        to = sem_filter(iter(frames(2, 2)), "{n} is even", lm=Scripted(answer), to=tmp_path / "out", **given)
         return sorted(pd.read_parquet(to)["n"])
 
-    lm = Scripted(even)
-    assert run(lm, if_exists="resume") == [0, 2, 4]
-    assert [shown_rows(message)[-1]["n"] for message in lm.asked] == [4, 5]
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert run(lm, if_exists="resume") == [0, 2, 4]
-    assert len(lm.asked) == 2
-    with pytest.raises(InvalidArgument, match="another call"):
-        run(lm, "{n} is odd", if_exists="resume")
-    with pytest.raises(InvalidArgument, match="if_exists='replace' or 'resume'"):
-        run(lm)
-    assert run(Scripted(lambda message: "True"), if_exists="replace") == [0, 1, 2, 3, 4, 5]
+    assert run() == [0, 2]
+    with pytest.raises(InvalidArgument, match="if_exists='replace'"):
+        run()
+    assert run(lambda message: "True", if_exists="replace") == [0, 1, 2, 3]
     with pytest.raises(InvalidArgument, match="if_exists must be one of"):
-        run(lm, if_exists="append")
-    (to / "mine.txt").write_text("mine")
+        run(if_exists="append")
+    (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(InvalidArgument, match="was not written by to="):
-        run(lm, if_exists="replace")
-    assert (to / "mine.txt").exists()
+        run(if_exists="replace")
+    assert (tmp_path / "out" / "mine.txt").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -395,4 +352,4 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path):
     (tmp_path / ".out.tagframe").mkdir()
     (tmp_path / ".out.tagframe" / "part-000007.parquet").write_bytes(b"half of a file")
     sem_filter(iter(frames(1)), "{n} is even", lm=Scripted(even), to=tmp_path / "out")
-    assert {path.name for path in tmp_path.rglob("*")} == {"out", ".summary.json", "part-000000.parquet"}
+    assert {path.name for path in tmp_path.rglob("*")} == {"out", "part-000000.parquet"}
