@@ -91,8 +91,8 @@ class Settings:
         api_key: its key; if None, the provider's own environment variable is read.
         embedder: a provider's model by its litellm name (``"openai/text-embedding-3-small"``; it uses ``api_base`` and
             ``api_key``, too, if ``lm`` is of the same provider or not set), a sentence-transformers model by name or
-            folder, an :class:`~tagframe.embed.Embedder`, the name of one that an installed package brings,
-            ``"minilm-int8"`` for the default in whole numbers, or None for the default.
+            folder, an :class:`~tagframe.embed.Embedder`, ``"minilm-int8"`` for the default in whole numbers, or None
+            for the default.
         corpus: what ``df.tag.retrieve_tables`` and ``tagframe.ask`` search if no corpus is given.
         store: the response store's file, ``"default"`` (the user's cache folder), or None or ``"none"`` for no store.
         budget: a limit in calls, tokens or dollars, see :class:`~tagframe.lm.Budget`; a bare number is dollars, in an

@@ -59,10 +59,6 @@ class NameUnknown(TagframeError, AttributeError):
     """tagframe, or a frame's ``.tag``, has no such name."""
 
 
-class PluginFailed(TagframeError, AttributeError):
-    """An installed package lists a method, an operator or an embedder that cannot be loaded."""
-
-
 class FactUnknown(TagframeError, AttributeError):
     """A frame does not have a requested fact, for example the merge report if it is not the result of a merge.
 

@@ -50,9 +50,9 @@ class OperatorMethods(metaclass=Derived):
 
 
 def _names() -> list[str]:
-    from tagframe.operators.operator import operator_names
+    from tagframe.operators import OPERATORS
 
-    return [*operator_names(), *FUNCTIONS]
+    return [*OPERATORS, *FUNCTIONS]
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -61,9 +61,10 @@ def _method(name: str) -> Callable[..., Any]:
     Raises:
         NameUnknown: there is no method with this name.
     """
-    from tagframe.operators.operator import method, operator_named, unknown_operator
+    from tagframe.operators import OPERATORS
+    from tagframe.operators.operator import method, unknown_operator
 
-    if (operator := operator_named(name)) is not None:
+    if (operator := OPERATORS.get(name)) is not None:
         return taking_lotus_keywords(method(operator))
     if name not in FUNCTIONS:
         raise unknown_operator(name, _names())

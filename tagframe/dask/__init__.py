@@ -33,7 +33,7 @@ from tagframe.lm import get_lm
 from tagframe.merging import MergeReport
 from tagframe.operators import OPERATORS, Operator
 from tagframe.operators.cells import group_keys
-from tagframe.operators.operator import function, method, operator_named, operator_names
+from tagframe.operators.operator import function, method
 
 __all__ = ["TagAccessor"]
 
@@ -48,7 +48,7 @@ class TagAccessor:
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self), name):  # a property without a value, whose error says why
             return object.__getattribute__(self, name)
-        made = operator_named(name)
+        made = OPERATORS.get(name)
         if made is None or made.over not in _ASKINGS:
             raise NameUnknown(f"no name {name!r} in {did_you_mean(name, _names())}")
         return types.MethodType(partitioned(made), self)
@@ -109,7 +109,7 @@ _ASKINGS = {"rows": _by_rows, "whole": _as_a_whole, "best": _as_a_whole}
 
 
 def _names() -> list[str]:
-    return [name for name in operator_names() if name not in OPERATORS or OPERATORS[name].over in _ASKINGS]
+    return [name for name, operator in OPERATORS.items() if operator.over in _ASKINGS]
 
 
 def _tried(

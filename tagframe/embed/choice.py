@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe import plugins
 from tagframe.config import Settings, current
 from tagframe.embed.local import distinct_of
 from tagframe.embed.minilm import DEFAULT_MODEL, INT8, default_model
@@ -105,10 +104,6 @@ def _named(wanted: str | Path, settings: Settings) -> Embedder:
             )
         connection = _connection(str(wanted), settings)
     key = (str(wanted), *connection)
-    if key not in _by_model and wanted != INT8 and not Path(wanted).expanduser().is_dir():
-        brought = plugins.load("embedders", str(wanted), lambda make: _of_object(make()))
-        if brought is not None:
-            return _by_model.setdefault(key, brought)
     with _lock:
         if key not in _by_model:
             if wanted == INT8:

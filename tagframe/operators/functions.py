@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tagframe.operators.operator import awaited, function, operator_named, operator_names, unknown_operator
+from tagframe.operators.operator import OPERATORS, awaited, function, unknown_operator
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -13,9 +13,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
         NameUnknown: there is no such operator.
     """
     is_awaited = name.startswith("asem_")
-    operator = operator_named(name[is_awaited:])
+    operator = OPERATORS.get(name[is_awaited:])
     if operator is None:
-        raise unknown_operator(name, operator_names())
+        raise unknown_operator(name, [*OPERATORS])
     return (awaited if is_awaited else function)(operator)
 
 

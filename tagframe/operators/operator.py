@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias
 
 import pandas as pd
 
-from tagframe import config, interop, logs, plugins
+from tagframe import config, interop, logs
 from tagframe.config import CallSettings, SearchSettings
 from tagframe.embed import quoted_embeddings
 from tagframe.errors import InvalidArgument, NameUnknown, did_you_mean
@@ -316,22 +316,6 @@ OPERATORS: dict[str, Operator[...]] = {}
 """The operators that are declared, by name."""
 
 
-def operator_names() -> list[str]:
-    """The names of the operators that are declared, and of those that installed packages bring."""
-    return [*dict.fromkeys([*OPERATORS, *filter(_is_free, plugins.installed("operators"))])]
-
-
-def operator_named(name: str) -> Operator[...] | None:
-    """The operator of this name: a declared one, or one that an installed package brings; None if there is none.
-
-    Raises:
-        PluginFailed: the package's operator cannot be loaded.
-    """
-    if name in OPERATORS or not _is_free(name):
-        return OPERATORS.get(name)
-    return plugins.load("operators", name, lambda made: _under(name, made))
-
-
 def unknown_operator(name: str, known: Sequence[str]) -> NameUnknown:
     """The error that there is no operator of this name among those that are known."""
     if name in ("sem_index", "load_sem_index"):  # of LOTUS
@@ -340,17 +324,6 @@ def unknown_operator(name: str, known: Sequence[str]) -> NameUnknown:
             "the line out"
         )
     return NameUnknown(f"no name {name!r} in {did_you_mean(name, known)}")
-
-
-def _is_free(name: str) -> bool:
-    """Whether a package may bring an operator of this name: ``df.tag.merge`` stays ours."""
-    return name.startswith("sem_") and name not in OF_LOTUS
-
-
-def _under(name: str, operator: Any) -> Operator[...]:
-    if not isinstance(operator, Operator) or operator.name != name:
-        raise InvalidArgument(f"its entry point must name a declared operator {name}; it names {operator!r:.80}")
-    return OPERATORS.setdefault(name, operator)
 
 
 def declare(

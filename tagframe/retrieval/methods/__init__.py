@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tagframe import plugins
 from tagframe.errors import InvalidArgument, did_you_mean
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.auto import Auto
@@ -59,7 +58,6 @@ def method_of(given: str | Method | None) -> Method:
 
     Raises:
         InvalidArgument: it is none of these, or there is no method of this name.
-        PluginFailed: the method of a package cannot be loaded.
     """
     if given is None:
         return Auto()
@@ -80,20 +78,12 @@ def method_named(text: str) -> Method:
 
     Raises:
         InvalidArgument: there is no such method or parameter, or a value that the parameter does not take.
-        PluginFailed: the method of a package cannot be loaded.
     """
     name, _, parameters = text.partition(":")
-    method = METHODS.get(name) or plugins.load("methods", name, lambda loaded: _under(name, loaded))
+    method = METHODS.get(name)
     if method is None:
-        known = [*METHODS, *plugins.installed("methods")]
-        raise InvalidArgument(f"no method {name!r} in {did_you_mean(name, known)}")
+        raise InvalidArgument(f"no method {name!r} in {did_you_mean(name, METHODS)}")
     return method(**dict(_read(method, part.strip()) for part in parameters.split(",") if part.strip()))
-
-
-def _under(name: str, method: Any) -> type[Method]:
-    if getattr(method, "name", name) != name:
-        raise InvalidArgument(f"the method is called {method.name!r}; its entry point must be, too")
-    return register(method)
 
 
 def _read(method: type[Method], part: str) -> tuple[str, Any]:
