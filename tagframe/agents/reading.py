@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 import pandas as pd
 
 from tagframe import config, results
-from tagframe.agents import tool_results as gives
 from tagframe.agents.formatting import (
+    ABOUT_CELLS,
     MAX_RESULT_TOKENS,
+    Result,
     page_of,
     rows_of,
 )
-from tagframe.agents.tool_results import ABOUT_CELLS, RowsBehind
 from tagframe.answer import SQLLimits, check_sql, exec_sql
 from tagframe.answer.cited_rows import CITED
 from tagframe.answer.doubts import repeats_of, unmatched_of
@@ -109,7 +109,7 @@ class Reading:
         """The name of a table in SQL."""
         return self.known.ids.get(id, id)
 
-    def run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[gives.RowsBehind], str]:
+    def run(self, sql: str, limit: int, with_behind: bool) -> tuple[pd.DataFrame, list[Result], str]:
         """The rows, the source rows behind them, and a note."""
         asks = has_functions(sql)
         if asks and self.budget is None:
@@ -164,7 +164,7 @@ class Reading:
             return {*Reader(self.corpus, self.known.names).named(sql).values()}
         return set()
 
-    def profiled(self, table: str, column: str) -> gives.ProfiledColumn:
+    def profiled(self, table: str, column: str) -> Result:
         """The values of a column: the number of distinct values and nulls, the range, the most common values."""
         profile = self.corpus.profile(table)
         known = column_named(profile, column)
@@ -173,29 +173,31 @@ class Reading:
             f"SELECT {name} AS v, COUNT(*) AS n FROM {sql_name(self.name(profile.id), self.dialect)} "
             f"WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {MAX_COMMON_VALUES}"
         )
-        note, common, is_ordered = "", list[gives.Value](), known.family in ("integer", "real", "date")
+        note, common, is_ordered = "", list[Result](), known.family in ("integer", "real", "date")
         try:
             counts = rows_of(self.run(statement, MAX_COMMON_VALUES, False)[0])
             page, *_ = page_of(counts, 0, MAX_RESULT_TOKENS / 2)
             common = [{"value": value, "rows": rows} for value, rows in page]
         except SQLFailed as error:
             note = f"its values were not counted: {error}"
-        return gives.ProfiledColumn(
-            about=ABOUT_CELLS,
-            table=profile.id,
-            column=known.name,
-            type=known.declared_type or known.family,
-            rows=known.rows,
-            nulls=known.nulls,
-            distinct=known.distinct,
-            minimum=known.minimum if is_ordered else None,
-            maximum=known.maximum if is_ordered else None,
-            common=common,
-            description=known.description,
-            note="; ".join(filter(None, [note, "counts are estimates, except of common values" * profile.estimated])),
-        )
+        return {
+            "about": ABOUT_CELLS,
+            "table": profile.id,
+            "column": known.name,
+            "type": known.declared_type or known.family,
+            "rows": known.rows,
+            "nulls": known.nulls,
+            "distinct": known.distinct,
+            "minimum": known.minimum if is_ordered else None,
+            "maximum": known.maximum if is_ordered else None,
+            "common": common,
+            "description": known.description,
+            "note": "; ".join(
+                filter(None, [note, "counts are estimates, except of common values" * profile.estimated])
+            ),
+        }
 
-    def places_of(self, text: str, tables: list[str] | None) -> gives.Places:
+    def places_of(self, text: str, tables: list[str] | None) -> Result:
         """The columns that contain a text, ignoring case, and how it is written there."""
         if not text.strip():
             raise InvalidArgument("value is empty: give the text to search for")
@@ -204,8 +206,8 @@ class Reading:
         places.sort(key=lambda place: (str(place[2]).casefold() != text.strip().casefold(), -place[3]))
         page, _, _ = page_of(places[:_MAX_PLACES], 0, MAX_RESULT_TOKENS - 500)
         more = f"{len(places) - len(page)} further places are left out: name tables" * (len(places) > len(page))
-        listed = [gives.Place(table=id, column=name, value=value, rows=count) for id, name, value, count in page]
-        return gives.Places(about=ABOUT_CELLS, places=listed, note="; ".join(filter(None, [note, more])))
+        listed = [{"table": id, "column": name, "value": value, "rows": count} for id, name, value, count in page]
+        return {"about": ABOUT_CELLS, "places": listed, "note": "; ".join(filter(None, [note, more]))}
 
     def _searched(self, text: str, tables: Sequence[str] | None) -> tuple[list[TableProfile], str]:
         """The tables to search: those that are named; else all if they are small, or those known to have the value."""
@@ -271,19 +273,19 @@ def column_named(profile: TableProfile, name: str) -> ColumnProfile:
     return folded[0] if len(folded) == 1 else profile.column(name)
 
 
-def rows_behind(sources: pd.DataFrame) -> tuple[list[RowsBehind], str]:
+def rows_behind(sources: pd.DataFrame) -> tuple[list[Result], str]:
     """The source rows of a result (how many of each table, and the first keys), and what is left out of them."""
     behind, gaps = [], []
     for table, group in sources.groupby("table", sort=False):
         values = group["value"].dropna().astype(str).str.slice(0, 100).drop_duplicates()
         key = group["key"].dropna()
         behind.append(
-            RowsBehind(
-                table=str(table),
-                key=str(key.iloc[0]) if len(key) else None,
-                rows=len(values) if len(values) else None,
-                values=values.head(_MAX_CITED_KEYS).tolist(),
-            )
+            {
+                "table": str(table),
+                "key": str(key.iloc[0]) if len(key) else None,
+                "rows": len(values) if len(values) else None,
+                "values": values.head(_MAX_CITED_KEYS).tolist(),
+            }
         )
         if len(key) and not len(values):
             gaps.append(f"rows_behind lacks the rows of {table}: finding them takes too long")

@@ -15,10 +15,11 @@ import pandas as pd
 
 from tagframe import config
 from tagframe.agents import names_of_tools
-from tagframe.agents import tool_results as gives
 from tagframe.agents.formatting import (
+    ABOUT_CELLS,
     MAX_RESULT_TOKENS,
     MAX_STORED_RESULTS,
+    Result,
     account_of,
     at_hand,
     join_of,
@@ -35,7 +36,6 @@ from tagframe.agents.formatting import (
 )
 from tagframe.agents.reading import MAX_COMMON_VALUES, MAX_TABLES, Reading, rows_behind, waited_for
 from tagframe.agents.schemas import Format, called, in_format
-from tagframe.agents.tool_results import ABOUT_CELLS
 from tagframe.answer import SQLLimits, aask
 from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.corpus import Corpus, TableProfile
@@ -86,7 +86,7 @@ def _of_now(tool: Callable[Concatenate[Tools, P], T]) -> Callable[Concatenate[To
 class Tools:
     """The tools of a corpus, made by ``corpus.tools()``. Iterating over it gives the tools that may be used.
 
-    Every tool gives a plain dictionary (:mod:`tagframe.agents.tool_results`). Its errors are those of
+    Every tool gives a plain dictionary; its docstring says what is in it. Its errors are those of
     :mod:`tagframe.errors` and say what to do instead. No tool writes to a source.
 
     Attributes:
@@ -142,7 +142,7 @@ class Tools:
     # --- finding
 
     @_of_now
-    def find_tables(self, question: str, k: int | None = None) -> gives.Found:
+    def find_tables(self, question: str, k: int | None = None) -> Result:
         """Find the tables that answer a question together, and how they join.
 
         Use it first. Each table has the chance that it is needed, its name in SQL, and relevant columns with values;
@@ -163,15 +163,15 @@ class Tools:
         others = [self.reading.name(hit.id) for hit in retrieved if hit not in likely]
         bridges = dict.fromkeys(bridge for plan in plans for bridge in plan.bridges)
         for most in _MAX_COLUMNS:
-            result = gives.Found(
-                about=ABOUT_CELLS,
-                dialect=self.reading.dialect,
-                tables=[self._listed(hit.id, retrieved, near(hit.id, most)) for hit in likely],
-                joins=[join_of(step, self._in_sql(plan).named) for plan in plans for step in plan.steps],
-                bridges=list(bridges),
-                confidence=rounded(retrieved.confidence),
-                note="; ".join(filter(None, notes)),
-            )
+            result = {
+                "about": ABOUT_CELLS,
+                "dialect": self.reading.dialect,
+                "tables": [self._listed(hit.id, retrieved, near(hit.id, most)) for hit in likely],
+                "joins": [join_of(step, self._in_sql(plan).named) for plan in plans for step in plan.steps],
+                "bridges": list(bridges),
+                "confidence": rounded(retrieved.confidence),
+                "note": "; ".join(filter(None, notes)),
+            }
             if others:
                 result["others"] = others
             if metrics := metric_lines(named, self.reading.known.names, self.reading.dialect):
@@ -194,10 +194,10 @@ class Tools:
 
         return replace(plan, sources=tuple(map(named, plan.sources)))
 
-    def _listed(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> gives.FoundTable:
+    def _listed(self, id: str, retrieved: RetrievedTables, columns: Sequence[str]) -> Result:
         hit, profile = retrieved[id], self.corpus.profile(id)
         texts = column_texts(self.corpus, profile)
-        described: gives.FoundTable = {
+        described: Result = {
             "id": id,
             "name": self.reading.name(id),
             "chance": rounded(hit.probability),
@@ -226,7 +226,7 @@ class Tools:
         column: str | None = None,
         value: str | None = None,
         cursor: str | None = None,
-    ) -> gives.Described | gives.ProfiledColumn | gives.Places:
+    ) -> Result:
         """Describe tables, count a column's values, or find the columns that contain a value.
 
         Use it for columns that find_tables has not shown, or if you do not know how a value is written.
@@ -246,16 +246,14 @@ class Tools:
                 raise InvalidArgument(f"column is of one table: name only that one; got {len(tables)} tables")
             return self.reading.profiled(tables[0], column)
         start, room = offset_of(cursor), MAX_RESULT_TOKENS - 200.0
-        columns: list[tuple[TableProfile, gives.DescribedColumn | None]] = []
+        columns: list[tuple[TableProfile, Result | None]] = []
         for profile in map(self.corpus.profile, tables):
             texts = column_texts(self.corpus, profile)
-            lines = [
-                gives.DescribedColumn(name=name, type=kind, values=values) for name, (kind, values) in texts.items()
-            ]
+            lines = [{"name": name, "type": kind, "values": values} for name, (kind, values) in texts.items()]
             columns += [(profile, column) for column in lines] or [(profile, None)]
         if start and start >= len(columns):
             raise InvalidArgument(f"the cursor {start} is past the end: these tables have {len(columns):,} columns")
-        described: list[gives.DescribedTable] = []
+        described: list[Result] = []
         following: str | None = None
         for position, (profile, line) in enumerate(columns[start:], start):
             head = None if described and described[-1]["id"] == profile.id else self._head(profile)
@@ -267,12 +265,12 @@ class Tools:
                 described.append(head)
             if line is not None:
                 described[-1]["columns"].append(line)
-        return gives.Described(about=ABOUT_CELLS, dialect=self.reading.dialect, tables=described, cursor=following)
+        return {"about": ABOUT_CELLS, "dialect": self.reading.dialect, "tables": described, "cursor": following}
 
-    def _head(self, profile: TableProfile) -> gives.DescribedTable:
+    def _head(self, profile: TableProfile) -> Result:
         around = tables_around(self.corpus, [profile.id])
         names = {self.reading.name(id): id for id in [profile.id, *around] if id in self.reading.known.ids}
-        described: gives.DescribedTable = {
+        described: Result = {
             "id": profile.id,
             "name": self.reading.name(profile.id),
             "rows": profile.rows,
@@ -302,7 +300,7 @@ class Tools:
         how: How = "inner",
         on_fanout: Literal["raise", "allow"] = "raise",
         question: str | None = None,
-    ) -> gives.Planned:
+    ) -> Result:
         """Plan how tables join, and count how this changes the rows. "sql" is the join.
 
         Use it before you write a join. "account" counts rows of "start" that match, are lost, or repeat ("fan_out"
@@ -318,21 +316,21 @@ class Tools:
         plan = self._plan(tables, on, question)
         visible = merged_columns(plan, None, None)
         _, account = self._merged(plan, how, on_fanout, visible[:1], None, limit=1)
-        return gives.Planned(
-            about=ABOUT_CELLS,
-            account=account,
-            bridges=list(plan.bridges),
-            left_out=list(plan.left_out),
-            alternatives=[
-                gives.OtherJoin(
-                    on=[text_of(step.key, self._in_sql(other).named) for step in other.steps],
-                    chance=round(min(step.score for step in other.steps), 3),
-                )
+        return {
+            "about": ABOUT_CELLS,
+            "account": account,
+            "bridges": list(plan.bridges),
+            "left_out": list(plan.left_out),
+            "alternatives": [
+                {
+                    "on": [text_of(step.key, self._in_sql(other).named) for step in other.steps],
+                    "chance": round(min(step.score for step in other.steps), 3),
+                }
                 for other in plan.alternatives[:MAX_COMMON_VALUES]
             ],
-            sql=self._sql(plan, how),
-            dialect=self.reading.dialect,
-        )
+            "sql": self._sql(plan, how),
+            "dialect": self.reading.dialect,
+        }
 
     @_of_now
     def merge_tables(
@@ -347,7 +345,7 @@ class Tools:
         on_fanout: Literal["raise", "allow"] = "raise",
         aggregate: dict[str, dict[str, str]] | None = None,
         cursor: str | None = None,
-    ) -> gives.Merged:
+    ) -> Result:
         """Join tables into rows or a Parquet file, and account for every row.
 
         Use it for whole rows; for counts and sums use run_sql. A join that would repeat rows of "start" is refused,
@@ -378,7 +376,7 @@ class Tools:
         frame, account = at_hand(
             self._remembered, key, start, lambda: self._merged(plan, how, on_fanout, wanted, where, at_most)
         )
-        result = gives.Merged(**_without_rows(frame), file=None, account=account, note="", cursor=None)
+        result = {**_without_rows(frame), "file": None, "account": account, "note": "", "cursor": None}
         if target is not None:
             write_new(frame, target)
             return {**result, "file": target.name}
@@ -393,7 +391,7 @@ class Tools:
 
     def _merged(
         self, plan: JoinPlan, how: How, on_fanout: Reaction, columns: list[str], where: Where | None, limit: int | None
-    ) -> tuple[pd.DataFrame, gives.Account]:
+    ) -> tuple[pd.DataFrame, Result]:
         with heard() as warnings:
             frame, report = run_plan(
                 plan,
@@ -426,7 +424,7 @@ class Tools:
     @_of_now
     def run_sql(
         self, sql: str, limit: int = DEFAULT_ROWS, rows_behind: bool = True, cursor: str | None = None
-    ) -> gives.Rows:
+    ) -> Result:
         """Run one SELECT (also WITH, UNION), read-only, and get its rows.
 
         Use it with the dialect and names of find_tables. Let SQL count and sort. An error or the note says what to
@@ -445,7 +443,7 @@ class Tools:
             self._remembered, ["sql", sql, limit], start, lambda: self.reading.run(sql, limit, rows_behind)
         )
         is_truncated, frame = len(frame) > limit, frame.head(limit)
-        result = gives.Rows(**_without_rows(frame), truncated=False, rows_behind=behind, note="", cursor=None)
+        result = {**_without_rows(frame), "truncated": False, "rows_behind": behind, "note": "", "cursor": None}
         page, following, is_cut = page_of(rows_of(frame), start, MAX_RESULT_TOKENS - tokens_of(result))
         note = "; ".join(filter(None, [note_of(start, len(page), len(frame), is_cut), remark]))
         more = is_truncated or following is not None
@@ -454,7 +452,7 @@ class Tools:
     # --- with a model, and with leave
 
     @_of_now
-    def ask(self, question: str) -> gives.Answered:
+    def ask(self, question: str) -> Result:
         """Let a language model answer a question from the tables: it writes a statement, runs it and answers.
 
         Use it if you cannot write the statement yourself, or to compare with your own answer. It costs money from a
@@ -471,20 +469,23 @@ class Tools:
         behind = rows_behind(answer.sources)[0] if answer.execution is not None else []
         usage = answer.usage
         values, *_ = page_of([[value] for value in answer.values], 0, MAX_RESULT_TOKENS / 2)
-        return gives.Answered(
-            about=ABOUT_CELLS,
-            answer=answer.text[:8_000],
-            values=[value for (value,) in values],
-            sql=str(answer.query),
-            assumptions=[*[f"a statement verified by {one}" for one in [answer.verified] if one], *answer.assumptions],
-            doubts=list(map(str, answer.doubts)),
-            tables=answer.tables,
-            rows_behind=behind,
-            cost={"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
-        )
+        return {
+            "about": ABOUT_CELLS,
+            "answer": answer.text[:8_000],
+            "values": [value for (value,) in values],
+            "sql": str(answer.query),
+            "assumptions": [
+                *[f"a statement verified by {one}" for one in [answer.verified] if one],
+                *answer.assumptions,
+            ],
+            "doubts": list(map(str, answer.doubts)),
+            "tables": answer.tables,
+            "rows_behind": behind,
+            "cost": {"calls": answer.calls, "tokens": usage.tokens_in + usage.tokens_out, "dollars": usage.dollars},
+        }
 
     @_of_now
-    def learn(self, question: str, sql: str) -> gives.Learned:
+    def learn(self, question: str, sql: str) -> Result:
         """Store a statement that answers a question, so that its tables and joins are found for similar questions.
 
         Use it only after the user has confirmed that the statement is right: it affects everybody who works with these
@@ -497,9 +498,9 @@ class Tools:
         if not self.may_learn:
             raise NotConfigured("learn is not allowed here")
         learned = learn_queries(self.corpus, question, sql)
-        return gives.Learned(learned=learned.learned, note=repr(learned))
+        return {"learned": learned.learned, "note": repr(learned)}
 
 
-def _without_rows(frame: pd.DataFrame) -> gives.OfRows:
+def _without_rows(frame: pd.DataFrame) -> Result:
     """A result before its rows are added."""
     return {"about": ABOUT_CELLS, "columns": list(map(str, frame.columns)), "rows": [], "row_count": len(frame)}
