@@ -158,7 +158,7 @@ def _models(
     """The semantic models in the contents of files; the files of a dbt project are one model."""
     of_ossie = [model for one in documents for model in models_in(one)]
     of_dbt = [one for one in documents if not models_in(one)]
-    models: list[tuple[str, Mapping[str, Any]]] = [("Ossie", _together(parts)) for parts in _by_name(of_ossie)]
+    models: list[tuple[str, Mapping[str, Any]]] = [("Ossie", model) for model in of_ossie]
     if of_dbt:
         root = _root(path)
         file = root / "dbt_project.yml"
@@ -169,24 +169,6 @@ def _models(
         model = model_of_dbt(of_dbt, called, unread)
         models += [("dbt", model)] if model["datasets"] or model["metrics"] else []
     return models
-
-
-def _by_name(models: Iterable[Mapping[str, Any]]) -> Iterable[list[Mapping[str, Any]]]:
-    by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for model in models:
-        by_name[str(model.get("name"))].append(model)
-    return by_name.values()
-
-
-def _together(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A model that several files have parts of."""
-    whole = dict(parts[0])
-    for part in parts[1:]:
-        for name, given in part.items():
-            known = whole.setdefault(name, given)
-            if isinstance(known, list) and isinstance(given, list):
-                whole[name] = [*known, *(one for one in given if one not in known)]
-    return whole
 
 
 def _of_csv(path: Path) -> Iterator[Description]:
