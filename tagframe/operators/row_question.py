@@ -37,7 +37,6 @@ from tagframe.operators.values import (
     TRUTH,
     UNSURE,
     Unsure,
-    parse_labelled_word_or_unsure,
     parse_text,
     parse_word,
     parse_word_or_unsure,
@@ -95,7 +94,6 @@ class Question(Generic[T]):
         window: the most tokens of one request, or None.
         alike: whether two answers about one row mean the same, for the audit of packs.
         weigh: the probability of an answer, from the log probabilities of its tokens; None if it is not needed.
-        read_explained: parses an answer with reasons; None for the text after "Answer:", with the text before it.
         in_packs: the question as a pack of rows asks it, if otherwise; its answers are the same values.
         write: an answer as the row alone would have it; None if packs have it in the same form.
         details: a longer description of the answer than ``form``, before the rows; "" if there is none.
@@ -115,7 +113,6 @@ class Question(Generic[T]):
     window: int | None = None
     alike: Callable[[Any, Any], bool] = operator.eq
     weigh: Callable[[Sequence[TokenLogprob] | None, T | Unsure], float | None] | None = None
-    read_explained: Callable[[str], tuple[T | Unsure, str]] | None = None
     in_packs: Question[T] | None = None
     write: Callable[[T], str] | None = None
     details: str = ""
@@ -152,8 +149,6 @@ class Question(Generic[T]):
         def accept(text: str) -> _Answer[T]:
             if not self.explains:
                 return self.read(text), None
-            if self.read_explained is not None:
-                return self.read_explained(text)
             answer, reason = split_answer(parse_text(text))
             return self.read(answer), reason
 
@@ -367,7 +362,6 @@ def claim_question(
         explains,
         window,
         weigh=confidence_of if weighs else None,
-        read_explained=parse_explained_truth,
         shape=TRUTH_FORM,
     )
 
@@ -398,15 +392,6 @@ def parse_truth(text: str) -> Truth:
         AnswerRejected: anything else.
     """
     return parse_word_or_unsure(text, TRUTH, "True or False")
-
-
-def parse_explained_truth(text: str) -> tuple[Truth, str]:
-    """An answer with its explanation: ``(truth, explanation)``.
-
-    Raises:
-        AnswerRejected: its last line is not "Answer: True" or "Answer: False", and does not say that it is unsure.
-    """
-    return parse_labelled_word_or_unsure(text, TRUTH, "'Answer: True' or 'Answer: False'")
 
 
 def confidence_of(logprobs: Sequence[TokenLogprob] | None, truth: bool | Unsure) -> float | None:

@@ -134,24 +134,6 @@ def parse_word_or_unsure(text: str, words: Mapping[str, T], expected: str) -> T 
     return last
 
 
-def parse_labelled_word_or_unsure(
-    text: str, words: Mapping[str, T], expected: str
-) -> tuple[T | Literal[Unsure.UNSURE], str]:
-    """The word in the last line of an answer, after "Answer:", and the text before that line.
-
-    The word is ``UNSURE`` if the line says that the model cannot tell.
-
-    Raises:
-        AnswerRejected: the last line is different.
-    """
-    answer = without_reasoning(text)
-    line = last_line(answer)
-    value = words.get(_word(line), UNSURE if is_unsure(line) else None)
-    if value is None or _LABEL.match(_unmarked(line)) is None:
-        raise AnswerRejected(f"expected a last line {expected}, got {_excerpt(line)}")
-    return value, answer[: answer.rindex(line)].strip(" \t\r\n*")
-
-
 def parse_json(text: str, expected: str) -> tuple[Any, str]:
     """The value of the JSON in an answer, in a code block or not, and the JSON itself.
 

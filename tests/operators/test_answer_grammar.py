@@ -6,7 +6,7 @@ import pytest
 import tagframe  # noqa: F401  # df.tag
 from tagframe.blocks import parse_block, without_reasoning
 from tagframe.errors import AnswerRejected
-from tagframe.operators.row_question import parse_explained_truth, parse_truth
+from tagframe.operators.row_question import claim_question, parse_truth
 from tagframe.operators.values import (
     UNSURE,
     is_unsure,
@@ -28,6 +28,7 @@ REASONED = [
     "<reasoning>wet</reasoning><think>very</think>{}",
     "<|channel|>analysis<|message|>It is wet.<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>",
 ]
+explained = claim_question("it is so", explains=True).accept
 UNFINISHED = [
     "<think>I will conclude answer: True",
     "<think>",
@@ -42,12 +43,12 @@ def test_reasoning_is_cut_off(form):
     assert without_reasoning(form.format("True")) == "True"
     assert parse_truth(form.format("False")) is False
     assert parse_text(form.format("Two rivers.")) == "Two rivers."
-    assert parse_explained_truth(form.format("A river.\nAnswer: True")) == (True, "A river.")
+    assert explained(form.format("A river.\nAnswer: True")) == (True, "A river.")
     assert parse_block(form.format('{"sql": null}')) == '{"sql": null}'
 
 
 @pytest.mark.parametrize("text", UNFINISHED)
-@pytest.mark.parametrize("parse", [parse_truth, parse_explained_truth, parse_text, parse_block])
+@pytest.mark.parametrize("parse", [parse_truth, explained, parse_text, parse_block])
 def test_unfinished_reasoning_is_no_answer(parse, text):
     with pytest.raises(AnswerRejected, match="ends inside its reasoning"):
         parse(text)
@@ -99,8 +100,8 @@ def test_neither(text):
 
 @pytest.mark.parametrize("text", ["True", "Answer: True is what it says", "A river. Answer: True"])
 def test_an_explanation_ends_with_a_line_of_its_own(text):
-    with pytest.raises(AnswerRejected, match="last line"):
-        parse_explained_truth(text)
+    with pytest.raises(AnswerRejected, match=r"last line|expected True or False"):
+        explained(text)
 
 
 def test_long_answers_are_shown_by_both_ends():
@@ -165,7 +166,7 @@ def test_what_is_neither_an_answer_nor_unsure_is_rejected(text):
 def test_doubts_on_the_way_to_an_answer_do_not_count():
     assert parse_truth("The row does not mention a coast.\nFalse") is False
     assert parse_word_or_unsure("It is hard to tell.\nAnswer: B", {"b": 2}, "A or B") == 2
-    assert parse_explained_truth("Nothing is said.\nAnswer: Unsure") == (UNSURE, "Nothing is said.")
+    assert explained("Nothing is said.\nAnswer: Unsure") == (UNSURE, "Nothing is said.")
 
 
 ODD = ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"]
