@@ -293,7 +293,6 @@ def roads(corpus: Any, live: Any, folder: Path) -> Iterator[tuple[str, Any]]:
     yield "refined", tried(lambda: repr(retrieve(QUESTION, k=2, method="auto:look")))
     yield "prompts", "\n".join(json.dumps(request.body) for request in live.requests)
     yield "saved", tried(lambda: corpus.save(folder / "saved.catalogue").read_bytes())
-    yield "what was told", corpus.save_facts(folder / "told.toml").read_bytes()
     yield "opened from what was saved", tried(lambda: tf.open_corpus(folder / "saved.catalogue").profiles)
 
 

@@ -15,8 +15,7 @@ import pandas as pd
 from tagframe import results
 from tagframe.corpus.catalogue import Contents, IndexedSource, Origin, save
 from tagframe.corpus.corpus_keys import CorpusKeys
-from tagframe.corpus.facts import Facts, FactStore, View, VisibleFacts
-from tagframe.corpus.facts_toml import facts_of_data, write_facts
+from tagframe.corpus.facts import Facts, FactStore, View, VisibleFacts, facts_of_data
 from tagframe.corpus.profile import TableProfile, narrowed_to, shape_of
 from tagframe.corpus.references import Column, NamedTable, find_column
 from tagframe.corpus.statements import Statement
@@ -249,8 +248,8 @@ class Corpus(CorpusMethods, Displayable):
         Nothing is written there, and later facts there are not taken.
 
         Args:
-            other: a corpus; the path that data had when facts were given about it; or a file that :meth:`save_facts`
-                wrote. A server is opened first, and given as a corpus.
+            other: a corpus, or the path that data had when facts were given about it. A server is opened first, and
+                given as a corpus.
 
         Returns:
             How many facts are new or different here.
@@ -288,21 +287,6 @@ class Corpus(CorpusMethods, Displayable):
             bare = (one.without_cells() if private and one.reads(private) else one for one in here)
             self._statements = facts, tuple(bare)
         return self._statements[1]
-
-    def save_facts(self, path: str | Path) -> Path:
-        """Write the facts that users gave (private columns, keys, descriptions) to a file that people can read.
-
-        A file with the name ``tagframe.toml``, in the opened folder or beside the opened file, is read whenever the
-        data is opened, also by other users. What an existing file lists as hidden or private stays listed there.
-
-        Returns:
-            The path.
-
-        Raises:
-            OSError: it cannot be written.
-            UnreadableFacts: there is another file, or one that is damaged.
-        """
-        return write_facts(Path(path), self._facts.facts)
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))
@@ -598,7 +582,7 @@ def laid_over(corpus: Corpus, under: Corpus) -> Corpus:
 def applied(hide: Hiding, private: Hiding, corpus: Corpus) -> Corpus:
     """A corpus that is in memory, or comes from a catalogue, with what its lists say."""
     made = corpus._without(hide)
-    made._facts.opened(made.ids, private_columns(private, made._unannotated, hide))
+    made._facts.list_private(private_columns(private, made._unannotated, hide))
     return made
 
 

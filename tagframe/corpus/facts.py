@@ -6,8 +6,7 @@ prompts. Facts about a table that is not in the corpus stay in the file until it
 
 The file is in the user's data folder, apart from catalogues, which can be rebuilt. A process that changes it locks it,
 reads it, and replaces it as a whole: a killed process leaves the old file or the new one, and two processes that give
-different facts at the same time lose none. ``tagframe.toml`` beside the data (:mod:`tagframe.corpus.facts_toml`) has
-facts that a team shares; facts in the user's own file stand above them.
+different facts at the same time lose none.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tagframe.corpus.references import Column, JoinColumns, moved_key
 from tagframe.corpus.statements import Statement
 from tagframe.engines.base import ForeignKey
 from tagframe.engines.hiding import mentions
-from tagframe.errors import BROKEN, CatalogueWarning, InvalidArgument, UnreadableFacts, warn
+from tagframe.errors import BROKEN, CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableFacts, shown_path, warn
 from tagframe.storage import locked, replaced
 
 
@@ -439,9 +438,8 @@ class FactsFile:
                 f"{what} is damaged ({error}). Restore it from a backup; or remove it, and give the facts again"
             ) from error
         raise UnreadableFacts(
-            f"{what} is of form {head['form']}, and this tagframe reads form {_FORM}. The version that wrote it saves "
-            "them with corpus.save_facts in a tagframe.toml beside the data, which every version reads; then remove "
-            "the file"
+            f"{what} is of form {head['form']}, and this tagframe reads form {_FORM}: use the version that wrote it, "
+            "or remove it and give the facts again"
         )
 
     def write(self, facts: Facts) -> None:
@@ -474,6 +472,20 @@ class FactsFile:
             yield
 
 
+def facts_of_data(place: str | Path) -> Facts:
+    """The facts that were given about a file or folder of data on this machine, which need not be there any more.
+
+    Raises:
+        SourceNotFound: there are none.
+        UnreadableFacts: they cannot be read.
+    """
+    path = Path(place).expanduser()
+    own = FactsFile.of_source(str(path.resolve())).read()
+    if own is None:
+        raise SourceNotFound(f"no facts were given here about {shown_path(path)}; give the data's path, or a corpus")
+    return own
+
+
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
@@ -486,13 +498,12 @@ class FactStore:
     Args:
         facts: those known already; if there is a file, it has the later ones.
         file: keeps the facts; None to keep them in this process only.
-        beside: the facts of the file beside the data; others stand above them.
     """
 
-    def __init__(self, facts: Facts | None = None, file: FactsFile | None = None, beside: Facts | None = None) -> None:
+    def __init__(self, facts: Facts | None = None, file: FactsFile | None = None) -> None:
         self._own = facts or Facts()
         self._file = file
-        self._beside = self._shared = beside or Facts()
+        self._listed = Facts()
         self._together: tuple[Facts, Facts] | None = None
         self._mark: Mark | None = None
         self._lock = threading.RLock()
@@ -508,19 +519,13 @@ class FactStore:
             if self._file is not None and (mark := self._file.mark()) != self._mark:
                 self._own, self._mark = self._file.read() or self._own, mark
             if self._together is None or self._together[0] is not self._own:
-                self._together = self._own, self._shared.with_values(self._own.values)
+                self._together = self._own, self._listed.with_values(self._own.values)
             return self._together[1]
 
-    def opened(self, ids: Iterable[str], private: Iterable[Column] = ()) -> None:
-        """Set the tables of the corpus; the facts beside the data may have other ids for them.
-
-        Args:
-            ids: of the tables.
-            private: the columns that are listed as private where the data is opened.
-        """
+    def list_private(self, columns: Iterable[Column]) -> None:
+        """Set the columns that are listed as private where the data is opened."""
         with self._lock:
-            beside = self._beside.moved(same_tables(self._beside.tables, ids))
-            self._shared = beside.with_values({("private", column): True for column in private})
+            self._listed = Facts({("private", column): True for column in columns})
             self._together = None
 
     def put(self, values: Mapping[FactKey, Any]) -> None:
@@ -554,19 +559,13 @@ class FactStore:
     def _changed(self, change: Callable[[Facts], Mapping[FactKey, Any]]) -> Facts:
         """The own facts after a change."""
         values = change(self.facts)
-        for kind, of in (key for key, value in values.items() if value is None and key in self._shared.values):
-            if kind == "private":
-                raise InvalidArgument(
-                    f"{'.'.join(of)} is private by open_corpus(private=[…]) or the private = […] of a "
-                    "tagframe.toml: leave it out there, and open the data again"
-                )
-            warn(
-                f"the fact {kind!r} of {', '.join(of)} stays, because tagframe.toml beside the data has it: remove it "
-                "there",
-                CatalogueWarning,
+        for _, of in (key for key, value in values.items() if value is None and key in self._listed.values):
+            raise InvalidArgument(
+                f"{'.'.join(of)} is private by open_corpus(private=[…]) or the private = […] of a tagframe.toml: leave "
+                "it out there, and open the data again"
             )
         own = self._own.with_values(values)
-        return own.without_cells(self._shared.with_values(own.values).private)
+        return own.without_cells(self._listed.with_values(own.values).private)
 
     def adopt(self, other: Facts, ids: Iterable[str]) -> int:
         """Take facts about other data for the same tables here; returns how many are new or different."""
@@ -577,7 +576,7 @@ class FactStore:
     def follow(self, other: FactStore) -> FactStore:
         """This store, for the tables of another one of the same source, which was opened later."""
         with self._lock:
-            self._beside, self._shared, self._together = other._beside, other._shared, None
+            self._listed, self._together = other._listed, None
         return self
 
     def union(self, other: FactStore, of_other: Iterable[str]) -> FactStore:
@@ -723,9 +722,9 @@ class VisibleFacts(FactStore):
         """Change the facts of the view, and keep them with all others."""
         self._whole.update(lambda every: change(self._view.facts(every)))
 
-    def opened(self, ids: Iterable[str], private: Iterable[Column] = ()) -> None:
+    def list_private(self, columns: Iterable[Column]) -> None:
         """As every store."""
-        self._whole.opened(ids, private)
+        self._whole.list_private(columns)
 
     def adopt(self, other: Facts, ids: Iterable[str]) -> int:
         """As every store, but only facts of the view."""

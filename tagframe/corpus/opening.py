@@ -19,12 +19,12 @@ from tagframe.corpus.catalogue import Catalogue, Contents, IndexedSource, Origin
 from tagframe.corpus.corpus import Corpus, applied, laid_over, opened_by, private_columns
 from tagframe.corpus.discover import ON_REQUEST, SourceFile, discover
 from tagframe.corpus.facts import FactKey, Facts, FactsFile, FactStore, View, VisibleFacts
-from tagframe.corpus.facts_toml import facts_beside
 from tagframe.corpus.indexing import Indexed, index_files
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
+from tagframe.corpus.toml_lists import lists_beside
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
@@ -205,12 +205,12 @@ def open_corpus(
     for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
-    beside = facts_beside(path)
+    beside = lists_beside(path)
     lists = Lists(Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private))
     files = lists.offering(files)
     whole = path.resolve()
     made = cached(whole.stem, os.fsencode(whole), lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
-    facts = FactStore(file=FactsFile.of_source(str(whole)), beside=beside.facts)
+    facts = FactStore(file=FactsFile.of_source(str(whole)))
     cache = SourceCatalogue(made, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
 
@@ -371,10 +371,10 @@ def _open_catalogue(
     private: Sequence[str],
 ) -> Corpus:
     contents, lists = catalogue.load(), Lists(Hiding("hide"), Hiding("private"))
-    beside = facts_beside(contents.root)
+    beside = lists_beside(contents.root)
     later = Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private)
     source = catalogue.path if contents.root is None else contents.root
-    facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())), beside.facts)
+    facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())))
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
     if contents.root is None:
         return applied(*later, _assembled([], contents, (), cache, lists, apart))
@@ -412,7 +412,6 @@ def _open_files(
     changed = sorted(indexed.changed)
     if changed or set(known.sources) - set(indexed.sources):
         # Only a catalogue that a user saved has facts.
-        cache.facts.opened(profile.id for _, _, profile in _named(files, contents.sources))
         facts = cache.facts.facts if known.facts.values else known.facts
         cache.write(replace(contents, facts=facts), changed)
         contents = replace(contents, sources=cache.stored(contents.sources))
@@ -471,7 +470,7 @@ def _assembled(
     }
     there = {one.id: frozenset(column.name for column in one.columns) for one in profiles if contents.part}
     view = View(there, lists.gone, frozenset(lost))
-    cache.facts.opened((one.id for one in profiles), private_columns(lists.private, profiles, lists.hide))
+    cache.facts.list_private(private_columns(lists.private, profiles, lists.hide))
     whole = Corpus(
         profiles,
         origins,

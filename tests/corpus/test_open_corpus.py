@@ -270,7 +270,7 @@ class TestCorpus:
         assert [name for name in dir(corpus) if not name.startswith("_")] == [
             "adopt", "annotate", "describe", "engine", "forget", "hide", "ids", "is_like",
             "keys", "learn", "learned", "merge", "private", "private_columns", "problems", "profile", "profiles",
-            "read", "refresh", "retrieve_tables", "save", "save_facts", "source_table", "subset", "tables",
+            "read", "refresh", "retrieve_tables", "save", "source_table", "subset", "tables",
             "tools", "union", "verify", "without_private",
         ]  # fmt: skip
         assert not hasattr(corpus, "retreive")
