@@ -18,7 +18,6 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "sem_filter": (("{text} is kind",), {}),
     "sem_topk": (("Which {text} is most kind?", 2), {}),
     "sem_agg": (("What does every {text} say?",), {}),
-    "sem_filter of several": ((["{text} is kind", "{text} is long"],), {}),
     "sem_map": (("The tone of {text}",), {}),
     "sem_score": (("How kind is {text}?",), {}),
     "sem_extract": (("text", {"topic": None}), {}),
@@ -104,7 +103,7 @@ def test_right_or_a_named_error(name: str, kind: str):
             raise
     else:
         assert isinstance(result, pd.DataFrame)
-        if name in ("sem_filter", "sem_filter of several", "sem_topk", "sem_dedup"):
+        if name in ("sem_filter", "sem_topk", "sem_dedup"):
             assert list(result.columns) == list(frame.columns)
             assert list(result.dtypes) == list(frame.dtypes)
             assert type(result) is type(frame)
