@@ -50,9 +50,7 @@ class ValueHit:
         rarity: in [0, 1]: 1 if one table of the corpus holds the value, less if more do.
         is_name: whether it is written like a name or a code: with capital letters, letters among digits, or quotation
             marks.
-        cells: for each of ``tables``, the cell as stored, if it has more words than these or spells them differently;
-            the words between dots if several cells have them; "" if the cell is just the words. Empty if all cells are
-            just the words.
+        cells: for each of ``tables``, the words as its cells have them, in another form; empty if in this one.
     """
 
     text: str
@@ -158,7 +156,7 @@ def cells_of(hits: Sequence[ValueHit], table: int, profile: TableProfile) -> tup
     """
     places = [(hit, hit.tables.index(table)) for hit in hits if table in hit.tables]
     return tuple(
-        (profile.columns[hit.columns[position]].name, (hit.cells and hit.cells[position]) or hit.text)
+        (profile.columns[hit.columns[position]].name, hit.cells[position] if hit.cells else hit.text)
         for hit, position in places
     )
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
@@ -134,6 +134,27 @@ def denies(question: str) -> bool:
     """
     words = [spelt_forms(word.text) for word in words_in(question)]
     return any(_denies_rows(words, place) for place in range(len(words)))
+
+
+def denies_a_table(question: str, names: Iterable[str], best: str, columns: Iterable[str]) -> bool:
+    """Whether a question wants rows without a partner in a table that a word after the denial names.
+
+    Args:
+        question: in plain language.
+        names: of all tables.
+        best: the name of the likeliest one.
+        columns: of that one. If a denial is about one of them, it wants cells of the table.
+
+    >>> denies_a_table("People without a pet", ["people", "pets"], "people", ["name", "phone"])
+    True
+    >>> denies_a_table("People without a fax", ["people", "pets"], "people", ["name", "phone"])
+    False
+    """
+    words = [spelt_forms(word.text) for word in words_in(question)]
+    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(best))}
+    known = {"": {stem(word) for name in names for word in table_entity(name)} - _FUNCTION_WORDS}
+    after = [words[place + 1 : place + 1 + _REACH] for place in range(len(words)) if _denies_rows(words, place)]
+    return any(own.isdisjoint(chain(*some)) and any(named_by(word, known) for word in some) for some in after)
 
 
 def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:

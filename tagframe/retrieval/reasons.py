@@ -38,7 +38,7 @@ def _values(index: RetrievalIndex, table: int, hits: Sequence[ValueHit]) -> list
         here = [other for other in hit.tables if index.database[other] == index.database[table]]
         # "found", since only a sample of a large column's values is known
         alone = ", found in no other table" if hit.is_name and here == [table] else ""
-        instead = "" if hit.text in (words, words[1:-1]) else f" (for {hit.text!r})"
+        instead = "" if hit.text == words else f" (for {hit.text!r})"
         reasons.append(f"{words!r} is in {column}{instead}{alone}")
     return reasons[:_MOST_REASONS]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -60,8 +61,7 @@ class TableHit:
         reasons: why it was chosen, as short texts.
         probability: the probability that the question needs it; None if the method gives none.
         parts: if it is the first piece of a table in pieces, the ids of all pieces; a merge stacks them.
-        cells: words of the question that are in its cells: (column, words). A cell with more words is given in full; if
-            there are several such cells, the words are between dots.
+        cells: words of the question that are in its cells, as these have them: (column, words).
     """
 
     id: str
@@ -154,9 +154,9 @@ class RetrievedTables(Public):
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        The next ones leave out all doubtful tables but one that may connect the others. Each further one may leave out
-        one more table of which it is not sure that the question needs it: first those that it does not name, the least
-        likely one first. With an anchor there are none: its rows were chosen.
+        The next one leaves out all doubtful tables, or all but one that connects the others. Each further one may leave
+        out one more table of which it is not sure that the question needs it: first those that it does not name, the
+        least likely one first. With an anchor there are none: its rows were chosen.
         """
         named = {table.casefold() for table in aggregated}
         hits = [
@@ -170,16 +170,16 @@ class RetrievedTables(Public):
         proposal = self.proposal if on is None else None
         refused, plans, tables = None, list[JoinPlan](), self.members
         beside = {id for hit in doubtful for id in hit.parts or (hit.id,)}
-        attempts = [(tables, beside)]
+        needed = [id for id in tables if id not in beside]
+        attempts = deque([(tables, beside)])
         if self.anchor is None:
-            needed = [id for id in tables if id not in beside]
-            with_one = [[*needed, *(hit.parts or (hit.id,))] for hit in doubtful]
-            attempts += [(some, set[str]()) for some in (needed, *with_one) if needed and beside]
+            attempts += [(needed, set[str]())] * (0 < len(needed) < len(tables))
             for hit in reversed(unsure):
                 beside = {*beside, *(hit.parts or (hit.id,))}
                 attempts.append((tables, beside))
         nameless = [id for hit in unsure if not hit.cells for id in hit.parts or (hit.id,)]
-        for members, doubted in attempts:
+        while attempts:
+            members, doubted = attempts.popleft()
             try:
                 plan = plan_for(
                     self.corpus, members, self.question, anchor=self.anchor, on=on, stack=stack, roles=roles,
@@ -188,6 +188,9 @@ class RetrievedTables(Public):
                 )  # fmt: skip
             except NotConnected as error:
                 refused = refused or error
+                if members is needed:  # one of the others may connect them
+                    with_one = [([*needed, *(hit.parts or (hit.id,))], set[str]()) for hit in doubtful]
+                    attempts.extendleft(reversed(with_one))
                 continue
             if len(members) < len(tables):
                 others = {*plan.left_out, *tables} - {*members, *plan.tables}

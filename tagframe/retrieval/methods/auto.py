@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
 from tagframe.retrieval.calibration import unfitted
-from tagframe.retrieval.denied import tables_denied
+from tagframe.retrieval.denied import denies_a_table
 from tagframe.retrieval.families import mixed_copies, of_other_years
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
@@ -498,7 +498,9 @@ def among_promising(
     chosen = order[:most].tolist()
     tables = tuple(sorted({*chosen, *([] if anchored is None else [anchored])}))
     positions, profiles = list(tables), [index.tables[table] for table in tables]
-    is_denied = tables_denied(question.text, {one.id: [column.name for column in one.columns] for one in profiles})
+    best = index.tables[order[0]]
+    names = [one.name for one in profiles]
+    is_denied = denies_a_table(question.text, names, best.name, [column.name for column in best.columns])
     alike = near_duplicates(index, tables)
     problem = SelectionProblem(
         r=prior[positions],
@@ -515,7 +517,7 @@ def among_promising(
         examples=examples and replace(examples, tables=examples.tables[:, positions]),
         facts={
             **evidence.facts,
-            "denies": float(bool(is_denied)),
+            "denies": float(is_denied),
             "foreign": float(question.is_foreign),
             "unread": float(not evidence.facts.get("known") and not _LATIN.search(question.text)),
         },
