@@ -155,27 +155,6 @@ def test_what_looks_through_an_accessor_finds_attribute_errors_only(words):
     assert {"merge", "merge_report", "sem_filter"} <= set(dir(words.tag))
 
 
-def test_a_quote_sends_nothing_and_counts_what_the_call_then_sends(live):
-    frame = pd.DataFrame({"word": ["sea", "sea", "sky", "tide", None]})
-    quote = frame.tag.sem_filter("{word} is short", return_explanations=True, quote=True)
-    assert (quote.rows, quote.calls, quote.deduplicated) == (4, 3, 1)
-    assert quote.tokens_in > 100
-    assert live.requests == []
-    live.answers = lambda request: "It is.\nAnswer: True"
-    frame.tag.sem_filter("{word} is short", return_explanations=True)
-    assert len(live.requests) == quote.calls
-    assert frame.tag.sem_filter("{word} is short", return_explanations=True, quote=True).calls == 0
-
-
-def test_quotes_of_operators_in_rounds(live):
-    frame = pd.DataFrame({"word": [f"word {i}" for i in range(64)]})
-    assert frame.tag.sem_topk("Which {word} is longest?", K=3, quote=True).calls == 4
-    assert frame.tag.sem_agg("Count every {word}", quote=True).calls == 1
-    assert live.requests == []
-    with pytest.raises(NotConfigured), tf.context(lm=None):
-        frame.tag.sem_agg("Count every {word}", quote=True)
-
-
 def test_a_quote_of_a_ranking_names_the_worst_case(live):
     frame = pd.DataFrame({"n": [f"{(i * 37) % 101} metres" for i in range(101)]})
     quote = frame.tag.sem_topk("Which {n} is longest?", K=10, quote=True)
@@ -212,20 +191,6 @@ def test_an_operator_asks_for_no_longer_answers_than_it_can_use(live, words):
     live.reset()
     words.tag.sem_topk("Which {word} is longest?", K=1)
     assert {request.body["max_tokens"] for request in live.requests} == {16 + 8 * len(words)}
-
-
-def test_frames_merge_by_hand():
-    loans = pd.DataFrame({"loan_id": [1, 2, 3], "client_id": [20, 10, 20]})
-    clients = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"]})
-    for merged in (
-        loans.tag.merge(clients),
-        tf.merge([loans, clients]),
-        tf.merge({"loans": loans, "clients": clients}),
-    ):
-        assert merged["name"].tolist() == ["Bo", "Ann", "Bo"]
-        assert "3 of 3 rows match" in repr(merged.tag.merge_report)
-    assert [key.left_columns for key in tf.infer_keys(loans, clients)] == [("client_id",)]
-    assert loans.tag.merge(clients, plan=tf.join_plan([loans, clients])).equals(merged)
 
 
 def test_the_frame_is_the_anchor_of_its_retrieval():

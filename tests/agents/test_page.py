@@ -100,15 +100,6 @@ def test_strangers_are_refused(shop: Path):
     assert repr(tf.open_corpus(shop).keys).startswith("no declared keys of this corpus")
 
 
-def test_an_opened_folder_is_one_database(tmp_path: Path):
-    (tmp_path / "crm").mkdir()
-    pd.DataFrame({"customer_id": range(1, 11), "name": list("abcdefghij")}).to_csv(tmp_path / "crm" / "customers.csv")
-    orders = pd.DataFrame({"order_id": range(50), "customer_id": [n % 10 + 1 for n in range(50)]})
-    orders.to_csv(tmp_path / "orders.csv", index=False)
-    (found,) = Served(tf.open_corpus(tmp_path)).ask("keys")[2]["keys"]
-    assert (found["left_columns"], found["right"]) == (["customer_id"], "crm.customers.customer_id")
-
-
 def test_keys_are_told_to_the_corpus(shop: Path):
     before = hashlib.sha256(shop.read_bytes()).hexdigest()
     corpus = tf.open_corpus(shop)

@@ -15,10 +15,10 @@ import pytest
 from scripted import Scripted, shown_rows
 
 import tagframe as tf
-from tag_bench.server import Reply, Request, Server
+from tag_bench.server import Reply, Server
 from tagframe.errors import AnswerRejected, Interrupted, InvalidArgument, ReplayMiss, RowsFailed
 from tagframe.lm import LM, Batch, Prompt, export_requests, get_lm, import_answers
-from tagframe.operators import OPERATORS, Step, arun, gather, run, run_many, sem_filter, together
+from tagframe.operators import OPERATORS, Step, arun, gather, run, run_many, sem_filter
 from tagframe.operators.drivers import caught
 
 
@@ -50,27 +50,6 @@ def test_blocking_and_awaited_are_the_same_step(lm: LM, live: Server):
     assert run(letters("sea"), lm) == "SEA"
     assert [request.prompt for request in live.requests] == ["s", "Se", "SEa"]
     assert asyncio.run(arun(letters("tide"), lm)) == "TIDE"
-
-
-def test_steps_together_go_on_as_their_own_answers_arrive(lm: LM, live: Server):
-    live.answers = lambda request: Reply(request.prompt.upper(), hang=request.prompt == "X")
-
-    def first_done() -> Step[str]:
-        steps = [letters("x"), letters("sea")]
-        asked = [batch for step in steps for batch in next(step)]
-        while True:
-            arrived = yield asked
-            mine = {batch: got for batch, got in arrived.items() if batch.prompts[0].messages[0].content != "x"}
-            if mine:
-                try:
-                    asked = steps[1].send(mine)
-                except StopIteration as end:
-                    return end.value
-
-    live.answers = lambda request: Reply(request.prompt.upper(), hang=request.prompt == "x")
-    assert run(first_done(), lm) == "SEA"
-    live.answers = lambda request: request.prompt.upper()
-    assert run(together([letters("ab"), letters(""), letters("c")]), lm) == ["AB", "", "C"]
 
 
 def test_a_step_that_asks_nothing_and_one_that_does_not_wait(lm: LM, live: Server):
@@ -136,29 +115,6 @@ def test_one_export_serves_eighty_pipelines(tmp_path: Path):
         import_answers(store, batch)
     results = run_many([pipeline(number) for number in range(80)], replay)
     assert results == [[200 + number] for number in range(80)]
-
-
-def test_operators_awaited(live: Server):
-    frame = pd.DataFrame({"n": [1, 2, 3]})
-
-    def answer(request: Request) -> str:
-        rows = shown_rows(request.prompt)
-        if "Criterion" in str(request.messages):
-            return largest_first(rows)
-        return f"{len(rows)} rows" if "Request:" in str(request.messages) else str(rows[0]["n"] > 1)
-
-    live.answers = answer
-
-    async def all_three() -> list[pd.DataFrame]:
-        return await asyncio.gather(
-            tf.asem_filter(frame, "{n} is above 1"),
-            tf.asem_topk(frame, "largest {n}", 2),
-            tf.asem_agg(frame, "how many {n}?", store=None),
-        )
-
-    filtered, ranked, text = asyncio.run(all_three())
-    assert (filtered["n"].tolist(), ranked["n"].tolist(), text["_output"].tolist()) == ([2, 3], [3, 2], ["3 rows"])
-    pd.testing.assert_frame_equal(tf.sem_filter(frame, "{n} is above 1"), filtered)
 
 
 def test_cancelling_an_operator_stops_what_is_not_sent_and_keeps_what_was_answered(live: Server):

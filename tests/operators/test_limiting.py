@@ -30,12 +30,6 @@ def test_five_of_two_thousand_half_true(seed):
     assert len(lm.batches) <= 6
 
 
-def test_the_target_where_every_second_row_is_true():
-    lm = Scripted(even)
-    assert len(sem_filter(pd.DataFrame({"n": range(2000)}), "{n} is even", lm=lm, limit=5)) == 5
-    assert len(lm.asked) <= 16
-
-
 @pytest.mark.slow
 @pytest.mark.pandas2
 def test_rare_rows_are_found_in_few_rounds():

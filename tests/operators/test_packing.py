@@ -186,15 +186,6 @@ def test_a_cell_cannot_answer_for_its_neighbours():
         assert {row["n"] for row in packed(message).values()} <= {1, 3, 5, 7}
 
 
-def test_examples_stand_before_the_claim():
-    lm = Scripted(faithful)
-    examples = pd.DataFrame({"n": [10], "Answer": [True]})
-    sem_filter(pd.DataFrame({"n": range(6)}), "{n} is even", lm=lm, rows_per_call=3, examples=examples)
-    system = next(prompt for prompt in lm.prompts if packed(prompt.messages[-1].content)).messages[0].content
-    assert '{"n": 10}' in system
-    assert system.endswith("Of that row the answer is True\n\nClaim: {n} is even")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -397,34 +388,6 @@ def test_an_audit_asks_alone_what_is_known_from_no_single_call_and_that_replaces
     assert (packed_reply.value, packed_reply.note) == (False, "answered earlier in a prompt of several rows")
 
 
-def test_packs_are_replayed_and_serve_the_next_question_there(tmp_path):
-    store, answers = tmp_path / "replayed.db", by_row(SCORES)
-    ask = "How glad is {mood} {n}?"
-
-    def answered() -> int:
-        exported = tmp_path / "batch.jsonl"
-        count = export_requests(store, exported)
-        lines = [json.loads(line) for line in exported.read_text().splitlines()]
-        said = [
-            {"custom_id": line["custom_id"], "answer": answers(line["body"]["messages"][-1]["content"])}
-            for line in lines
-        ]
-        (tmp_path / "said.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
-        import_answers(store, tmp_path / "said.jsonl")
-        return count
-
-    with tf.context(lm=f"replay:{store}", store=None):
-        with pytest.raises(ReplayMiss):
-            MOODS.head(32).tag.sem_score(ask, rows_per_call=Audited(16))
-        assert answered() == 2
-        assert len(MOODS.head(32).tag.sem_score(ask, rows_per_call=Audited(16))) == 32
-        with pytest.raises(ReplayMiss):
-            MOODS.head(40).tag.sem_score(ask, rows_per_call=Audited(16))
-        assert answered() == 1, "eight rows are new"
-        result = MOODS.head(40).tag.sem_score(ask, rows_per_call=Audited(16))
-    assert result["_score"].tolist() == MOODS.head(40)["mood"].map(SCORES).astype(float).tolist()
-
-
 # --- what a fault of ours must not take along ---------------------------------------------------------------------
 
 
@@ -541,15 +504,6 @@ def test_a_halved_pack_is_asked_again_and_not_found_in_the_store(live):
     result = pd.DataFrame({"n": range(200)}).tag.sem_filter("{n} is even", rows_per_call=16)
     assert result["n"].tolist() == list(range(0, 200, 2))
     assert result.tag.outcomes.remarks[-1] == "168 distinct rows were asked 8 at a time."
-
-
-def test_one_difference_halves_no_packs(live):
-    live.answers = lambda request: (
-        "\n".join(f"{n}: {row['n'] == 51 or truth(row)}" for n, row in packed(request.prompt).items())
-        or ("False" if shown_rows(request.prompt)[-1]["n"] % 2 else "True")
-    )
-    result = pd.DataFrame({"n": range(200)}).tag.sem_filter("{n} is even", rows_per_call=16)
-    assert result.tag.outcomes.remarks[-1] == "168 distinct rows were asked 16 at a time."
 
 
 # --- packs that are exported --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from tagframe.operators.cascade import Targets, calibrated, decide, found_at_most, trained
+from tagframe.operators.cascade import Targets, calibrated, decide, found_at_most
 from tests.operators.drawn_proxies import PROXIES, answered, decided, reached, simulate
 
 TARGETS = Targets(recall=0.9, precision=0.9, delta=0.1)
@@ -77,22 +77,6 @@ def test_what_was_asked_keeps_its_answer_and_the_same_seed_decides_alike():
     assert (missed <= decision.missed_at_most, wrong <= decision.wrong_at_most) == (True, True)
 
 
-@pytest.mark.slow
-def test_the_order_of_the_rows_does_not_matter_to_the_promise():
-    found = [simulate("ties_in_order", 2000, prevalence, TARGETS, runs=20) for prevalence in (0.1, 0.5)]
-    assert max(misses for misses, _ in found) <= 0.1
-
-
-def test_rows_that_stand_for_several_are_asked():
-    scores, true = PROXIES["binormal"](np.random.default_rng(0), 3000, 0.2)
-    weights = np.ones(3000, dtype=np.intp)
-    weights[::50] = 40
-    decision = answered(decide(weights, calibrated(scores), TARGETS), lambda positions: true[positions].astype(np.int8))
-    assert decision.judged[::50].all()
-    assert not decision.judged.all()
-    assert weights[true & (decision.truths == 1)].sum() >= 0.9 * weights[true].sum()
-
-
 def test_rows_without_an_answer_cost_calls_not_the_promise():
     scores, true = PROXIES["binormal"](np.random.default_rng(0), 4000, 0.2)
     lost = np.random.default_rng(1).random(4000) < 0.05
@@ -102,13 +86,3 @@ def test_rows_without_an_answer_cost_calls_not_the_promise():
     recall, precision = reached(decision, true & ~(lost & decision.judged))
     assert recall >= 0.9
     assert precision >= 0.9
-
-
-def test_a_classifier_that_learns_from_the_answers_saves_calls():
-    random = np.random.default_rng(0)
-    vectors = random.normal(size=(4000, 30))
-    true = vectors[:, :3].sum(axis=1) + 0.3 * random.normal(size=4000) > 1
-    deciding = decide(np.ones(4000, dtype=np.intp), trained(vectors), TARGETS)
-    decision = answered(deciding, lambda positions: true[positions].astype(np.int8))
-    assert decision.judged.mean() < 0.5
-    assert min(reached(decision, true)) >= 0.9

@@ -262,11 +262,6 @@ def test_outcomes():
     }
 
 
-def test_groups_by_cells_that_cannot_be_hashed():
-    frame = pd.DataFrame({"n": [1, 5, 3], "g": [["x"], ["y"], ["x"]]})
-    assert sem_topk(frame, "Which {n} is largest?", 1, lm=Scripted(larger), group_by="g")["n"].tolist() == [3, 5]
-
-
 def test_k_may_be_numpys():
     frame = pd.DataFrame({"n": [1, 5, 3]})
     assert sem_topk(frame, "Which {n} is largest?", np.int64(2), lm=Scripted(larger))["n"].tolist() == [5, 3]
