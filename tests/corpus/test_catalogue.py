@@ -67,13 +67,6 @@ def test_what_is_unchanged_is_not_profiled_again(bank, profiled):
     assert second.read("loan").equals(first.read("loan"))
 
 
-def test_a_changed_file_is_profiled_again(bank, profiled):
-    tf.open_corpus(bank)
-    change(bank, "INSERT INTO loan VALUES (99, 1, 1)")
-    assert tf.open_corpus(bank).profile("loan").rows == 4
-    assert len(profiled) == 4
-
-
 def test_only_what_has_changed_in_a_folder(tmp_path, sqlite_file, profiled, cache_folder):
     lake = tmp_path / "lake"
     for name in "abc":

@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -73,13 +72,6 @@ def test_what_is_forbidden_is_no_key(shop):
     corpus.keys.forget("customers.customer_id = orders.customer_id")
     assert len(pairs(corpus)) == 1
     assert repr(corpus.keys).startswith("no declared keys of this corpus")
-
-
-def test_a_declared_key_can_be_forbidden(sqlite_file):
-    corpus = tf.open_corpus(sqlite_file("CREATE TABLE a (x INTEGER PRIMARY KEY); CREATE TABLE b (y REFERENCES a (x));"))
-    assert pairs(corpus) == ["bank.b.y = bank.a.x declared"]
-    corpus.keys.forbid("b.y = a.x")
-    assert pairs(corpus) == []
 
 
 def test_a_key_between_databases_joins_them():
@@ -148,21 +140,6 @@ def test_what_is_told_of_a_part_is_known_of_the_whole(shop):
     assert copied.profile("orders").column("st").description == "status"
     copied.describe("orders.st", "state")
     assert tf.open_corpus(shop).profile("orders").column("st").description == "state"
-
-
-def test_two_corpora_of_one_source_lose_nothing(shop):
-    one, other = tf.open_corpus(shop), tf.open_corpus(shop)
-    one.keys.add("orders.buyer = customers.id")
-    other.describe("orders.st", "status")
-    threads = [threading.Thread(target=one.describe, args=(f"customers.{name}", name)) for name in ("id", "city")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    again = tf.open_corpus(shop)
-    assert "orders.buyer" in repr(again.keys)
-    assert again.profile("orders").column("st").description == "status"
-    assert again.profile("customers").column("city").description == "city"
 
 
 def test_facts_are_kept_apart_from_the_catalogue(shop, cache_folder, monkeypatch):
