@@ -42,7 +42,7 @@ _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
 _SHORT, _SUFFIXED = 2, 0.03
 """A word of so few letters that ends the names of this share of the tables is no part of what they are called."""
-_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|basic|def|definition)\Z")
+_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|def|definition)\Z")
 """Ends of the names of tables that have the rows of a thing, beside others with more about it."""
 _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
