@@ -274,7 +274,7 @@ def about(column: str, table: str) -> float:
         return 0.45
     if name.key_word == 1.0 and len(entity) == 1 and _stands_for(entity[0], thing):
         return 0.45
-    if name.key_word == 1.0 and (_are_short_for(entity, thing) or (len(thing) > 1 and entity[-1] == thing[-1])):
+    if name.key_word == 1.0 and len(thing) > 1 and entity[-1] == thing[-1]:
         return 0.45  # a supplier company is one of third party companies
     return 0.0
 
@@ -337,13 +337,6 @@ def is_short_for(short: str, word: str) -> bool:
     """
     rest = iter(word)
     return short[:1] == word[:1] and len(short) + 1 < len(word) and all(letter in rest for letter in short)
-
-
-def _are_short_for(short: tuple[str, ...], words: tuple[str, ...]) -> bool:
-    """Whether each is a word or its abbreviation, in order: ("dept", "str") for a department store."""
-    return 1 < len(short) == len(words) and all(
-        one == other or (len(one) > 1 and is_short_for(one, other)) for one, other in zip(short, words, strict=True)
-    )
 
 
 def abbreviates(letters: str, words: Sequence[str]) -> bool:

@@ -42,7 +42,7 @@ _PREFIXED = 0.8
 """A word that begins the names of this share of the tables, or of a table's columns, is a prefix."""
 _SHORT, _SUFFIXED = 2, 0.03
 """A word of so few letters that ends the names of this share of the tables is no part of what they are called."""
-_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|basic|def|definition)\Z")
+_HEADER = re.compile(r"(.{2,})(entity|header|info|static|master|base|main|def|definition)\Z")
 """Ends of the names of tables that have the rows of a thing, beside others with more about it."""
 _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
@@ -404,15 +404,13 @@ class SchemaReading:
         for one in drafts:
             ends = one.table, one.fit.target
             beside[ends] = max(beside[ends], one.fit.score)
-        return [
-            Reference(one.table, one.column, target, self._features(one, referenced[target], beside[one.table, target]))
-            for one in drafts
-            for target in [one.fit.target]
-        ]
+        return [self._reference(one, referenced[one.fit.target], beside[one.table, one.fit.target]) for one in drafts]
 
     def _drafts(self, table: int, at: int, ranked: Sequence[_Fit]) -> Iterator[_Draft]:
+        column = self.columns[table][at]
+        kind = type_beside(column.words, len(column.entity), column.key_word, self._texts[table])
         # Another column says which table is meant, or the name is that of the column's own table.
-        if self._is_polymorphic(table, self.columns[table][at]) or self.keys[table] == (at, 3):
+        if kind is not None or self.keys[table] == (at, 3):
             ranked = [fit for fit in ranked if fit.level >= _PLAIN]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
@@ -493,8 +491,8 @@ class SchemaReading:
         key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
         if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
             return 0.5 * (column.words[-1:] == key.words[-1:] and column.entity[-1:] == self.things[target][-1:])
-        if self._is_anothers(target):
-            return 0.0
+        if key.entity and strength <= 2 and self._owner.get(key.called, target) != target:
+            return 0.0  # it has another one's key in place of its own: its rows say more about the other's
         for start, text in enumerate(column.ends):
             if not (whole.endswith(text) or plain.endswith(text)):
                 continue  # nor do the other names, ends of these two
@@ -506,17 +504,13 @@ class SchemaReading:
                 return called if strength == 3 else max(called, self._owned(column, target))
         return self._owned(column, target)
 
-    def _is_anothers(self, target: int) -> bool:
-        """Whether a table has the key of another one in place of its own: its rows say more about the other's."""
+    def _owned(self, column: _Read, target: int) -> float:
+        """The level of a name that ends in the table's own key, of all tables that have it; 0 if it does not."""
         at, strength = self.keys[target]
         key = self.columns[target][at]
-        return bool(key.entity) and strength <= 2 and self._owner.get(key.called, target) != target
-
-    def _owned(self, column: _Read, target: int) -> float:
-        """The level of a name that ends in the table's own key; 0 if it does not."""
-        if not self._owns(column, target):
+        if strength < 2 or self._owner.get(key.called) != target or not self._ends_in_key(column, target):
             return 0.0
-        return 2.5 if column.words == self.columns[target][self.keys[target][0]].called else 1.5
+        return 2.5 if column.words == key.called else 1.5
 
     def _glued(self, column: _Read, target: int) -> tuple[float, float]:
         """The share of the column's letters that the table's name is at the end of it, and at its start."""
@@ -544,21 +538,11 @@ class SchemaReading:
             score -= 0.7 - 0.5 * column.fits(key)
         return _Fit(score - 0.3 * self._bridge[target] - 0.3 * (self.keys[target][1] <= 1), target, level)
 
-    def _is_polymorphic(self, table: int, column: _Read) -> bool:
-        """Whether another column says in which table the key is: ``commentable_type`` beside ``commentable_id``."""
-        return type_beside(column.words, len(column.entity), column.key_word, self._texts[table]) is not None
-
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
         return key.is_named and column.called[-len(key.called) :] == key.called
 
-    def _owns(self, column: _Read, target: int) -> bool:
-        """Whether the column's name ends in the key of the table that has it as its own, of all that have it."""
-        key = self.columns[target][self.keys[target][0]]
-        is_own = self.keys[target][1] >= 2 and self._owner.get(key.called) == target
-        return is_own and self._ends_in_key(column, target)
-
-    def _features(self, draft: _Draft, referenced: int, beside: float) -> Floats:
+    def _reference(self, draft: _Draft, referenced: int, beside: float) -> Reference:
         table, at, (score, target, level), rank, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
@@ -599,4 +583,4 @@ class SchemaReading:
             float(target in self._vocabularies and level == 0),
             float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
         )
-        return np.array(values, dtype=np.float64)
+        return Reference(table, at, target, np.array(values, dtype=np.float64))
