@@ -95,7 +95,7 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         if mine.family != theirs.family or mine.family not in ("integer", "text"):
             continue
         means_table = names.about(mine.name, target.name) >= _NAMES and names.column_name(theirs.name).key_word
-        if _is_dense(theirs) and not means_table:
+        if is_dense(theirs) and not means_table:
             continue
         shares = _shares(mine, theirs)
         if not max(shares) or names.is_measure(mine.name) or names.is_measure(theirs.name):
@@ -211,7 +211,7 @@ def _shared(one: TableProfile, other: TableProfile) -> Iterator[tuple[ColumnProf
         same = theirs.get(column.name.casefold())
         if same is None or column.family != same.family or column.family not in ("integer", "text", "date"):
             continue
-        if _is_dense(column) and _is_dense(same) and _is_unique(column) and _is_unique(same):
+        if is_dense(column) and is_dense(same) and _is_unique(column) and _is_unique(same):
             continue  # each table numbers its own rows
         has_key_word = names.column_name(column.name).key_word
         may_count = column.family == "integer" and not has_key_word and not is_period(column.name)
@@ -262,7 +262,8 @@ def _is_unique(column: ColumnProfile) -> bool:
     return uniqueness(column) is not None and not repeats(column)
 
 
-def _is_dense(column: ColumnProfile) -> bool:
+def is_dense(column: ColumnProfile) -> bool:
+    """Whether integers fill so much of their range that others match them by accident."""
     run = integer_run(column)
     return run is not None and run.density > _DENSE
 

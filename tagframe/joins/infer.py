@@ -15,6 +15,7 @@ from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import NotConnected
+from tagframe.joins.direct import is_dense
 from tagframe.joins.edges import is_sound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
@@ -31,7 +32,7 @@ from tagframe.keys.inference import (
     with_composites,
     with_told,
 )
-from tagframe.keys.key_columns import integer_run
+from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import KeyPair
 
 Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
@@ -39,8 +40,6 @@ Hints = Callable[[Sequence[KeyPair]], Mapping[KeyPair, float]]
 
 _MAX_KEY_LENGTH = 64
 """Texts that are longer than this on average are not keys."""
-_MIN_RUN_DENSITY = 0.5
-"""Numbers that fill more of their range are counted up."""
 _MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
 _MAX_FEW_CELLS = 500_000
@@ -240,13 +239,8 @@ def _doubted(corpus: Corpus, keys: Sequence[KeyPair], tables: Sequence[TableProf
         return [*keys]
 
     def counts(table: str, column: str) -> bool:
-        profile = next(one for one in by_id[table].columns if one.name == column)
-        run = integer_run(profile)
-        return (
-            run is not None
-            and run.density > _MIN_RUN_DENSITY
-            and profile.distinct == (profile.rows or 0) - (profile.nulls or 0)
-        )
+        profile = by_id[table].column(column)
+        return is_dense(profile) and uniqueness(profile) == 1.0
 
     def doubted(key: KeyPair) -> KeyPair:
         left, right = by_id[key.left_table], by_id[key.right_table]

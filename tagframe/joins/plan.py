@@ -203,7 +203,6 @@ class JoinPlan(Public):
         *,
         columns: Sequence[str] | None = None,
         how: How = "inner",
-        where: Mapping[str, Any] | None = None,
         limit: int | None = None,
         dialect: str = "sqlite",
     ) -> str:
@@ -212,8 +211,6 @@ class JoinPlan(Public):
         Args:
             columns: the columns to select, as in :func:`~tagframe.merging.run_plan`; None for all.
             how: the kind of every join.
-            where: selects rows: a mapping from a column, named as for ``columns``, to a value (None for missing),
-                a list of values, or a bound such as ``(">=", 3)``.
             limit: the largest number of rows.
             dialect: the SQL dialect, by sqlglot's name: ``"sqlite"``, ``"postgres"``, ``"duckdb"``, ``"mysql"``, ….
 
@@ -225,7 +222,7 @@ class JoinPlan(Public):
         """
         from tagframe.joins.statement import statement_text
 
-        return statement_text(self, columns, how, limit, where, dialect)
+        return statement_text(self, columns, how, limit, dialect)
 
     def use(self, key: str | KeyPair) -> JoinPlan:
         """A new plan in which two tables are joined on other columns.

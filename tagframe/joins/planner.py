@@ -35,6 +35,7 @@ from tagframe.keys.column_names import column_name, is_measure, mean_unlike, own
 from tagframe.keys.components import Components, ways_from
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED, infer_key_pairs
+from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import NAMED, Evidence, KeyPair, Sign, is_unnamed
 from tagframe.keys.scoring import log_odds
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
@@ -129,11 +130,7 @@ def _chains(keys: Sequence[KeyPair]) -> Callable[[str, str], tuple[str, ...]]:
 
 def _unique(table: TableProfile) -> tuple[str, ...]:
     """Columns in which no value repeats; if the rows are unknown, the declared primary key of a single column."""
-    found = [
-        column.name
-        for column in table.columns
-        if column.rows and column.nulls is not None and column.distinct == column.rows - column.nulls
-    ]
+    found = [column.name for column in table.columns if uniqueness(column) == 1.0]
     if len(table.primary_key) == 1 and table.primary_key[0] not in found:
         found.append(table.primary_key[0])
     return tuple(found)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import without_role
+from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.unions import infer_unions
 
@@ -115,8 +116,7 @@ def _tells_all(stack: Stack, key: KeyPair) -> bool:
     """Whether the referenced column has each value once in the whole stack."""
     if len(key.right_columns) > 1:
         return False
-    column = stack.profile.column(key.right_columns[0])
-    return column.rows is not None and column.nulls is not None and column.distinct == column.rows - column.nulls
+    return uniqueness(stack.profile.column(key.right_columns[0])) == 1.0
 
 
 def best_of(keys: Iterable[KeyPair]) -> list[KeyPair]:

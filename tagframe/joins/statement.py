@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import Dialect, ErrorLevel, UnsupportedError, exp
 from sqlglot.dialects import MySQL
 
 from tagframe.corpus.references import Column
-from tagframe.engines.cells import test_of
-from tagframe.engines.pushdown import literal, one_of, within
 from tagframe.errors import InvalidArgument
 from tagframe.joins.steps import How, JoinStep, PlanTable
 
@@ -24,7 +19,6 @@ if TYPE_CHECKING:
 
 JOINS = {"inner": "", "left": "left", "right": "right", "outer": "full outer"}
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {"<=": exp.LTE, ">=": exp.GTE, "<": exp.LT, ">": exp.GT}
-_PLAIN = (type(None), bool, int, float, str, dt.date, dt.datetime, decimal.Decimal, uuid.UUID)
 
 
 def statement_text(
@@ -32,34 +26,12 @@ def statement_text(
     columns: Sequence[str] | None,
     how: How,
     limit: int | None,
-    where: Mapping[str, Any] | None,
     dialect: str,
 ) -> str:
     """The result of :meth:`~tagframe.joins.plan.JoinPlan.sql`."""
     joined = Joined(plan, how, _NamedTables(plan))
     query = joined.select([joined.named(key, name) for name, key in plan.named_columns(columns).items()], plan.steps)
-    for name, value in (where or {}).items():
-        query = query.where(_condition(joined.value(plan.find_column(name)), value), copy=False)
     return rendered(query if limit is None else query.limit(limit, copy=False), dialect)
-
-
-def _condition(column: exp.Expr, value: Any) -> exp.Expr:
-    """The condition that a column equals a value, or one of several, or is within a bound; None means missing.
-
-    Raises:
-        InvalidArgument: a value that a statement cannot hold.
-    """
-    test = test_of(("", ""), value)
-    for one in test.values:
-        if not isinstance(one, _PLAIN):
-            raise InvalidArgument(
-                f"where= in SQL takes texts, numbers, dates and None, and lists of these; got {one!r} of type "
-                f"{type(one).__name__}"
-            )
-    known = [literal(one) for one in test.values]
-    if test.bound is not None:
-        return within(column, test.bound, known)
-    return one_of(column, known, column.is_(exp.null()) if test.null else None)
 
 
 def rendered(query: exp.Expr, dialect: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from tagframe.display import Public
-from tagframe.display.markup import size_text
 from tagframe.errors import counted
 from tagframe.joins.aggregates import sentence_of
 from tagframe.joins.plan import JoinPlan
@@ -91,22 +90,19 @@ class Moved:
         table: its id.
         engine: the kind of the engine that it came from.
         what: "rows" of the table, or "keys": the distinct values of a key column, which are sent to another engine.
-        rows, size: their number, and their size in bytes.
-        keys, keys_size: the number of keys that were sent to select the rows, and their size in bytes.
+        rows: their number.
+        keys: the number of keys that were sent to select them.
     """
 
     table: str
     engine: str
     what: str
     rows: int
-    size: int
     keys: int = 0
-    keys_size: int = 0
 
     def __str__(self) -> str:
-        sent = f", for {counted(self.keys, 'key')} sent there ({size_text(self.keys_size)})" if self.keys else ""
-        much = f"{counted(self.rows, self.what[:-1])} of {self.table}"
-        return f"{much} came from {self.engine} ({size_text(self.size)}){sent}"
+        sent = f", for {counted(self.keys, 'key')} sent there" if self.keys else ""
+        return f"{counted(self.rows, self.what[:-1])} of {self.table} came from {self.engine}{sent}"
 
 
 @dataclass(frozen=True)

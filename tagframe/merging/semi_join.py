@@ -189,7 +189,7 @@ class _SemiJoin(PlanRows):
             values: dict[str, Any] = {}
             tests = self._conditions(step.table, selection, values)
             keys = table.keys(self._name(step.table), theirs, tests, MAX_KEYS + 1, values)
-            self._note(step.table, "keys", len(keys), _size_of(keys), selection)
+            self._note(step.table, "keys", len(keys), selection)
         if len(keys) > MAX_KEYS or not (narrows or self._are_fewer(len(keys), step.base, mine)):
             return None
         if self._kind(step.table, theirs) == "text":
@@ -245,15 +245,14 @@ class _SemiJoin(PlanRows):
                       for sent in (None, values))  # fmt: skip
         names = [(name, column, column) for column in columns]
         frame = self._from[table].rows(Statement(sql, names, f"table {name!r}", values))
-        self._note(table, "rows", len(frame), sum(_size_of(frame[column]) for column in frame.columns), selection)
+        self._note(table, "rows", len(frame), selection)
         self._statements[table] = f"-- {table} from {pushdown.kind}\n{brief}"
         return frame
 
-    def _note(self, table: str, what: str, rows: int, size: int, selection: _Selection) -> None:
+    def _note(self, table: str, what: str, rows: int, selection: _Selection) -> None:
         """Note the rows that one statement brought here, and the keys that were sent for it."""
-        sent = selection.keys.values()
         kind = self._from[table].pushdown.kind
-        self._moved.append(Moved(table, kind, what, rows, size, sum(map(len, sent)), sum(map(_size_of, sent))))
+        self._moved.append(Moved(table, kind, what, rows, sum(map(len, selection.keys.values()))))
 
     def _referenced(self, step: JoinStep) -> pd.DataFrame:
         """The rows of a table that its base's rows reference."""
@@ -336,13 +335,3 @@ def _keys_of(keys: pd.Series) -> pd.Index:
     found: Any = values.to_numpy(dtype=np.int64 if key_kind(values) == "integer" else object)
     unique: pd.Index = pd.Index(pd.unique(found))
     return unique
-
-
-def _size_of(values: pd.Series | pd.Index) -> int:
-    """Their size in bytes as an Arrow table."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-
-    try:
-        return int(pa.Array.from_pandas(values).nbytes)
-    except (pa.ArrowException, TypeError):  # objects of several kinds
-        return sum(len(str(value)) for value in values)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -24,9 +25,10 @@ from tagframe.joins import MIN_CHANCE, JoinPlan, On, keys_on, plan_tables
 from tagframe.joins.edges import is_of_names
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
-from tagframe.keys.column_names import KEY_WORDS
+from tagframe.keys.column_names import KEY_WORDS, column_name
 from tagframe.keys.inference import ACCEPTED
-from tagframe.keys.key_pair import KeyPair
+from tagframe.keys.key_columns import uniqueness
+from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_before, tables_denied
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.role_hints import role_hints, roles_named
@@ -34,6 +36,8 @@ from tagframe.retrieval.words import BETWEEN, stem, words_in
 
 WAY_LOG_ODDS = -12.0
 """The way that the question does not name loses this: more than a way through another table costs."""
+_SAME = 0.9
+"""The chance of a key of two tables of one shape that a question names apart."""
 _LONGEST_NAME = 5
 """The most words of a name that is looked for in cells."""
 _MOSTLY = 0.9
@@ -88,9 +92,11 @@ def plan_for(
     beside = doubtful.difference(apart) if denied else set()
     members = [id for id in tables if id not in {*apart, *beside}]
     hints, by_words = _read(question, corpus) if question else (None, None)
+    ends = _told_apart(question, [profiles[id] for id in members]) if may_deny and (denied or denies(question)) else []
+    given = [*given, *(key for one, other in ends if (key := _same_rows(one, other)) is not None and on is None)]
     plan = plan_tables(
         corpus, members, anchor=anchor, given=given, hints=hints, bridges=tables_around(corpus, members),
-        stack_unions=stack, doubtful=doubtful.intersection(members), min_chance=min_chance,
+        stack_unions=stack and not ends, doubtful=doubtful.intersection(members), min_chance=min_chance,
         roles=roles or (None if keys else by_words),
     )  # fmt: skip
     if apart or beside:
@@ -132,6 +138,23 @@ def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
         return {key for key in named if len(key.tables) == 2} if denies(question) else named
 
     return hints, roles
+
+
+def _told_apart(question: str, tables: Sequence[TableProfile]) -> list[tuple[TableProfile, TableProfile]]:
+    """Tables of one shape that a question with a denial names: the members of 2023 who were not there in 2022 are no
+    rows of a stack of both."""
+    own, words = own_words([table.id for table in tables]), [spelt_forms(word.text) for word in words_in(question)]
+    named = [table for table in tables if any(table.id in named_by(word, own) for word in words)]
+    return [(one, other) for one, other in pairwise(named) if one.shape == other.shape]
+
+
+def _same_rows(one: TableProfile, other: TableProfile) -> KeyPair | None:
+    """The key of two tables of one shape: a column with a key word that is unique in both."""
+    unique = [{column.name for column in table.columns if uniqueness(column) == 1.0} for table in (one, other)]
+    columns = [column.name for column in one.columns if column_name(column.name).key_word]
+    columns = [column for column in columns if all(column in names for names in unique)]
+    evidence = Evidence(origin="shared", reason="it tells the rows of both tables, which the question names apart")
+    return KeyPair(one.id, (columns[0],), other.id, (columns[0],), _SAME, evidence) if columns else None
 
 
 def _both_ends(keys: Sequence[KeyPair], question: str, corpus: Corpus) -> set[KeyPair]:

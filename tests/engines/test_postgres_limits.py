@@ -102,8 +102,8 @@ def test_the_sql_of_a_plan_runs_as_it_is_outside_of_the_schema_public(database):
         INSERT INTO sales.order_line VALUES (1, 1, 2.5), (2, 1, 3), (3, 2, 4)""")
     corpus = tf.open_corpus(url, progress=False)
     plan = plan_tables(corpus, ["sales.order_line", "sales.orders"])
-    assert run(url, plan.sql(dialect="postgres", columns=["no", "price"], where={"price": [2.5, 3]}, limit=9)) == [
-        (1, Decimal("2.5")), (2, Decimal(3)),
+    assert run(url, plan.sql(dialect="postgres", columns=["no", "price"], limit=9)) == [
+        (1, Decimal("2.5")), (2, Decimal(3)), (3, Decimal(4)),
     ]  # fmt: skip
     totals = plan.aggregated({"order_line": {"price": "sum"}}).sql(dialect="postgres")
     assert sorted(run(url, totals)) == [(1, Decimal("5.5")), (2, Decimal(4))]

@@ -184,3 +184,20 @@ def test_the_question_chooses_and_the_report_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert len(found.merge(how="inner")) == 3
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.parametrize(
+    ("question", "absent", "rows"),
+    [
+        ("How many members of the 118th congress were not in the 117th?", ("frames.congress_117",), 30),
+        ("Members of congress 117 that 118 does not have", (), 30),
+        ("How many members had the 117th and the 118th congress?", (), 120),
+    ],
+)
+def test_tables_of_one_shape_that_a_denial_tells_apart_are_no_stack(question, absent, rows):
+    parts = {f"congress_{n}": range(30 * n, 30 * n + 60) for n in (117, 118)}
+    frames = {name: pd.DataFrame({"member_id": ids, "party": "a"}) for name, ids in parts.items()}
+    found = tf.open_corpus(frames).retrieve_tables(question, k=1).add(*frames).only(*frames)
+    assert len(found.merge()) == rows
+    assert found.join_plan.absent == absent

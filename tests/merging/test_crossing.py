@@ -101,11 +101,10 @@ def test_only_rows_that_match_travel_and_the_report_says_so(sources, tables):
     (moved,) = report.moved
     assert (moved.table, moved.engine, moved.rows, moved.keys) == ("public.fact", "postgres", len(frame), 5)
     assert 0 < moved.rows < 0.02 * ROWS
-    assert moved.size < 100 * moved.rows
     assert f"{moved.rows:,} rows of public.fact came from postgres" in " ".join(repr(report).split())
-    assert "for 5 keys sent there (40 bytes)" in " ".join(repr(report).split())
+    assert "for 5 keys sent there" in " ".join(repr(report).split())
     assert "IN (… 5 keys …)" in report.sql
-    assert report.to_dict()["moved"][0]["keys_size"] == 40
+    assert report.to_dict()["moved"][0]["keys"] == 5
     assert report.lost == ROWS - len(frame)
 
 

@@ -100,7 +100,7 @@ WHERE: list[tuple[Asked, dict[str, Any]]] = [
     (({"sale.amount": lambda x: x > 0.5, "cust.ok": True},
       lambda cell: (cell("sale.amount") or 0) > 0.5 and cell("cust.ok") == 1), {"how": "left", "limit": 4}),
     (("sale_id < 20", lambda cell: cell("sale.sale_id") < 20), {}),
-    (("sale_id != 20", lambda cell: cell("sale.sale_id") != 20), {}),
+    (({"sale.sale_id": lambda id: id != 20}, lambda cell: cell("sale.sale_id") != 20), {}),
     (("amount > .25 and 30 <= sale_id < 200 and people in [0, 3]",
       lambda cell: (cell("sale.amount") or 0) > 0.25 and 30 <= cell("sale.sale_id") < 200
       and cell("town.people") in (0, 3)), {"limit": 50}),
