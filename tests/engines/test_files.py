@@ -84,11 +84,6 @@ def test_booleans_and_missing_words(csv):
     assert frame["c"].dtype == "boolean"
 
 
-def test_columns_limit_and_order(csv):
-    corpus = csv("a,b\n1,x\n2,y\n3,z\n")
-    assert corpus.read("loan", ["b", "a"], limit=2).to_dict("list") == {"b": ["x", "y"], "a": [1, 2]}
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiters(csv, delimiter):
     rows = [["name", "note"], ["Ada", '"a, b; c"'], ["Bo", '"two\nlines"']]

@@ -563,15 +563,6 @@ def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_picked_by_their_positions(engine: LakeEngine):
-    numbers, frame = engine.numbered("orders", ["order", "text"])  # type: ignore[misc]
-    assert frame["order"].tolist() == list(range(10))
-    picked = engine.pick("orders", ["text", "order"], numbers[[1, 7]])
-    assert picked.to_dict("list") == {"text": ["it's", "it's"], "order": [1, 7]}
-    assert len(engine.scan("orders", [])) == 10
-    assert engine.scan("orders", ["customer"], 3)["customer"].dtype == "Int64"
-
-
 def test_columns_that_some_files_lack(tmp_path: Path):
     (tmp_path / "t").mkdir()
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "t" / "1.parquet", index=False)
