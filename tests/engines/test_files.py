@@ -196,7 +196,8 @@ class TestParquet:
         except ImportError as error:
             pytest.skip(f"pyarrow cannot be imported: {error}")
 
-    def test_types(self, tmp_path):
+    @pytest.mark.parametrize("compression", ["", "uncompressed", "lz4", "zstd"])
+    def test_types(self, tmp_path, compression):
         frame = pd.DataFrame(
             {
                 "id": [1, 2, 3],
@@ -214,8 +215,11 @@ class TestParquet:
                 "bytes": [b"x", None, b"y"],
             }
         )
-        frame.to_parquet(tmp_path / "t.parquet")
-        corpus = tf.open_corpus(tmp_path / "t.parquet")
+        if compression:
+            frame.to_feather(tmp_path / "t.feather", compression=compression)
+        else:
+            frame.to_parquet(tmp_path / "t.parquet")
+        corpus = tf.open_corpus(next(tmp_path.glob("t.*")))
         families = {column.name: column.family for column in corpus.profile("t").columns}
         assert families == {
             "id": "integer", "holes": "integer", "unsigned": "integer", "real": "real", "text": "text",

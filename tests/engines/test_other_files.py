@@ -115,26 +115,6 @@ class TestFeather:
     def _needs_pyarrow(self):
         pytest.importorskip("pyarrow.feather")
 
-    @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
-    def test_types(self, tmp_path, compression):
-        frame = pd.DataFrame(
-            {
-                "id": pd.array([2**60 + 1, None, 3], dtype="Int64"),
-                "text": ["a", None, "c"],
-                "when": pd.to_datetime(["2020-01-01", None, "2021-05-05"]),
-                "kind": pd.Categorical(["x", "y", "x"]),
-            }
-        )
-        frame.to_feather(tmp_path / "t.feather", compression=compression)
-        corpus = opened(tmp_path)
-        read = corpus["t"]
-        assert read["id"].dtype == "Int64"
-        assert read["id"][0] == 2**60 + 1
-        assert {column.name: column.family for column in corpus.profile("t").columns} == {
-            "id": "integer", "text": "text", "when": "date", "kind": "text",
-        }  # fmt: skip
-        assert corpus.read("t", ["kind", "id"], limit=2).shape == (2, 2)
-
     def test_what_is_compressed_too_well_is_named_before_it_is_read(self, tmp_path, monkeypatch):
         monkeypatch.setattr(limits, "FREE_BYTES", 2**20)
         pd.DataFrame({"a": ["x" * 2**20] * 20}).to_feather(tmp_path / "t.feather", compression="zstd")
