@@ -8,7 +8,8 @@ A new kind of source is a file with an :class:`~tagframe.engines.base.Engine`, a
   and compares);
 - the sources: ``files``, :mod:`~tagframe.engines.frames`, ``sqlite``, ``duckdb``, ``postgres``, ``other_servers``;
 - the processes in which untrusted statements run: :mod:`~tagframe.engines.worker_pool` starts them,
-  :mod:`~tagframe.engines.worker_program` is what they run, and a source's ``worker`` is its part.
+  :mod:`~tagframe.engines.worker_program` is what they run, a source's ``worker`` is its part, and rows that are sent
+  with a statement are files (:mod:`~tagframe.engines.sent_rows`).
 
 :mod:`~tagframe.engines.cells` says which dtypes hold cells, and what tests of them mean.
 """

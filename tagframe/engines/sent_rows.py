@@ -35,8 +35,11 @@ def sent_rows(
     """A file with these relations, which is there for the block; ``write`` makes it."""
     path = _folder(os.getpid()) / f"{_digest(relations)}.{write.__module__}"
     with _lock:
-        if path not in _files:
-            write(relations, path)
+        if not path.exists():
+            part = path.with_suffix(".part")
+            part.unlink(missing_ok=True)  # of a writer that was interrupted
+            write(relations, part)
+            part.replace(path)
         _files[path] = _files.pop(path, 0) or path.stat().st_size
         _users[path] += 1
     try:
@@ -73,3 +76,15 @@ def _digest(relations: Mapping[str, pa.Table]) -> str:
                 digest.update(repr(None if buffer is None else buffer.size).encode())
                 digest.update(b"" if buffer is None else buffer)
     return digest.hexdigest()
+
+
+def _after_fork() -> None:
+    # The files are the parent's, and a lock may have been held there.
+    global _lock
+    _lock = threading.Lock()
+    _files.clear()
+    _users.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -16,16 +16,24 @@ import pytest
 import tagframe
 from tagframe.engines.base import Engine, Readable, SQLLimits, UntrustedStatement
 from tagframe.engines.frames import FrameEngine
-from tagframe.engines.registry import ENGINES, SUFFIXES, engine_of
+from tagframe.engines.other_servers import other_server_engine
+from tagframe.engines.registry import ENGINES, SUFFIXES, engine_of, folder_engine
 from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL
 
-ROWS = pd.DataFrame({"id": [3, 1, 2], "na me": ["c", "a", "b"], "x": [1.5, None, 2.5]})
+ROWS = pd.DataFrame({"id": [1, 2, 3], "na me": ["c", "a", "b"], "x": [1.5, None, 2.5]})
+TABLE = 'CREATE TABLE loan (id INTEGER PRIMARY KEY, "na me" TEXT, x DOUBLE)'
 
 
 def sqlite(folder: Path) -> Engine:
     with closing(sqlite3.connect(folder / "loan.sqlite")) as connection:
-        ROWS.to_sql("loan", connection, index=False)
+        connection.execute(TABLE)
+        ROWS.to_sql("loan", connection, index=False, if_exists="append")
     return engine_of(folder / "loan.sqlite")
+
+
+def other_server(folder: Path) -> Engine:
+    pytest.importorskip("sqlalchemy")
+    return other_server_engine(f"sqlite:///{sqlite(folder).path}", None)
 
 
 def frames(folder: Path) -> Engine:
@@ -37,56 +45,85 @@ def csv(folder: Path) -> Engine:
     return engine_of(folder / "loan.csv")
 
 
+def feather(folder: Path) -> Engine:
+    ROWS.to_feather(folder / "loan.feather")
+    return engine_of(folder / "loan.feather")
+
+
 def parquet(folder: Path) -> Engine:
     ROWS.to_parquet(folder / "loan.parquet")
     return engine_of(folder / "loan.parquet")
 
 
-@pytest.fixture(params=[sqlite, frames, csv, parquet], ids=lambda make: make.__name__)
+def lake(folder: Path) -> Engine:
+    pytest.importorskip("duckdb")
+    parquet(folder)
+    return folder_engine(folder, is_wanted=True, follow_links=False)
+
+
+def duckdb_file(folder: Path) -> Engine:
+    with pytest.importorskip("duckdb").connect(str(folder / "loan.duckdb")) as connection:
+        connection.execute(f"{TABLE}; INSERT INTO loan VALUES (1, 'c', 1.5), (2, 'a', NULL), (3, 'b', 2.5)")
+    return engine_of(folder / "loan.duckdb")
+
+
+def with_fewer_rows(file: Path) -> None:
+    if file.suffix == ".parquet":
+        ROWS[:2].to_parquet(file)
+        return
+    connect = sqlite3.connect if file.suffix == ".sqlite" else pytest.importorskip("duckdb").connect
+    with closing(connect(str(file))) as connection:
+        connection.execute("DELETE FROM loan WHERE id = 3")
+        connection.commit() if file.suffix == ".sqlite" else None
+
+
+@pytest.fixture(
+    params=[sqlite, other_server, frames, csv, parquet, feather, lake, duckdb_file], ids=lambda make: make.__name__
+)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     make: Callable[[Path], Engine] = request.param
     return make(tmp_path)
 
 
 def test_every_engine_tells_its_tables_and_rows(engine):
-    assert engine.kind in ("sqlite", "frames", "csv", "parquet")
     assert engine.identity
     (shape,) = engine.shapes()
-    assert (shape.name, shape.columns) == ("loan", ("id", "na me", "x"))
+    assert (shape.called or shape.name, shape.columns) == ("loan", ("id", "na me", "x"))
     assert sum(chunk.rows for chunk in engine.chunks(shape)) == 3
-    assert engine.scan("loan")["id"].tolist() == [3, 1, 2]
-    assert engine.scan("loan", ["na me"], 2).to_dict("list") == {"na me": ["c", "a"]}
+    assert engine.scan(shape.name)["id"].tolist() == [1, 2, 3]
+    assert engine.scan(shape.name, ["na me", "id"], 2).to_dict("list") == {"na me": ["c", "a"], "id": [1, 2]}
+    assert (len(engine.scan(shape.name, limit=0)), len(engine.scan(shape.name, []))) == (0, 3)
     stamp = engine.fingerprint()
-    assert (stamp is None) == (engine.path is None)
-    assert stamp is None or engine.fingerprint(stamp) is stamp
+    assert (stamp is None) == (engine.kind == "frames")
+    assert stamp is None or engine.fingerprint(stamp) == stamp
     assert hash(engine) == hash(engine)
     assert engine == engine
 
 
-def test_rows_are_picked_by_their_numbers_or_not_at_all(engine):
-    found = engine.numbered("loan", ["na me"])
+def test_rows_are_picked_by_their_numbers_or_not_at_all(engine, tmp_path):
+    (shape,) = engine.shapes()
+    found = engine.numbered(shape.name, ["na me"])
     assert (found is not None) == engine.picks_rows
     if found is None:
         with pytest.raises(UnreadableTable, match="one by one"):
-            engine.pick("loan", ["id"], np.array([1]))
+            engine.pick(shape.name, ["id"], np.array([1]))
         return
     numbers, frame = found
     assert frame["na me"].tolist() == ["c", "a", "b"]
-    assert engine.pick("loan", ["id"], numbers[[0, 2]])["id"].tolist() == [3, 2]
-    with closing(sqlite3.connect(engine.path)) as connection, connection:
-        connection.execute("DELETE FROM loan WHERE id = 2")
+    assert engine.pick(shape.name, ["id"], numbers[[0, 2]])["id"].tolist() == [1, 3]
+    with_fewer_rows(next(tmp_path.glob("loan.*")))
     with pytest.raises(UnreadableTable, match="changed while it was read"):
-        engine.pick("loan", ["id"], numbers[[0, 2]])
+        engine.pick(shape.name, ["id"], numbers[[0, 2]])
 
 
 def test_every_engine_runs_one_checked_statement(engine):
     def run(sql: str, columns: tuple[str, ...] = ("id", "na me", "x"), explain: bool = False) -> pd.DataFrame:
         judged = {"judged": pa.table({"id": [1, 3], "risky": ["yes", "no"]})}
-        tables = {"our loans": Readable("loan", columns)}
+        tables = {"our loans": Readable(engine.shapes()[0].name, columns)}
         return engine.execute(UntrustedStatement(sql, tables, judged, SQLLimits(rows=3), explain))
 
     joined = 'SELECT "na me", risky FROM "our loans" JOIN judged USING (id) ORDER BY id'
-    assert run(joined).to_dict("list") == {"na me": ["a", "c"], "risky": ["yes", "no"]}
+    assert run(joined).to_dict("list") == {"na me": ["c", "b"], "risky": ["yes", "no"]}
     assert list(run('SELECT * FROM "our loans"', ("id", "na me")).columns) == ["id", "na me"]
     with pytest.raises(SQLFailed, match="no such column: x"):
         run('SELECT x FROM "our loans"', ("id", "na me"), explain=True)

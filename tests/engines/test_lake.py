@@ -307,13 +307,14 @@ def test_a_file_of_a_log_that_is_gone_is_no_fault_of_the_statement(tmp_path: Pat
             work()
 
 
-def test_a_delta_table_has_the_types_of_its_log_and_the_values_of_its_folders(tmp_path: Path):
+@pytest.mark.parametrize("above", ["lake", "id=9"])
+def test_a_delta_table_has_the_types_of_its_log_and_the_values_of_its_folders(tmp_path: Path, above: str):
     deltalake = pytest.importorskip("deltalake")
-    folder, days = str(tmp_path / "sales"), [dt.date(2024, 1, 1), None, dt.date(1900, 1, 1)]
+    folder, days = str(tmp_path / above / "sales"), [dt.date(2024, 1, 1), None, dt.date(1900, 1, 1)]
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int16()), "place": ["a b", "c%d/e", "\u00fc=1"], "day": days})
     deltalake.write_deltalake(folder, rows, partition_by=["place", "day"])
     deltalake.DeltaTable(folder).alter.add_columns([deltalake.Field("later", deltalake.schema.PrimitiveType("string"))])
-    frame = tf.open_corpus(tmp_path).read("sales").sort_values("id")
+    frame = tf.open_corpus(tmp_path / above).read("sales").sort_values("id")
     assert (str(frame["id"].dtype), frame["later"].isna().all()) == ("int16", True)
     assert [*zip(frame["place"], frame["day"], strict=True)] == [*zip(rows["place"].to_pylist(), days, strict=True)]
 
@@ -561,15 +562,6 @@ def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
-
-
-def test_rows_are_picked_by_their_positions(engine: LakeEngine):
-    numbers, frame = engine.numbered("orders", ["order", "text"])  # type: ignore[misc]
-    assert frame["order"].tolist() == list(range(10))
-    picked = engine.pick("orders", ["text", "order"], numbers[[1, 7]])
-    assert picked.to_dict("list") == {"text": ["it's", "it's"], "order": [1, 7]}
-    assert len(engine.scan("orders", [])) == 10
-    assert engine.scan("orders", ["customer"], 3)["customer"].dtype == "Int64"
 
 
 def test_columns_that_some_files_lack(tmp_path: Path):

@@ -83,7 +83,7 @@ def test_integers_beside_fractions_lose_no_digit(tmp_path):
         ("[1, 2]", "a list of other things"),
         ("[" * 100_000, "nested too deeply"),
         ('[{"a": 1}', "cannot be read as JSON"),
-        ('{"a": 1}\n[2]\n', "line 2 is a list of other things"),
+        ('{"a": 1}\n[2]\n', "it is a list of other things, not a list of objects"),
         ('[{"a": ' + "9" * 10_000 + "}]", "cannot be read as JSON"),
         (json.dumps([{str(n): n for n in range(limits.COLUMNS + 1)}]), "columns"),
         (json.dumps([{str(n): n for n in range(9_000)}, *[{}] * 3_000]), "cells at most"),
@@ -114,26 +114,6 @@ class TestFeather:
     @pytest.fixture(autouse=True)
     def _needs_pyarrow(self):
         pytest.importorskip("pyarrow.feather")
-
-    @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
-    def test_types(self, tmp_path, compression):
-        frame = pd.DataFrame(
-            {
-                "id": pd.array([2**60 + 1, None, 3], dtype="Int64"),
-                "text": ["a", None, "c"],
-                "when": pd.to_datetime(["2020-01-01", None, "2021-05-05"]),
-                "kind": pd.Categorical(["x", "y", "x"]),
-            }
-        )
-        frame.to_feather(tmp_path / "t.feather", compression=compression)
-        corpus = opened(tmp_path)
-        read = corpus["t"]
-        assert read["id"].dtype == "Int64"
-        assert read["id"][0] == 2**60 + 1
-        assert {column.name: column.family for column in corpus.profile("t").columns} == {
-            "id": "integer", "text": "text", "when": "date", "kind": "text",
-        }  # fmt: skip
-        assert corpus.read("t", ["kind", "id"], limit=2).shape == (2, 2)
 
     def test_what_is_compressed_too_well_is_named_before_it_is_read(self, tmp_path, monkeypatch):
         monkeypatch.setattr(limits, "FREE_BYTES", 2**20)

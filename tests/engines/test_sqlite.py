@@ -128,15 +128,6 @@ def test_integers_that_floats_cannot_hold_stay_integers():
     assert typed_series([2**53, 0.5]).dtype == np.float64
 
 
-def test_columns_and_limit(bank):
-    corpus = tf.open_corpus(bank)
-    frame = corpus.read("loan", ["amount", "loan_id"], limit=2)
-    assert frame.columns.tolist() == ["amount", "loan_id"]
-    assert frame["loan_id"].tolist() == [10, 11]
-    assert len(corpus.read("loan", limit=0)) == 0
-    assert corpus.read("loan", []).shape == (3, 0)
-
-
 def test_a_table_with_no_rows(sqlite_file):
     corpus = tf.open_corpus(sqlite_file("CREATE TABLE t (a INT, b TEXT);"))
     table = corpus.profile("t")

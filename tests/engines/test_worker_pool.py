@@ -82,14 +82,6 @@ def test_tables_are_copied_once(empty, kind, monkeypatch):
     assert execute("SELECT name FROM t WHERE id = 0", kind=kind, t=frame)["name"].tolist() == ["other"]
 
 
-def test_other_tables_of_the_same_size_fit_into_its_memory(empty):
-    """They are larger than half of what a statement may take, and arrive as copies."""
-    for letter in "ab":
-        frame = pd.DataFrame({"text": [letter * 1_000_000 for _ in range(48)]})
-        found = execute("SELECT count(*) AS n FROM t", SQLLimits(memory=64), t=frame)
-        assert found["n"].tolist() == [48]
-
-
 def test_a_process_that_dies_in_the_middle_is_a_named_error(empty, kind):
     known = set(worker_pool._alive)
     with ThreadPoolExecutor(1) as threads:

@@ -62,28 +62,16 @@ def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> pa.Table
     return pa.table({name: array_of(name, values) for name, values in columns.items()})
 
 
-def _plain_type(values: pd.Series) -> pa.DataType | None:
-    """The type that a column has in Arrow, where that is known before its values are looked at one by one."""
-    import pyarrow as pa
-
-    dtype = values.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iufbM" and dtype != np.float16:
-        return pa.from_numpy_dtype(dtype)
-    is_text = pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(values, skipna=True) == "string"
-    return pa.string() if is_text else None
-
-
 def array_of(name: str, values: pd.Series) -> pa.Array:
     """A column of a frame as Arrow has it."""
     import pyarrow as pa
 
-    type = _plain_type(values)
-    cells = values if type is not None or _is_column(values) else storable(values)
-    if type is None and pd.api.types.is_float_dtype(values.dtype):
+    cells = values if _is_column(values) else storable(values)
+    if pd.api.types.is_float_dtype(values.dtype) and values.dtype not in (np.float32, np.float64):
         # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        array = pa.array(cells, type, from_pandas=True)
+        array = pa.array(cells, from_pandas=True)
     except OverflowError:
         array = _whole_decimals(name, values)
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike

@@ -419,6 +419,7 @@ def _delta(path: Path, bounds: Bounds) -> Logged:
         partitions = tuple(delta.metadata().partition_columns)
         is_plain = not features and delta.protocol().min_reader_version == 1
         is_plain &= all(f"/{name}=" in file for file in files for name in partitions)
+        is_plain &= not (partitions and "=" in str(path))  # DuckDB would take folders above for columns, too
         schema = pa.schema(delta.schema().to_arrow())
     except (MissingExtra, KeyboardInterrupt, SystemExit):
         raise

@@ -100,34 +100,27 @@ class JSONEngine(WholeFileEngine):
             ValueError: it is no JSON.
             UnreadableTable: it has something else.
         """
+        content = None
         if ending_of(self.path) == ".json":
             try:
                 content = json.loads(text)
             except json.JSONDecodeError as error:
-                if error.msg != "Extra data":
+                if error.msg != "Extra data":  # an object a line, in spite of its name
                     raise
-                content = None  # an object a line, in spite of its name
-            if content is not None:
-                if isinstance(content, list) and all(isinstance(row, dict) for row in content):
-                    return content
-                raise UnreadableTable(
-                    f"{self.path} is no table: it is {_what(content)}, not a list of objects. Make frames of its parts "
-                    "with pandas.json_normalize, and open those"
-                )
-        rows = []
-        for number, line in enumerate(text.split("\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UnreadableTable(f"{self.path} cannot be read as JSON: line {number:,}: {error}") from error
-            if not isinstance(row, dict):
-                raise UnreadableTable(
-                    f"{self.path} is no table: line {number:,} is {_what(row)}, not an object. Write an object a line"
-                )
-            rows.append(row)
-        return rows
+        if content is None:
+            content = [self._line(*one) for one in enumerate(text.split("\n"), start=1) if one[1].strip()]
+        if isinstance(content, list) and all(isinstance(row, dict) for row in content):
+            return content
+        raise UnreadableTable(
+            f"{self.path} is no table: it is {_what(content)}, not a list of objects. Make frames of its parts with "
+            "pandas.json_normalize, and open those"
+        )
+
+    def _line(self, number: int, line: str) -> Any:
+        try:
+            return json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UnreadableTable(f"{self.path} cannot be read as JSON: line {number:,}: {error}") from error
 
 
 def _what(value: Any) -> str:

@@ -325,7 +325,6 @@ def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
             except (sqlite3.Error, OverflowError) as error:
                 beyond = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
                 reason = beyond if isinstance(error, OverflowError) else error
-                path.unlink()
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
 
 
