@@ -18,7 +18,7 @@ from tagframe.answer.alternatives import Comparison, Doubt, blocks, difference, 
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
-from tagframe.answer.row_counts import Block, adding_blocks, with_views
+from tagframe.answer.row_counts import Block, adding_blocks, unique_keys, with_views
 from tagframe.answer.sql_tree import (
     aggregates,
     clause_keys,
@@ -135,7 +135,7 @@ def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
         repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, both_values,
-        counted_elsewhere, twins, joins, values, nulls, totals, limits,
+        counted_elsewhere, columns, twins, joins, values, nulls, totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
@@ -370,11 +370,72 @@ def _is_inner(join: exp.Join) -> bool:
 # --- other columns, tables, databases, keys ---------------------------------------------------------------------------
 
 
+def columns(subject: Subject) -> Found:
+    """Columns that another table with the same key has, too, with other values."""
+    statement = subject.statement
+    if statement is None:
+        return
+    names = {id: name for name, id in subject.reader.tables.items()}
+    used = {*subject.execution.tables}
+    homes = {subject.profile(id).database for id in used}
+    others = [subject.profile(id) for id in names if id not in used and subject.profile(id).database in homes]
+    for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
+        for other in others:
+            key = _shared_key(subject.profile(table), other, column)
+            if (
+                key
+                and _are_linked(subject, table, other.id, key[0])
+                and (new := subject.read())
+                and _takes_from(new, table, column, names[other.id], *key)
+            ):
+                words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
+                yield Doubt("column", words, subject.sql(new.tree))
+
+
+def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
+    """The columns by which each row of a table has one of another that has a column of that name, too."""
+    theirs = {one.name.casefold(): one for one in other.for_prompts}
+    mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
+    own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
+    if mine is None or twin is None or column in table.primary_key or (mine.family == "text" and column in own_keys):
+        return None  # it names the rows
+    if len({"number" if one.family in ("integer", "real") else one.family for one in (mine, twin)}) > 1:
+        return None
+    shared = [
+        (key, theirs[key.casefold()].name)
+        for key in own_keys - {column}
+        if key.casefold() in theirs and key.casefold() != "id"
+    ]
+    return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
+
+
 def _are_linked(subject: Subject, table: str, other: str, key: str) -> bool:
     """Whether two tables probably join on this column, so that a row of one is about the same thing as its match."""
     ids, corpus = sorted([table, other]), subject.reader.corpus
     keys = keys_between(corpus, ids, tables_around(corpus, ids)).keys
     return any(one.score >= ACCEPTED and len(one.tables) == 2 and one.columns_of(table) == (key,) for one in keys)
+
+
+def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: str, theirs: str) -> bool:
+    """Read a column from another table instead, joined to the one that has it."""
+    places = [
+        (node, block) for node, block in new.columns if (one := new.source(node, block)) and one[:2] == (table, column)
+    ]
+    selects = {id(block) for _, block in places}
+    if len(selects) != 1 or not isinstance(block := places[0][1], exp.Select):
+        return False
+    aliases = {source.alias for node, block in places if (source := new.source(node, block))}
+    if len(aliases) != 1 or not aliases <= new.sources(block).keys():  # joined to itself, or of an outer statement
+        return False
+    name = new.sources(block)[aliases.pop()].alias_or_name
+    for node, _ in places:
+        is_item = node.parent is block
+        twin: exp.Expr = column_of(column, "twin")
+        node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
+    on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
+    twin_table = exp.alias_(exp.table_(exp.to_identifier(other, quoted=True)), "twin", table=True)
+    block.append("joins", exp.Join(this=twin_table, on=on, side="LEFT"))
+    return True
 
 
 def twins(subject: Subject) -> Found:

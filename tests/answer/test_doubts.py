@@ -610,3 +610,32 @@ def test_gen_is_told_assumptions_and_lacks_and_gets_plain_numbers(live):
     assert "It is assumed that refunds count." in prompt
     assert "The tables lack this part: dates." in prompt
     assert '["ab", 4519.68]' in prompt
+
+
+OF_SEASON = "season.wins may differ from coach.wins; with it, 1 of 3 rows would differ"
+COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
+
+
+@pytest.mark.parametrize(
+    ("frames", "sql", "facts"),
+    [
+        (
+            {"season": COPY},
+            "SELECT wins FROM coach",
+            [OF_SEASON],
+        ),
+        ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
+        ({"season": COPY.assign(wins=[3.5, 5.0, 9.0])}, "SELECT wins FROM coach", [OF_SEASON.replace("1 of", "2 of")]),
+        ({"season": COPY}, "SELECT coach FROM coach", []),
+        ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
+        (
+            {"season": COPY},
+            "SELECT coach FROM coach c WHERE NOT EXISTS (SELECT 1 FROM member m WHERE c.wins = m.club_id)",
+            [],
+        ),
+        ({"season": COPY}, "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b", []),
+    ],
+)
+def test_columns_that_another_table_has_with_other_values_are_told(frames, sql, facts):
+    corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES, "member": MEMBERS, **frames})
+    assert [fact for _, fact in kinds(corpus, sql)] == facts
