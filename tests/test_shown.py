@@ -14,7 +14,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer.annotating import Annotated
-from tagframe.answer.lm_sql.asked_values import StageReport
+from tagframe.answer.lm_sql import StageReport
 from tagframe.display import fitted
 from tagframe.display.markup import width_of
 from tagframe.keys import Evidence, KeyPair

@@ -45,7 +45,7 @@ class Doubt:
         reason: "repeated" (rows that a join repeats, or values, are counted several times, or a column is that of
             any one of the rows that are counted), "key" (tables are joined by a part of their key), "match" (rows
             without a match, or with another one, too), "reading" (the model's own other reading), "column" (another
-            column fits the words as well), "join" (another key joins the
+            column fits the words as well, or another table has it), "join" (another key joins the
             tables, or they join by none), "value" (no cell has a value, or others spell it otherwise, or the column
             that the question names has it, too), "null" (values that are not there), "total" (a row is the total of the
             others), "limit" (LIMIT leaves rows out), "tie" (these rank like the last one), "lacking" (the tables lack

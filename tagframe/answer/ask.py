@@ -121,8 +121,8 @@ def ask(
     """Answer a question from the tables of a corpus.
 
     ``syn`` asks the model for one SELECT over the tables, or for a verified statement (:meth:`tagframe.Corpus.verify`)
-    with its parameters. The prompt shows all tables if the names of their columns fit 12,000 characters (of a long
-    schema, the keys alone of tables that the question is unlikely to need), else the twelve best for the question.
+    with its parameters. The prompt shows all tables if the names of their columns fit 12,000 characters, in the
+    same words for every question, else the twelve best for the question.
     ``exec`` checks the statement and runs it under limits (:mod:`tagframe.answer.guard`). If it gives no rows, the
     model is shown which condition left none, and may write another statement. ``gen`` asks the model to answer from
     the rows, with a text and with plain values. If ``syn`` marks the rows as the answer, no further call is made.

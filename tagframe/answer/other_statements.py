@@ -14,16 +14,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tagframe import results
-from tagframe.answer.alternatives import Comparison, Doubt, blocks, difference
+from tagframe.answer.alternatives import Comparison, Doubt, blocks, difference, same_rows
 from tagframe.answer.generation import plain_rows
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import has_functions
-from tagframe.answer.row_counts import Block, adding_blocks, with_views
+from tagframe.answer.row_counts import Block, adding_blocks, unique_keys, with_views
 from tagframe.answer.sql_tree import (
     aggregates,
     clause_keys,
     column_of,
     is_aggregate,
+    is_grouped,
     one_row,
     own_nodes,
     without,
@@ -54,6 +55,8 @@ _ALIKE = 0.8
 """The least share of equal letters of a text that is taken for another spelling of one."""
 _MOST_CELLS = 5_000
 _MOST_TESTS = 12
+_MOST_TABLES = 40
+"""Of a larger database, no third table is looked for."""
 _DIRECTIONS = frozenset({"from", "to"})
 _ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
 """Parts of the names of two columns of which one is where something begins and the other where it ends."""
@@ -131,8 +134,8 @@ class Subject:
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
-        repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, counted_elsewhere,
-        twins, joins, values, nulls, totals, limits,
+        repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, both_values,
+        counted_elsewhere, columns, twins, joins, values, nulls, totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
@@ -185,16 +188,25 @@ def repeated_values(subject: Subject) -> Found:
 
 
 def bare_columns(subject: Subject) -> Found:
-    """Columns beside sums or counts of all rows, which are those of any row: the sums or counts for each of them."""
-    tree = subject.select
-    if tree is None or tree.args.get("group") is not None:
+    """Columns that are neither computed nor those of the groups, so that any row of these gives them: each of them."""
+    statement, tree = subject.statement, subject.select
+    if statement is None or tree is None or any(item.is_star for item in tree.expressions):
         return
-    calls = [node.name.lower() for item in tree.expressions for node in [item, *own_nodes(item)] if is_aggregate(node)]
-    bare = [
-        item.unalias() for item in tree.expressions if item.find(exp.Column) and not item.find(exp.Query, exp.Window)
-    ]
-    bare = [item for item in bare if not aggregates(item)]
-    if bare and calls and not {"max", "min"} & {*calls}:  # beside these, it is their row
+    if tree.args.get("having") is not None:
+        return  # of other groups it would mean something else
+    group = tree.args.get("group")
+    keys = clause_keys(tree, "group", lambda name: False) or []
+    calls = {node.name.lower() for node in own_nodes(tree) if is_aggregate(node)}
+    grouped = {statement.source(key, tree) for key in keys} - {None}
+    items = [item.unalias() for item in tree.expressions if item.find(exp.Column) and not aggregates(item)]
+    bare = [item for item in items if not item.find(exp.Query, exp.Window) and item not in keys]
+    bare = [item for item in bare if statement.source(item, tree) not in grouped]
+    whole = without(tree, "order", "limit")  # which row ties with another is no matter of groups
+    runs = (
+        [subject.comparison.run(subject.sql(one)) for one in (whole, whole.group_by(*bare))] if bare and group else []
+    )
+    is_same = len(runs) == 2 and runs[0] is not None and runs[1] is not None and same_rows(runs[0], runs[1])
+    if bare and (calls or group) and not {"max", "min"} & calls and not is_same:  # beside these, it is their row
         names = " and ".join(item.sql() for item in bare)
         yield Doubt("repeated", f"{names} is that of any one row; for each, ", subject.sql(tree.copy().group_by(*bare)))
 
@@ -297,6 +309,36 @@ def others_too(subject: Subject) -> Found:
             yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
 
 
+def both_values(subject: Subject) -> Found:
+    """Rows that have one of two values, or would have to have both: those whose values are in rows with either."""
+    tree = subject.select
+    where = None if tree is None else tree.args.get("where")
+    if tree is None or where is None or is_grouped(tree) or any(item.is_star for item in tree.expressions):
+        return
+    is_of_both = "both" in subject.words or ("and" in subject.words and not {"or", "either"} & subject.words)
+    for whole, tests in _pairs_of_tests(where) if is_of_both else ():
+        sides = [without(tree, "order", "limit") for _ in tests]
+        for side, test in zip(sides, tests, strict=True):
+            for node in [node for node in own_nodes(side.args["where"]) if node == whole]:
+                node.replace(test.copy())
+        sql = subject.sql(exp.intersect(*sides))
+        rows = subject.comparison.run(sql)
+        if rows is not None and len(rows) and not same_rows(rows, subject.rows.drop_duplicates()):
+            words = f"with rows of {' and of '.join(test.sql() for test in tests)}, "
+            yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
+
+
+def _pairs_of_tests(where: exp.Expr) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
+    """The conditions on two values of one column, each with the tests of one value."""
+    for node in own_nodes(where):
+        if isinstance(node, exp.In) and len(node.expressions) == 2:
+            yield node, [exp.EQ(this=node.this, expression=value) for value in node.expressions]
+        elif isinstance(node, exp.Or | exp.And) and node.left.this == node.right.this:
+            sides = [node.left, node.right]
+            if all(isinstance(side, exp.EQ | exp.In) and isinstance(side.this, exp.Column) for side in sides):
+                yield node, sides
+
+
 def counted_elsewhere(subject: Subject) -> Found:
     """Counts of references to a table that the question names, in one that it does not: that table's own rows."""
     statement, tree = subject.statement, subject.select
@@ -328,11 +370,72 @@ def _is_inner(join: exp.Join) -> bool:
 # --- other columns, tables, databases, keys ---------------------------------------------------------------------------
 
 
+def columns(subject: Subject) -> Found:
+    """Columns that another table with the same key has, too, with other values."""
+    statement = subject.statement
+    if statement is None:
+        return
+    names = {id: name for name, id in subject.reader.tables.items()}
+    used = {*subject.execution.tables}
+    homes = {subject.profile(id).database for id in used}
+    others = [subject.profile(id) for id in names if id not in used and subject.profile(id).database in homes]
+    for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
+        for other in others:
+            key = _shared_key(subject.profile(table), other, column)
+            if (
+                key
+                and _are_linked(subject, table, other.id, key[0])
+                and (new := subject.read())
+                and _takes_from(new, table, column, names[other.id], *key)
+            ):
+                words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
+                yield Doubt("column", words, subject.sql(new.tree))
+
+
+def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
+    """The columns by which each row of a table has one of another that has a column of that name, too."""
+    theirs = {one.name.casefold(): one for one in other.for_prompts}
+    mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
+    own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
+    if mine is None or twin is None or column in table.primary_key or (mine.family == "text" and column in own_keys):
+        return None  # it names the rows
+    if len({"number" if one.family in ("integer", "real") else one.family for one in (mine, twin)}) > 1:
+        return None
+    shared = [
+        (key, theirs[key.casefold()].name)
+        for key in own_keys - {column}
+        if key.casefold() in theirs and key.casefold() != "id"
+    ]
+    return next((pair for pair in sorted(shared) if pair[1] in other_keys), None)
+
+
 def _are_linked(subject: Subject, table: str, other: str, key: str) -> bool:
     """Whether two tables probably join on this column, so that a row of one is about the same thing as its match."""
     ids, corpus = sorted([table, other]), subject.reader.corpus
     keys = keys_between(corpus, ids, tables_around(corpus, ids)).keys
     return any(one.score >= ACCEPTED and len(one.tables) == 2 and one.columns_of(table) == (key,) for one in keys)
+
+
+def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: str, theirs: str) -> bool:
+    """Read a column from another table instead, joined to the one that has it."""
+    places = [
+        (node, block) for node, block in new.columns if (one := new.source(node, block)) and one[:2] == (table, column)
+    ]
+    selects = {id(block) for _, block in places}
+    if len(selects) != 1 or not isinstance(block := places[0][1], exp.Select):
+        return False
+    aliases = {source.alias for node, block in places if (source := new.source(node, block))}
+    if len(aliases) != 1 or not aliases <= new.sources(block).keys():  # joined to itself, or of an outer statement
+        return False
+    name = new.sources(block)[aliases.pop()].alias_or_name
+    for node, _ in places:
+        is_item = node.parent is block
+        twin: exp.Expr = column_of(column, "twin")
+        node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
+    on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
+    twin_table = exp.alias_(exp.table_(exp.to_identifier(other, quoted=True)), "twin", table=True)
+    block.append("joins", exp.Join(this=twin_table, on=on, side="LEFT"))
+    return True
 
 
 def twins(subject: Subject) -> Found:
@@ -381,12 +484,47 @@ def joins(subject: Subject) -> Found:
         rivals = [key for key in between if not _is_of(key, left, right) and not key.signs]
         best = max(rivals, key=lambda key: key.score, default=None)
         is_faint = best is not None and chance < LEAST_KEY and best.score >= ACCEPTED
+        if best is None and chance < LEAST_KEY and (sql := _through_another(subject, left, right)):
+            yield Doubt(
+                "join", f"{left.table}.{left.column} = {right.table}.{right.column} is no key; {sql[0]}, ", sql[1]
+            )
         if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
             new = subject.read()
             if new is not None and _rejoined(new, left, right, best):
                 words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
                 words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
                 yield Doubt("join", words, subject.sql(new.tree))
+
+
+def _through_another(subject: Subject, left: SourceColumn, right: SourceColumn) -> tuple[str, str] | None:
+    """Words and a statement that joins two tables through a third, which has a key to each; None if none has."""
+    corpus, home = subject.reader.corpus, subject.profile(left.table).database
+    names = {id: name for name, id in subject.reader.tables.items() if subject.profile(id).database == home}
+    ids = sorted(names) if len(names) <= _MOST_TABLES else []
+    known = [key for key in keys_between(corpus, ids, tables_around(corpus, ids)).keys if key.score >= ACCEPTED]
+    for id in [id for id in ids if id not in subject.execution.tables]:
+        ways = [next((key for key in known if key.tables == {side.table, id}), None) for side in (left, right)]
+        new = subject.read()
+        if new is None or None in ways:
+            continue
+        for one in [one for one in new.equalities if one.is_required and None not in one.blocks]:
+            sources = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
+            if {side[:2] if side else None for side in sources} != {left[:2], right[:2]} or not one.sides[0].parent:
+                continue
+            tests = [
+                exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
+                for key, side in zip(ways, (left, right), strict=True)
+                if key is not None
+                for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
+            ]
+            join, block = one.sides[0].find_ancestor(exp.Join), one.blocks[0]
+            table = exp.alias_(exp.Table(this=exp.to_identifier(names[id], quoted=True)), "through", table=True)
+            before = block.args.get("joins") or []
+            at = before.index(join) if join in before else len(before)
+            one.sides[0].parent.replace(exp.and_(*tests))
+            block.set("joins", [*before[:at], exp.Join(this=table, kind="CROSS"), *before[at:]])
+            return f"both have one to {names[id]}; through it", subject.sql(new.tree)
+    return None
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -602,6 +740,9 @@ def limits(subject: Subject) -> Found:
         return
     if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(size):
         return
+    if size == 1 and tree.args.get("group") is not None and {"each", "every"} & subject.words:
+        words = f"LIMIT {size} leaves groups out, and the question is of each; without it, "
+        yield Doubt("limit", words, subject.sql(without(tree, "limit")))
     if size > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
         whole = without(tree, "limit")
         rest = subject.sql(without(whole, "order"))

@@ -108,8 +108,11 @@ _DETAILS = (
     _Detail(60, 1, 16, True, 120),
     _Detail(40, 1, 16, False, 80),
     _Detail(24, 0, 16, False, 60),
+    _Detail(16, 0, 16, False, 40),
     _Detail(0, 0, 0, False, 40),
 )
+_BRIEF = _DETAILS[-2:]
+"""Little more than names, without rows and numbers: the few words of a column of kinds, or nothing."""
 _OF_TABLE = _Detail(150, 2, 40, True, LONGEST)
 """Of one table, for an agent that looks at it."""
 _SECONDS, _MILLISECONDS = (5e8, 4e9), (5e11, 4e12)
@@ -168,8 +171,8 @@ def describe_tables(
             for name, tables_of in blocks.items()
         }
         text = "\n\n".join("\n".join([*heads[name], *lines[name]]) for name in blocks)
-        text = f"{_BRACES}\n{_with_lists_once(text)}" if detail == _DETAILS[-1] and "{" in text else text
-        if len(text) <= room:
+        text = f"{_BRACES}\n{_with_lists_once(text)}" if detail in _BRIEF and "{" in text else text
+        if len(text) <= (max(room, LONG) if detail == _BRIEF[0] else room):
             break
     return text
 
@@ -277,7 +280,7 @@ def columns_beyond(
 
 def _head(name: str, profile: TableProfile, detail: _Detail, dialect: str) -> str:
     """The name of a table, and what is known of it beside its columns."""
-    is_counted = profile.rows is not None and detail != _DETAILS[-1]
+    is_counted = profile.rows is not None and detail not in _BRIEF
     rows = "empty" if profile.rows == 0 else f"{profile.rows:,} rows" if is_counted else ""
     marked: dict[object, str] = {}  # a row of totals may be marked in several columns
     totals = []
@@ -303,7 +306,7 @@ def _columns_text(
             empty.append(name)
         else:
             columns.append(f"{name} ({facts})" if facts else name)
-    is_brief = detail == _DETAILS[-1]
+    is_brief = detail in _BRIEF
     if profile.rows == 0:
         columns, empty = [*columns, *empty], []
     listed = [*_in_runs(columns, is_brief), *["…" if is_brief else f"… {rest} more columns"] * bool(rest)]
@@ -456,7 +459,7 @@ def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str
     listed = ", ".join(values)
     is_number = ranged and not is_date and not any("'" in value for value in stored.values)
     is_range = is_number and (len(values) > _MOST_NUMBERS or _are_consecutive(stored.values))
-    if is_id and is_number:
+    if is_number and (is_id or detail in _BRIEF):
         return ""
     if stored.complete and len(listed) <= room and not is_range and (not one_will_do or len(values) == 1):
         return listed

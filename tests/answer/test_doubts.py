@@ -158,6 +158,77 @@ def test_statements_that_cannot_be_followed_are_not_doubted_by_mistake(clubs):
         assert kinds(clubs, sql) == []
 
 
+STADIUMS = pd.DataFrame({"stadium_id": range(1, 5), "stadium": ["North", "South", "East", "West"]})
+CONCERTS = pd.DataFrame(
+    {
+        "concert_id": range(1, 8),
+        "stadium_id": [1, 1, 2, 3, 3, 4, 4],
+        "year": [2014, 2015, 2014, 2015, 2016, 2014, 2015],
+        "kind": ["pop", "jazz", "pop", "jazz", "pop", "jazz", "jazz"],
+        "band": ["Owl", "Fox", "Owl", "Elk", "Elk", "Fox", "Owl"],
+        "seats": [10, 20, 30, 40, 50, 60, 80],
+    }
+)
+AT = "FROM stadium s JOIN concert c ON c.stadium_id = s.stadium_id"
+
+
+@pytest.mark.parametrize(
+    ("question", "sql", "reason", "rows"),
+    [
+        (
+            "Who had both 2014 and 2015?",
+            f"SELECT s.stadium {AT} WHERE c.year IN (2014, 2015)",
+            "match",
+            ["North", "West"],
+        ),
+        ("Pop and jazz?", f"SELECT s.stadium {AT} WHERE c.kind = 'pop' OR c.kind = 'jazz'", "match", ["East", "North"]),
+        ("Both years?", f"SELECT s.stadium {AT} WHERE c.year = 2014 AND c.year = 2015", "match", ["North", "West"]),
+        ("Who had 2014 or 2015?", f"SELECT s.stadium {AT} WHERE c.year IN (2014, 2015)", "", []),
+        ("Both 2013 and 2014?", f"SELECT s.stadium {AT} WHERE c.year IN (2013, 2014)", "", []),
+        ("Both of these?", "SELECT stadium FROM stadium WHERE stadium_id IN (1, 2)", "", []),
+        (
+            "What has each year?",
+            "SELECT year, sum(seats) AS n FROM concert GROUP BY year ORDER BY n LIMIT 1",
+            "limit",
+            [2016, 2014, 2015],
+        ),
+        ("Which year has least?", "SELECT year, sum(seats) AS n FROM concert GROUP BY year ORDER BY n LIMIT 1", "", []),
+        (
+            "Seats by year?",
+            "SELECT band, sum(seats) AS n FROM concert GROUP BY year",
+            "repeated",
+            ["Owl", "Fox", "Fox", "Elk", "Owl", "Elk"],
+        ),
+        ("By stadium?", f"SELECT s.stadium, sum(c.seats) AS n {AT} GROUP BY s.stadium_id", "", []),
+        ("By year?", "SELECT band, max(seats) AS n FROM concert GROUP BY year", "", []),
+        ("By year?", "SELECT c.year, sum(c.seats) AS n FROM concert c GROUP BY year", "", []),
+    ],
+)
+def test_a_set_of_rows_that_the_question_may_not_mean_is_doubted(question, sql, reason, rows):
+    corpus = tf.open_corpus({"stadium": STADIUMS, "concert": CONCERTS})
+    found = doubts_of(tf.exec_sql(corpus)(sql), question)
+    assert [doubt.reason for doubt in found if doubt.reason != "lacking"] == [reason] * bool(reason)
+    assert sorted(map(str, rows)) == sorted(
+        str(one) for doubt in found if doubt.rows is not None for one in doubt.rows.iloc[:, 0]
+    )
+
+
+@pytest.mark.parametrize(
+    "where", ["JOIN tour t ON t.stadium_id = c.concert_id", ", tour t WHERE t.stadium_id = c.concert_id"]
+)
+def test_two_tables_that_a_third_one_joins_are_joined_through_it(where):
+    tours = pd.DataFrame({"tour_id": range(1, 6), "stadium_id": [4, 4, 1, 2, 2], "name": list("abcde")})
+    corpus = tf.open_corpus({"stadium": STADIUMS, "concert": CONCERTS, "tour": tours})
+    for table in ("concert", "tour"):
+        corpus.keys.add(f"{table}.stadium_id = stadium.stadium_id")
+    corpus.keys.forbid("tour.stadium_id = concert.stadium_id")
+    found = doubts_of(tf.exec_sql(corpus)(f"SELECT t.name, c.band FROM concert c {where}"))
+    (doubt,) = [one for one in found if one.reason == "join"]
+    assert "both have one to stadium" in doubt.facts
+    wanted = tours.merge(CONCERTS, on="stadium_id")[["name", "band"]]
+    assert sorted(doubt.rows.itertuples(index=False, name=None)) == sorted(wanted.itertuples(index=False, name=None))
+
+
 class Model:
     """Writes one statement, and a text about its rows."""
 
@@ -539,3 +610,32 @@ def test_gen_is_told_assumptions_and_lacks_and_gets_plain_numbers(live):
     assert "It is assumed that refunds count." in prompt
     assert "The tables lack this part: dates." in prompt
     assert '["ab", 4519.68]' in prompt
+
+
+OF_SEASON = "season.wins may differ from coach.wins; with it, 1 of 3 rows would differ"
+COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
+
+
+@pytest.mark.parametrize(
+    ("frames", "sql", "facts"),
+    [
+        (
+            {"season": COPY},
+            "SELECT wins FROM coach",
+            [OF_SEASON],
+        ),
+        ({"season": COPY.assign(wins=[3, 5, 5])}, "SELECT wins FROM coach", []),
+        ({"season": COPY.assign(wins=[3.5, 5.0, 9.0])}, "SELECT wins FROM coach", [OF_SEASON.replace("1 of", "2 of")]),
+        ({"season": COPY}, "SELECT coach FROM coach", []),
+        ({"season": COPY}, "SELECT c.coach, c.wins FROM coach c JOIN season s USING (coach_id)", []),
+        (
+            {"season": COPY},
+            "SELECT coach FROM coach c WHERE NOT EXISTS (SELECT 1 FROM member m WHERE c.wins = m.club_id)",
+            [],
+        ),
+        ({"season": COPY}, "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b", []),
+    ],
+)
+def test_columns_that_another_table_has_with_other_values_are_told(frames, sql, facts):
+    corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES, "member": MEMBERS, **frames})
+    assert [fact for _, fact in kinds(corpus, sql)] == facts

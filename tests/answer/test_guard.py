@@ -99,6 +99,21 @@ def test_an_entry_of_a_with_counts_where_the_engine_sees_it(name, sql):
     assert check_sql(sql, ["film"], DIALECTS[name]) == sql
 
 
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT * FROM generate_series(1, 9)", "a table-valued function may not run"),
+        ("SELECT * FROM film, read_text('/etc/passwd') AS t", "read_text"),
+        ("SELECT id FROM film FOR UPDATE", "LOCK may not stand"),
+        ("SELECT * FROM film PIVOT (count(id) FOR year IN (1999))", "PIVOT may not stand"),
+    ],
+)
+def test_the_parser_refuses_by_itself_what_some_engines_would_run(name, sql, message):
+    with pytest.raises(UnsafeSQL, match=message):
+        check_sql(sql, ["film"], DIALECTS[name])
+
+
 def test_result_is_a_frame_with_unique_columns(corpus):
     frame = run_sql('SELECT f.id, o.id, o.id AS "id_2" FROM film f JOIN "order" o ON o.film_id = f.id', corpus, TABLES)
     assert list(frame.columns) == ["id", "id_2", "id_2_2"]
