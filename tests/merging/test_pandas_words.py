@@ -1,4 +1,4 @@
-"""``how="right"``, ``validate=``, ``distinct=``, ``aggregate=`` of first rows, and ``limit=``, in every engine."""
+"""``how="right"``, ``distinct=``, ``aggregate=`` of first rows, and ``limit=``, in every engine."""
 
 from __future__ import annotations
 
