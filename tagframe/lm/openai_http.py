@@ -187,9 +187,7 @@ class OpenAIHTTP:
         data = None if fields is None else json.dumps(fields).encode()
         raw = await self.exchange(method, path, data, most)
         try:
-            if is_event_stream(raw):
-                return completion_of(raw)
-            return json.loads(raw)
+            return completion_of(raw) if is_event_stream(raw) else json.loads(raw)
         except (ValueError, RecursionError) as error:
             raise errors.MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
@@ -207,7 +205,7 @@ class OpenAIHTTP:
         try:
             async with _session().request(
                 method,
-                f"{self._base}{path}{self._query}",
+                f"{self._base}{path}{self._query.replace('?', '&') if '?' in path else self._query}",
                 data=data,
                 headers=headers,
                 proxy=self._proxy,
