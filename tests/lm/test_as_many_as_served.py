@@ -33,8 +33,8 @@ def test_the_time_in_a_servers_queue_is_not_a_requests_time(server: Server):
 
 
 def test_a_request_that_others_overtake_times_out(server: Server):
-    server.answers = lambda request: HANG if request.prompt == "row 3" else Reply("True", latency=0.01)
-    lm = lm_of(server, timeout=0.2, retry=RetryPolicy(faults=0, refusals=0), concurrency=8)
+    server.answers = lambda request: HANG if request.prompt == "row 3" else Reply("True", latency=0.04)
+    lm = lm_of(server, timeout=1.5, retry=RetryPolicy(faults=0, refusals=0), concurrency=8)
     completions = lm.complete(prompts(400))
     assert [i for i, completion in enumerate(completions) if not completion.ok] == [3]
 
