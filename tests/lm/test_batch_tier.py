@@ -244,14 +244,14 @@ def test_answers_of_a_call_that_was_left_are_there_for_the_next():
 
 def test_a_process_that_ends_while_a_batch_is_waited_for_says_nothing(tmp_path: Path):
     with BatchServer(ready=10**9) as server:
-        looked, look = tmp_path / "looked", server._look
-        server._look = lambda batch: (looked.touch(), look(batch))[1]  # type: ignore[method-assign, func-returns-value]
+        touched, look = tmp_path / "touched", server._look
+        server._look = lambda batch: (touched.touch(), look(batch))[1]  # type: ignore[method-assign, func-returns-value]
         code = (
             "import asyncio, os, tagframe\n"
             f"lm = tagframe.LM('openai/test', api_base={server.url!r}, api_key='none', tier='batch', store=None)\n"
             "async def leave():\n"
             "    asking = asyncio.create_task(lm.acomplete([tagframe.Prompt.of('a')]))\n"
-            f"    while not os.path.exists({str(looked)!r}):\n"
+            f"    while not os.path.exists({str(touched)!r}):\n"
             "        await asyncio.sleep(0.01)\n"
             "    asking.cancel()\n"
             "    await asyncio.wait([asking])\n"
