@@ -576,8 +576,7 @@ def _believed(count: Billed) -> Billed:
 
 def _is_filler(reply: Reply) -> bool:
     """Whether a reply was cut off in blanks, or in what it repeats without end."""
-    text = reply.text
-    return reply.truncated and (len("".join(text.split())) < len(text) / 2 or is_endless(text))
+    return reply.truncated and (len("".join(reply.text.split())) < len(reply.text) / 2 or is_endless(reply.text))
 
 
 def is_endless(text: str) -> bool:

@@ -303,5 +303,4 @@ class Stream:
 def _repeated(completion: Completion[T]) -> Completion[T]:
     if not completion.usage.prompts:  # nothing was sent: the answer came from the store, or from a pack
         return replace(completion, origin="duplicate")
-    usage = DUPLICATE if completion.ok else FAILED_DUPLICATE
-    return replace(completion, usage=usage, origin="duplicate")
+    return replace(completion, usage=DUPLICATE if completion.ok else FAILED_DUPLICATE, origin="duplicate")
