@@ -58,7 +58,7 @@ REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
 CONCERNS_A_ROW = (errors.ContentFiltered, errors.ContextTooLong)
 """Failures that say nothing of other rows."""
-_OF_ALL_ROWS = (errors.AuthenticationFailed, errors.ModelNotFound)
+_OF_ALL_ROWS = (errors.AuthenticationFailed, errors.ModelNotFound, errors.ServerMoved)
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _LENGTH_NAMED = re.compile(r"\bmax_(completion_|new_|output_)?tokens\b")
 _REFUSED = (400, 415, 422, 500, 501)
@@ -410,8 +410,8 @@ class Attempts:
             except errors.LMRequestFailed as failed:
                 error = failed
                 if self.answers and isinstance(failed, _OF_ALL_ROWS):
-                    # The key and the name have served others of this run: it passes, or repeats words of its row.
-                    failed.stops_run, failed.retryable = False, failed.status in (401, 404)
+                    # Key, name and address have served others of this run: it passes, or repeats words of its row.
+                    failed.stops_run, failed.retryable = False, failed.status not in (400, 403)
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None or failed.status == 200:  # what cannot be read is paid as well
@@ -576,8 +576,7 @@ def _believed(count: Billed) -> Billed:
 
 def _is_filler(reply: Reply) -> bool:
     """Whether a reply was cut off in blanks, or in what it repeats without end."""
-    text = reply.text
-    return reply.truncated and (len("".join(text.split())) < len(text) / 2 or is_endless(text))
+    return reply.truncated and (len("".join(reply.text.split())) < len(reply.text) / 2 or is_endless(reply.text))
 
 
 def is_endless(text: str) -> bool:
@@ -594,21 +593,17 @@ def _is_empty(error: errors.LMRequestFailed) -> bool:
 
 
 def _spoils_form(error: errors.LMRequestFailed, known: bool) -> bool:
-    """Whether there may be no answer because of the form."""
-    return _is_empty(error) or _refuses_form(error, known)
+    """Whether there may be no answer because of the form: there is no text, or the form is refused; by its name, if the
+    server is ``known`` to take forms."""
+    if error.status not in _REFUSED or isinstance(error, errors.ContextTooLong) or error.stops_run:
+        return _is_empty(error)
+    return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
 
 
 def _allowed(parameters: Parameters) -> int:
     """The tokens that a request's answers may have together."""
     answers = parameters.extra.get("n", 1)
     return parameters.answer_tokens * (answers if isinstance(answers, int) else 1)
-
-
-def _refuses_form(error: errors.LMRequestFailed, known: bool) -> bool:
-    """Whether an error may refuse the fields for a form; if the server has taken such fields, it must name them."""
-    if error.status not in _REFUSED or isinstance(error, errors.ContextTooLong) or error.stops_run:
-        return False
-    return _FORM_NAMED.search(str(error)) is not None or (not known and error.status in (400, 415, 422))
 
 
 def _not_sent(cause: errors.LMError) -> errors.LMError:

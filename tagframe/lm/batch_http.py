@@ -7,9 +7,11 @@ What was submitted is noted in the response store, so that a process that was ki
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from tagframe.errors import LMRequestFailed, MalformedResponse, RateLimited, ResponseTooLong, ServerFailed
@@ -87,12 +89,12 @@ class BatchHTTP(OpenAIHTTP):
         while count != len(self._new):
             count = len(self._new)
             await asyncio.sleep(SECONDS_OF_QUIET)
-        new, self._new, self._collector = self._new, [], None
         try:
-            await self._find_earlier()
+            await self._find_earlier()  # what comes meanwhile waits, too
         except Exception as failed:  # whatever it is, nobody may wait for ever
-            self._fail([name for name, _ in new], failed)
-            return
+            self._fail([name for name, _ in self._new], failed)
+            self._new = []
+        new, self._new, self._collector = self._new, [], None
         again: dict[str, list[str]] = {}
         for name, _ in new:
             if batch := self._elsewhere.pop(name, None):
@@ -138,10 +140,9 @@ class BatchHTTP(OpenAIHTTP):
         try:
             batch = _id_of(await self.ask("POST", "/batches", job))
         except LMRequestFailed as lost:  # the reply may be lost, and the batch be there
-            known = await self._named(file) if lost.retryable else None
-            if known is None:
+            batch = (await self._named((file,)) if lost.retryable else {}).get(file, "")
+            if not batch:
                 raise
-            batch = known
         await self._note(file, batch, names)
         return await self._answers(batch, names)
 
@@ -153,8 +154,7 @@ class BatchHTTP(OpenAIHTTP):
     async def _upload(self, data: bytes) -> str:
         import aiohttp
 
-        form = aiohttp.FormData()
-        form.add_field("purpose", "batch")
+        form = aiohttp.FormData({"purpose": "batch"})
         form.add_field("file", data, filename="tagframe.jsonl", content_type="application/jsonl")
         return _id_of(_line(await self.exchange("POST", "/files", form)))
 
@@ -163,25 +163,31 @@ class BatchHTTP(OpenAIHTTP):
         if self.store is None or self._earlier_known:
             return
         self._earlier_known = True
-        for file, noted, names in self.store.noted_batches(self.source):
-            if batch := noted or await self._named(file):
+        batches = self.store.noted_batches(self.source)
+        named = await self._named([file for file, noted, _ in batches if not noted])
+        for file, noted, names in batches:
+            if batch := noted or named.get(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
 
-    async def _named(self, file: str) -> str | None:
-        """The batch of this file: it was submitted, and its name is not known, because the reply did not come."""
+    async def _named(self, files: Sequence[str]) -> dict[str, str]:
+        """The batches of these files: they were submitted, and their names are not known, for no reply came."""
+        named: dict[str, str] = {}
+        path, before = "/batches", ""
+        with contextlib.suppress(LMRequestFailed):
+            while path != before and not named.keys() >= set(files):
+                before, listed = path, await _patiently(partial(self._page, path))
+                data = listed.get("data")
+                ones = [
+                    one for one in (data if isinstance(data, list) else ()) if isinstance(one, dict) and "id" in one
+                ]
+                named |= {str(one.get("input_file_id")): str(one["id"]) for one in ones}
+                if ones and listed.get("has_more"):  # where "after" is ignored, the same page comes again
+                    path = f"/batches?after={ones[-1]['id']}"
+        return named
 
-        async def page() -> dict[str, Any]:
-            listed = await self.ask("GET", "/batches")
-            return listed if isinstance(listed, dict) else {}
-
-        try:
-            listed = (await _patiently(page)).get("data")
-        except LMRequestFailed:
-            return None
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, dict) and one.get("input_file_id") == file and one.get("id"):
-                return str(one["id"])
-        return None
+    async def _page(self, path: str) -> dict[str, Any]:
+        listed = await self.ask("GET", path)
+        return listed if isinstance(listed, dict) else {}
 
     # --- waiting --------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import os
 import re
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
@@ -132,6 +133,10 @@ class OpenAIHTTP:
 
     def body(self, prompt: Prompt, parameters: Parameters) -> dict[str, Any]:
         """The request's body."""
+        if not self.own_server and self.model.startswith(("o1", "o3", "o4", "gpt-5")):
+            # Else a batch would learn a day later that OpenAI's reasoning models refuse these.
+            names = {"temperature": None, "max_tokens": "max_completion_tokens", **parameters.names}
+            parameters = replace(parameters, names=names)
         return {"model": self.model, "messages": prompt.to_dicts(), **self._tier, **parameters.to_dict()}
 
     async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
@@ -187,9 +192,7 @@ class OpenAIHTTP:
         data = None if fields is None else json.dumps(fields).encode()
         raw = await self.exchange(method, path, data, most)
         try:
-            if is_event_stream(raw):
-                return completion_of(raw)
-            return json.loads(raw)
+            return completion_of(raw) if is_event_stream(raw) else json.loads(raw)
         except (ValueError, RecursionError) as error:
             raise errors.MalformedResponse(f"the server's answer is not JSON: {raw[:200]!r}", 200) from error
 
@@ -207,7 +210,7 @@ class OpenAIHTTP:
         try:
             async with _session().request(
                 method,
-                f"{self._base}{path}{self._query}",
+                f"{self._base}{path}{self._query.replace('?', '&') if '?' in path else self._query}",
                 data=data,
                 headers=headers,
                 proxy=self._proxy,
@@ -280,8 +283,8 @@ def _of_http(url: str) -> SplitResult | None:
 def _parts(api_base: str) -> SplitResult:
     if (parts := _of_http(api_base.strip())) is not None:
         return parts
-    without_password = api_base.rpartition("@")[2]
-    raise errors.InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {without_password!r}")
+    plain = api_base.rpartition("@")[2]  # without a password
+    raise errors.InvalidArgument(f"api_base must be a URL such as 'http://localhost:8000/v1'; got {plain!r}")
 
 
 def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
@@ -303,8 +306,7 @@ def _proxy(scheme: str, host: str) -> tuple[str | None, str]:
     url = proxy if "://" in proxy else f"http://{proxy}"
     if _of_http(url) is not None:
         return url, variable
-    without_password = url.rpartition("@")[2]
     raise errors.InvalidArgument(
-        f"the environment variable {variable} names {without_password!r}, which is no HTTP proxy such as"
+        f"the environment variable {variable} names {url.rpartition('@')[2]!r}, which is no HTTP proxy such as"
         " 'http://proxy.example:3128'; set it to one, or unset it"
     )

@@ -354,13 +354,14 @@ class ServerState:
             self.paused_until = max(self.paused_until, time.monotonic() + error.retry_after)
 
     def _look_later(self) -> None:
-        shortest = min(sent.seconds for sent in self._in_flight)
-        asyncio.get_running_loop().call_later(min(LONGEST_LOOK, shortest / LOOKS_A_TIMEOUT), self._look)
+        wait = min(LONGEST_LOOK, min(sent.seconds for sent in self._in_flight) / LOOKS_A_TIMEOUT)
+        asyncio.get_running_loop().call_later(wait, self._look, time.monotonic() + wait)
 
-    def _look(self) -> None:
-        """Cancel the requests that have had their own time."""
+    def _look(self, due: float) -> None:
+        """Cancel the requests that have had their own time: not while this process had no time to read answers."""
         now = time.monotonic()
         for sent in list(self._in_flight):
+            sent.at += now - max(due, sent.sent_at)
             if self._answers - sent.answers < sent.ahead:  # it waits for others
                 sent.at = max(sent.at, self._last_answer)
             if now - sent.at >= sent.seconds and sent.task is not None:

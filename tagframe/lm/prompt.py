@@ -281,9 +281,8 @@ class Parameters:
         if self.logprobs is True:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         for name, other in self.names.items():
-            if name in body:
-                value = body.pop(name)
-                body |= {other: value} if other else {}
+            value = body.pop(name, None)
+            body |= {other: value} if other and value is not None else {}
         return body | extra
 
     @classmethod

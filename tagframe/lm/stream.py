@@ -166,7 +166,7 @@ class Stream:
             self._sendings = [sending for sending in self._sendings if not sending.done() or sending.exception()]
             future = background.submit(self._run.send(unknown))
             self._sendings.append(future)
-        future.add_done_callback(self._wake_where_it_failed)
+        future.add_done_callback(lambda _: self._wake())  # if it failed, nothing more will arrive
 
     # --- what arrives -----------------------------------------------------------------------------------------------
 
@@ -192,10 +192,6 @@ class Stream:
     def _wake(self) -> None:
         with contextlib.suppress(InvalidStateError):  # it is awake
             self._turn.set_result(None)
-
-    def _wake_where_it_failed(self, sending: Future[None]) -> None:
-        if sending.cancelled() or sending.exception() is not None:
-            self._wake()  # since nothing more will arrive
 
     # --- waiting --------------------------------------------------------------------------------------------------
 
@@ -282,10 +278,9 @@ class Stream:
             self._open = False
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
-        self._bar.close(self.usage().failed)
-        if self._run is not None:
             background.submit(self._run.stop())
             wait(self._sendings, _SECONDS_TO_STOP if self._left else 0)
+        self._bar.close(self.usage().failed)
         self._record()
         # What holds this stream, in a circle or from another thread, shall not keep the jobs.
         self._run = None
@@ -308,5 +303,4 @@ class Stream:
 def _repeated(completion: Completion[T]) -> Completion[T]:
     if not completion.usage.prompts:  # nothing was sent: the answer came from the store, or from a pack
         return replace(completion, origin="duplicate")
-    usage = DUPLICATE if completion.ok else FAILED_DUPLICATE
-    return replace(completion, usage=usage, origin="duplicate")
+    return replace(completion, usage=DUPLICATE if completion.ok else FAILED_DUPLICATE, origin="duplicate")

@@ -430,12 +430,10 @@ def price_of(model: str, tier: Tier = "standard") -> Price | None:
         return None
 
     def cost(name: str) -> float | None:
-        costs = [entry.get(f"{name}{suffix}") for suffix in _SUFFIXES[tier]]
         usual = entry.get(name)
-        found = next((one for one in costs if isinstance(one, int | float)), None)
-        if found is not None or not isinstance(usual, int | float):
-            return found
-        return float(usual) * HALF
+        half = float(usual) * HALF if isinstance(usual, int | float) else None
+        costs = (*(entry.get(f"{name}{suffix}") for suffix in _SUFFIXES[tier]), half)
+        return next((one for one in costs if isinstance(one, int | float)), None)
 
     own = [cost(f"{name}_cost_per_token") for name in ("input", "output")]
     return Price(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from tag_bench.server import HANG, Reply, Request, Server, error
 from tagframe import errors
-from tagframe.lm import LM, Prompt, RetryPolicy
+from tagframe.lm import LM, Prompt, RetryPolicy, background
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +34,8 @@ def test_the_time_in_a_servers_queue_is_not_a_requests_time(server: Server):
 
 
 def test_a_request_that_others_overtake_times_out(server: Server):
-    server.answers = lambda request: HANG if request.prompt == "row 3" else Reply("True", latency=0.01)
-    lm = lm_of(server, timeout=0.2, retry=RetryPolicy(faults=0, refusals=0), concurrency=8)
+    server.answers = lambda request: HANG if request.prompt == "row 3" else Reply("True", latency=0.04)
+    lm = lm_of(server, timeout=1.5, retry=RetryPolicy(faults=0, refusals=0), concurrency=8)
     completions = lm.complete(prompts(400))
     assert [i for i, completion in enumerate(completions) if not completion.ok] == [3]
 
@@ -116,3 +117,22 @@ def test_a_key_is_struck_out_whole(server: Server):
     failed = lm.complete(prompts(1))[0].error
     assert isinstance(failed, errors.ContextTooLong)
     assert "key ***: maximum context" in str(failed)
+
+
+def test_time_in_which_nothing_is_read_is_no_requests_time(server: Server):
+    """The loop stands still for longer than the timeout, as on a busy machine, and the answers are there."""
+    sent = threading.Event()
+
+    def answers(request: Request) -> str:
+        sent.set()
+        return "True"
+
+    async def stand_still() -> None:
+        await asyncio.to_thread(sent.wait)
+        time.sleep(2.5)
+
+    server.answers, server.latency = answers, 0.5
+    standing = background.submit(stand_still())
+    lm = lm_of(server, timeout=2.0, retry=RetryPolicy(faults=0, refusals=0), concurrency=4)
+    assert lm.complete(prompts(4)).usage.failed == 0
+    standing.result()

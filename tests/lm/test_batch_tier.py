@@ -29,8 +29,9 @@ def prompts(count: int) -> list[Prompt]:
     return [Prompt.of(f"Is {number} even?") for number in range(count)]
 
 
-def model(server: Server, **options: object) -> LM:
-    return LM("openai/test", api_base=server.url, api_key="none", retry=FAST, tier="batch", price=PRICE, **options)  # type: ignore[arg-type]
+def model(server: Server, query: str = "", **options: object) -> LM:
+    url = f"{server.url}{query}"
+    return LM("openai/test", api_base=url, api_key="none", retry=FAST, tier="batch", price=PRICE, **options)  # type: ignore[arg-type]
 
 
 def test_a_call_is_one_batch_at_half_the_price(tmp_path: Path):
@@ -243,13 +244,17 @@ def test_answers_of_a_call_that_was_left_are_there_for_the_next():
 
 def test_a_process_that_ends_while_a_batch_is_waited_for_says_nothing(tmp_path: Path):
     with BatchServer(ready=10**9) as server:
+        touched, look = tmp_path / "touched", server._look
+        server._look = lambda batch: (touched.touch(), look(batch))[1]  # type: ignore[method-assign, func-returns-value]
         code = (
-            "import asyncio, contextlib, tagframe\n"
+            "import asyncio, os, tagframe\n"
             f"lm = tagframe.LM('openai/test', api_base={server.url!r}, api_key='none', tier='batch', store=None)\n"
             "async def leave():\n"
-            "    with contextlib.suppress(TimeoutError):\n"
-            "        async with asyncio.timeout(1.5):\n"
-            "            await lm.acomplete([tagframe.Prompt.of('a')])\n"
+            "    asking = asyncio.create_task(lm.acomplete([tagframe.Prompt.of('a')]))\n"
+            f"    while not os.path.exists({str(touched)!r}):\n"
+            "        await asyncio.sleep(0.01)\n"
+            "    asking.cancel()\n"
+            "    await asyncio.wait([asking])\n"
             "asyncio.run(leave())\n"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -281,9 +286,11 @@ def test_a_killed_process_finds_its_batch_again(tmp_path: Path, is_named: bool):
     with BatchServer(ready=10**9) as server:
 
         async def leave() -> None:
-            with pytest.raises(asyncio.TimeoutError):
-                async with asyncio.timeout(2):
-                    await model(server, store=store).acomplete(prompts(3))
+            asking = asyncio.create_task(model(server, store=store).acomplete(prompts(3)))
+            while not server.looks:
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            await asyncio.wait([asking])
 
         asyncio.run(leave())
         assert len(server.batches) == 1
@@ -295,6 +302,62 @@ def test_a_killed_process_finds_its_batch_again(tmp_path: Path, is_named: bool):
         assert all(one.ok for one in completions)
         assert len(server.batches) == 2
         assert server.count == 4
+
+
+PAGE = 2
+
+
+class ListingServer(BatchServer):
+    """The list of batches has pages, newest first; a query ``after`` counts if ``turns`` is true."""
+
+    turns = True
+    pages = 0
+
+    def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
+        where, _, query = path.partition("?")
+        if not where.endswith("/batches") or raw:
+            super().handle(transport, where, headers, raw)
+            return
+        self.pages += 1
+        listed = list(self.batches.values())[::-1]
+        ids = [one["id"] for one in listed]
+        after = [pair[6:] for pair in query.split("&") if pair.startswith("after=")]
+        start = ids.index(after[0]) + 1 if after and self.turns else 0
+        page = {"data": listed[start : start + PAGE], "has_more": start + PAGE < len(listed)}
+        send(transport, 200, json.dumps(page).encode(), {})
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("query", ["", "?api-version=2"])
+@pytest.mark.parametrize("turns", [True, False])
+def test_a_batch_without_a_name_on_a_later_page(tmp_path: Path, query: str, turns: bool):
+    """Of three killed processes; where the list has one page only, what is not on it is submitted again."""
+    with ListingServer(lambda request: request.prompt) as server:
+        server.turns = turns
+        lm = model(server, query, store=tmp_path / "s.db")
+        store = lm.open_store()
+        for number in range(5):
+            assert lm.complete(prompts(5)[number : number + 1])[0].ok
+        store.purge()
+        store._connection.execute("UPDATE batches SET batch = NULL")
+        again = model(server, query, store=tmp_path / "s.db").complete(prompts(5))
+        assert [one.text for one in again] == [f"Is {number} even?" for number in range(5)]
+        assert (len(server.batches), server.pages) == ((5, 3) if turns else (6, 2))
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_a_list_that_cannot_be_read_is_waited_for_once(tmp_path: Path):
+    looks = []
+    act = lambda server, transport, raw: (looks.append(1), send(transport, 500, b"{}", {}))  # noqa: E731
+    with PassingServer("/v1/batches", act) as server:
+        lm = model(server, store=tmp_path / "s.db")
+        store = lm.open_store()
+        for number in range(3):
+            store.note_batch(store.source(*lm.stored_as, lm.model), f"file-x{number}", None, ["x"])
+        server.times = batch_http.TRIES
+        assert all(one.ok for one in lm.complete(prompts(2)))
+        assert len(looks) == batch_http.TRIES
+        assert len(server.batches) == 1
 
 
 def test_a_budget_holds():

@@ -535,7 +535,7 @@ def test_a_completion_of_another_good_status_is_read(status: int):
     assert completions.usage.sent == 1
 
 
-@pytest.mark.parametrize("status", [401, 404, 408, 409, 425, 499, 500, 503])
+@pytest.mark.parametrize("status", [302, 307, 401, 404, 408, 409, 425, 499, 500, 503])
 def test_a_refusal_that_passes_costs_no_row(status: int):
     rows = [Prompt.of(f"row {number}") for number in range(30)]
     with Server(lambda request: error(status) if 5 <= request.number < 9 else "True") as server:
