@@ -199,8 +199,8 @@ class Run:
         """Cancel what is sent, and send and parse nothing more."""
         self._ended = True
         self._thread.shutdown(wait=False)
-        for task in self._sending:
-            task.cancel()
+        while self._sending:  # the traceback of a cancelled task refers to this run
+            self._sending.pop().cancel()
 
     async def send(self, jobs: Sequence[Job[Any]]) -> None:
         """Complete these jobs too.

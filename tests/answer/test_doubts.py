@@ -632,8 +632,8 @@ COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
             {"season": COPY},
             "SELECT coach FROM coach c WHERE NOT EXISTS (SELECT 1 FROM member m WHERE c.wins = m.club_id)",
             [
-                "frames.coach.wins = frames.member.club_id is no key; both have one to club; through it, there would be "
-                "1 row instead of 2"
+                "frames.coach.wins = frames.member.club_id is no key; both have one to club; "
+                "through it, there would be 1 row instead of 2"
             ],
         ),
         ({"season": COPY}, "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b", []),
