@@ -196,8 +196,8 @@ def _without_affixes(things: Sequence[Words]) -> list[Words]:
     ends = {word for word, count in last.items() if len(word) <= _SHORT and count > most}
     found = []
     for words in things:
-        kept = words[1:] if words[:1] and words[0] in begins and len(words) > 1 else words
-        found.append(kept[:-1] if len(kept) > 1 and kept[-1] in ends else kept)
+        rest = words[1:] if words[:1] and words[0] in begins and len(words) > 1 else words
+        found.append(rest[:-1] if len(rest) > 1 and rest[-1] in ends else rest)
     return found
 
 

@@ -249,9 +249,9 @@ def are_few(corpus: Corpus, tables: Mapping[str, str], columns: Mapping[str, Col
 
 def _fit(corpus: Corpus, tables: Mapping[str, str], columns: Mapping[str, Collection[str]] | None = None) -> bool:
     """Whether a text without values can fit: thousands of columns cost seconds to describe, for each question."""
-    shown = columns or {}
+    some = columns or {}
     names = (
-        name for id in tables.values() for name in shown.get(id) or (one.name for one in corpus.profile(id).for_prompts)
+        name for id in tables.values() for name in some.get(id) or (one.name for one in corpus.profile(id).for_prompts)
     )
     return sum(len(name) + 2 for name in names) <= WHOLE
 
