@@ -27,6 +27,8 @@ _TABLE = re.compile(
     r'("(?:[^"]|"")+"|`[^`]+`|\w+)',
     re.MULTILINE,
 )
+_TABLE_LINE = re.compile(r'^("(?:[^"]|"")+"|`[^`]+`|\w+)(?: \([^)]*\))?: ("(?:[^"]|"")+"|`[^`]+`|\w+)', re.MULTILINE)
+"""A table as ``tf.ask`` shows it."""
 _PACKS = re.compile(r"<rows>\n(.*?)\n</rows>", re.DOTALL)
 _NUMBERED = re.compile(r"^\[?\d+\]? ", re.MULTILINE)
 _FORMS = (
@@ -46,7 +48,7 @@ def anything(request: Request) -> str:
     """An answer to a request; SQL selects the first column of the first table, judged by an LM function."""
     text = "\n".join(str(message["content"]) for message in request.messages)
     rows = [len(_NUMBERED.findall(block[1])) for block in _PACKS.finditer(text)]
-    if "You write one SQLite SELECT statement" in text:
+    if "rite one SQLite SELECT statement" in text:
         table, column = _first(text)
         return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"
     if "answer the following questions for the tables" in text or "Generate SQL given the question" in text:
@@ -61,8 +63,10 @@ def anything(request: Request) -> str:
 
 def _first(text: str) -> tuple[str, str]:
     """The first table in the prompt, and its first column, as SQL."""
-    tables = list(_TABLE.finditer(text.rpartition("External Knowledge: age")[2]))
-    return tables[0][1], tables[0][2]
+    block = text.rpartition("<tables>")[2]
+    found = _TABLE.search(text.rpartition("External Knowledge: age")[2]) or _TABLE_LINE.search(block)
+    assert found is not None
+    return found[1], found[2]
 
 
 class HashedWords:

@@ -93,7 +93,10 @@ def merged_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] |
         ColumnNotFound: the plan has no such column.
     """
     names = plan.column_names()
-    where_of(where, plan)
+    try:
+        where_of(where, plan)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{error}. An agent's other conditions: use run_sql") from error
     selected = [plan.find_column(name) for name in columns or ()]
     return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
 

@@ -157,10 +157,19 @@ def say_stacked(plan: JoinPlan, on: On | None) -> None:
 
 def say_left_out(plan: JoinPlan) -> None:
     """Warn of tables that the plan left out."""
-    for table in plan.left_out:
-        way = ', with a key in on="a.x = b.y"' * (table in plan.unconnected)
-        reason = f"{plan.why_left_out(table)}. found.add({table!r}) joins it{way}"
-        warn(f"{table} is left out: {reason}", TableLeftOutWarning)
+    repeating = [table for table in plan.left_out if table not in plan.unconnected]
+    for tables, why, way in (
+        (repeating, f"would only repeat or lose rows of {plan.start}", ""),
+        (plan.unconnected, "no sure key connects {them}", ', with a key in on="a.x = b.y"'),
+    ):
+        if tables:
+            many = len(tables) > 1
+            them = "them" if many else "it"
+            warn(
+                f"{' and '.join(tables)} {'are' if many else 'is'} left out: may not be needed, and "
+                f"{why.format(them=them)}. found.add({', '.join(map(repr, tables))}) joins {them}{way}",
+                TableLeftOutWarning,
+            )
 
 
 def whose_rows(plan: JoinPlan) -> str:

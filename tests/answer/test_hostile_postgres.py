@@ -452,7 +452,7 @@ def test_a_question_is_answered_there(cinema, live):
     assert exec_sql(cinema)(query)["title"].tolist() == ["Low Tide"]
     system, user = (message["content"] for message in live.requests[0].messages)
     assert "one PostgreSQL SELECT" in system
-    assert "true, false, or NULL" in system
+    assert "true, false or NULL" in system
     assert "made ('1998-05-01' to" in user
     assert "hidden_note" not in user
     live.answers = [

@@ -58,7 +58,7 @@ def test_small_floats_meet_large_integers_exactly():
         (["1e3", "x"], ["1000", "x"], 1),
         (["007", "8"], ["7", "x8"], 0),
         (["000007 ", "N/A"], ["7", "NULL"], 1),
-        (["000007 ", "8a"], ["7", "NULL"], 0),
+        (["000007 ", "8a"], ["7", "NULL"], 1),  # codes filled up with zeros, which is warned of
         (["2020-1-2", "x"], ["2020-01-02", "x"], 2),
     ],
 )

@@ -44,7 +44,7 @@ def declared(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", FORMED)
 def test_as_printed_is_cosine_alone_omega_alone_and_the_best_candidates_alone(schema, words, method):
-    tables = {f"db.t{number}": ["id", f"x{number}", f"t{(number + 1) % 40} id"] for number in range(40)}
+    tables = {f"db.item{number}": ["id", f"x{number}", f"item{(number + 1) % 40} id"] for number in range(40)}
     index = index_of(schema(**tables), words)
     ours = prepared(index, FORMED[method]())
     printed = prepared(index, FORMED[method](as_printed=True))
