@@ -441,5 +441,5 @@ def require_corpus(given: C | None = None) -> C:
         raise NotConfigured(
             "no corpus to search: pass corpus=tagframe.open_corpus(…), or tagframe.configure(corpus=…) once"
         )
-    found: C = corpus
-    return found
+    chosen: C = corpus
+    return chosen

@@ -96,7 +96,10 @@ def merged_columns(plan: JoinPlan, where: Where | None, columns: Sequence[str] |
     try:
         where_of(where, plan)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{error}. An agent's other conditions: use run_sql") from error
+        raise InvalidArgument(
+            "where= must compare columns with values, such as \"amount > 100 and city == 'Brno'\" or {'city': 'Brno'}, "
+            f"with ==, <, <=, >, >=, in [...], and, or; got {where!r:.200}. For other conditions use run_sql"
+        ) from error
     selected = [plan.find_column(name) for name in columns or ()]
     return list(dict.fromkeys(names[key] for key in (selected if columns else names)))
 

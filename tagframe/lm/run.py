@@ -11,7 +11,7 @@ import contextlib
 import copy
 import itertools
 import math
-import random
+import secrets
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -258,7 +258,7 @@ class Run:
         if self._store is not None and not self._others_write:
             self._others_write = self._store.version() != self._version
         if self._others_write:
-            self._ready.rotate(random.randrange(len(self._ready)))
+            self._ready.rotate(secrets.randbelow(len(self._ready)))  # random's own state is the user's
         return self._ready.popleft()
 
     async def _ask(self, job: Job[Any]) -> None:
