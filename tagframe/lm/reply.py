@@ -228,9 +228,9 @@ class Billed:
     Attributes:
         tokens_in: of the prompt, with what was read from the cache or written to it; None if not given.
         tokens_out: of the answer, with its reasoning; None if not given.
-        total: of both, where they are not given apart; or None.
         cached: how many of ``tokens_in`` the provider read from its cache.
         written: how many of ``tokens_in`` it wrote to its cache.
+        total: of both, where the reply does not give them apart; or None.
     """
 
     tokens_in: int | None = None
@@ -249,7 +249,7 @@ def billed(usage: Any) -> Billed:
     >>> billed({"prompt_tokens": 279, "completion_tokens": 6, "total_tokens": 3285}).tokens_out
     3006
     >>> billed({"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 2000})
-    Billed(tokens_in=2010, tokens_out=5, cached=2000, written=0)
+    Billed(tokens_in=2010, tokens_out=5, cached=2000, written=0, total=None)
     """
     if not isinstance(usage, dict):
         return NOT_GIVEN
