@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-Key: TypeAlias = tuple[int, int | None, bytes]
-"""The number of a request's rules, its limit of tokens, and its key."""
+Key: TypeAlias = tuple[str, str, bytes]
+"""The endpoint and the model of a request, and its key."""
+Rules: TypeAlias = tuple[Any, ...]
+"""The most tokens of an answer, and how long and how often a request is tried."""
 
 MAX_RETAINED_REPLIES = 4096
 """Replies that are retained for calls that began before they arrived."""
@@ -46,6 +48,7 @@ class Flight(asyncio.Future[None]):
 
     Attributes:
         key: what it asks.
+        rules: by which it is asked.
         store: where its reply is stored, or None.
         sender: the task that sends it.
         reply: as soon as it is read.
@@ -54,9 +57,9 @@ class Flight(asyncio.Future[None]):
         arrived: the time at which it was done.
     """
 
-    def __init__(self, key: Key, store: ResponseStore | None) -> None:
+    def __init__(self, key: Key, rules: Rules, store: ResponseStore | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
-        self.key, self.store, self.sender = key, store, asyncio.current_task()
+        self.key, self.rules, self.store, self.sender = key, rules, store, asyncio.current_task()
         self.reply: Reply | None = None
         self.seconds, self.arrived = 0.0, math.inf
         self.error: errors.LMRequestFailed | None = None
@@ -89,24 +92,32 @@ class InFlight:
         return next(self._time)
 
     async def share(
-        self, key: Key, opened: int, store: ResponseStore | None, ask: Callable[[], Awaitable[tuple[Reply, float]]]
+        self,
+        key: Key,
+        rules: Rules,
+        opened: int,
+        store: ResponseStore | None,
+        ask: Callable[[], Awaitable[tuple[Reply, float]]],
     ) -> Flight:
         """A request that has its reply: of another call that asks the same already, or by ``ask``. Once its reply is
         stored, :meth:`end` gives it to the others.
 
         Raises:
             LMError: there is none. (If the other call's request ended for another reason than a failure, such as its
-                budget, this call asks by itself.)
+                budget, or failed or was cut off by other rules, this call asks by itself.)
         """
         while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
             if flight.reply is None:
                 self.awaited.add(flight.sender)
             await asyncio.shield(flight)
-            if flight.error is not None:
+            alike = flight.rules == rules
+            if alike and flight.error is not None:
                 raise copy.copy(flight.error)
-            if flight.reply is not None:
+            if flight.reply is not None and (alike or not flight.reply.truncated):
                 return flight
-        flight = self._requests[key] = Flight(key, store)
+            if flight is self._requests.get(key):
+                break
+        flight = self._requests[key] = Flight(key, rules, store)
         try:
             flight.reply, flight.seconds = await ask()
         except BaseException as error:
@@ -136,9 +147,6 @@ class InFlight:
 
 
 in_flight = InFlight()
-_rules: dict[object, int] = {}  # a number for what two calls must have in common to share a request
-
-
 after_fork(in_flight.reset)
 
 
@@ -148,6 +156,9 @@ prompt."""
 MAX_UNSTORED = 16
 """Replies that are read and not stored at most, unless another process writes to the store: a process that is killed
 loses these, and those in flight."""
+SECONDS_UNSTORED = 0.01
+"""How long a reply is not stored at most while others are in flight: a transaction and a turn of the parser's thread
+for each reply would take as long as to send a request."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
@@ -181,12 +192,10 @@ class Run:
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
         self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
-        # Two calls share a request only if they are alike in these.
-        of = lm.transport.endpoint, lm.model, lm.retry, lm.timeout, id(self.attempts.rates)
-        self._rules = _rules.setdefault(of, len(_rules))
+        self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
-        self._working = 0
+        self._working = self._asking = 0
         self._unsettled = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
         self._broken: asyncio.Future[None] | None = None  # has what went wrong where answers are settled
@@ -198,6 +207,7 @@ class Run:
     async def stop(self) -> None:
         """Cancel what is sent, and send and parse nothing more."""
         self._ended = True
+        self._settle()
         self._thread.shutdown(wait=False)
         while self._sending:  # the traceback of a cancelled task refers to this run
             self._sending.pop().cancel()
@@ -216,6 +226,7 @@ class Run:
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
         self._broken = self._broken or loop.create_future()
+        self._look_for_others()
         self._wake()
         workers = [loop.create_task(self._work()) for _ in range(min(self._concurrency - self._working, len(jobs)))]
         self._working += len(workers)
@@ -240,7 +251,9 @@ class Run:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
                 # parser than requests may be in flight.
                 if self._ready and self._unsettled < self._concurrency:
+                    self._asking += 1
                     await self._ask(self._next())
+                    self._asking -= 1
                     continue
                 self._turn = self._turn or asyncio.get_running_loop().create_future()
                 await asyncio.shield(self._turn)
@@ -255,20 +268,22 @@ class Run:
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
-        if self._store is not None and not self._others_write:
-            self._others_write = self._store.version() != self._version
         if self._others_write:
             self._ready.rotate(secrets.randbelow(len(self._ready)))  # random's own state is the user's
         return self._ready.popleft()
 
+    def _look_for_others(self) -> None:
+        if self._store is not None and not self._others_write:
+            self._others_write = self._store.version() != self._version
+
     async def _ask(self, job: Job[Any]) -> None:
-        key = self._rules, job.parameters.limit, job.current_key
+        key, rules = (*self._server, job.current_key), (job.parameters.limit, *self._patience)
 
         async def ask() -> tuple[Reply, float]:
             return self._stored(job) or (await self.attempts.ask(job), job.seconds)
 
         try:
-            flight = await in_flight.share(key, self._opened, self.attempts.store, ask)
+            flight = await in_flight.share(key, rules, self._opened, self.attempts.store, ask)
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
@@ -279,10 +294,10 @@ class Run:
             job.reply = flight.reply
             self._unsettled += 1
             self._answered.append((job, flight))
-            if len(self._answered) == 1:  # those of one turn of the loop are stored, and parsed, together
-                asyncio.get_running_loop().call_soon(self._settle)
-            elif len(self._answered) == MAX_UNSTORED:
+            if len(self._answered) == MAX_UNSTORED or self._asking == 1:
                 self._settle()
+            elif len(self._answered) == 1:
+                asyncio.get_running_loop().call_later(SECONDS_UNSTORED, self._settle)
 
     # --- the store ------------------------------------------------------------------------------------------------
 
@@ -300,12 +315,13 @@ class Run:
     def _settle(self) -> None:
         """Store what was answered, and have it parsed.
 
-        (An answer that is rejected is deleted again. If the process is killed before that, it is rejected when it is
-        next looked up.)
+        (An answer that is rejected stays in the store: another call may accept it, and this one rejects it whenever it
+        looks it up.)
         """
         answered, self._answered = self._answered, []
         if not answered:
             return
+        self._look_for_others()
         with self._breaking(answered):
             if not self._put(answered, wait=False):
                 with contextlib.suppress(RuntimeError):  # the call was left
@@ -316,17 +332,20 @@ class Run:
     def _put(self, answered: Answered, wait: bool = True) -> bool:
         """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
         store = self.attempts.store
+        if store is None or not store.writable:
+            return True
         answers: list[tuple[bytes, int, StoredAnswer]] = []
-        for job, flight in answered:
-            reply = flight.reply
-            assert reply is not None
-            if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
-                tokens = reply.billed.tokens_in, reply.billed.tokens_out
-                answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
-                answers.append((job.key, self.attempts.source_of(reply), answer))
-        if store is not None and store.writable and answers:
-            with warned(store, "written"):
-                return store.put(answers, wait)
+        with warned(store, "written"):
+            for job, flight in answered:
+                reply = flight.reply
+                assert reply is not None
+                if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
+                    if (source := self.attempts.source_of(reply, wait)) is None:
+                        return False
+                    tokens = reply.billed.tokens_in, reply.billed.tokens_out
+                    answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
+                    answers.append((job.key, source, answer))
+            return not answers or store.put(answers, wait)
         return True
 
     # --- how a job ends -------------------------------------------------------------------------------------------
@@ -360,9 +379,8 @@ class Run:
                 self._broken.exception()  # the call may have ended
 
     def _parsed(self, answered: Answered) -> list[Parsed]:
-        """The values of answers; those that are rejected are no longer stored."""
+        """The values of answers."""
         parsed: list[Parsed] = []
-        rejected: list[tuple[bytes, int, str]] = []
         for job, _ in answered:
             value, rejection, reply = None, None, job.reply
             assert reply is not None
@@ -373,12 +391,6 @@ class Run:
             except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
                 rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
             parsed.append((job, value, rejection))
-            if rejection is not None and not job.batch.keeps_rejected:
-                rejected.append((job.key, self.attempts.source_of(reply), reply.text))
-        store = self.attempts.store
-        if store is not None and store.writable and rejected:
-            with warned(store, "written"):
-                store.forget(rejected)
         return parsed
 
     def _take_parsed(self, answers: Sequence[Parsed]) -> None:
