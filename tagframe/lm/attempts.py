@@ -145,10 +145,10 @@ class Attempts:
         reply, _, formed = await self._adapted(job, formed)
         return self._in_form(reply, job, formed)
 
-    def source_of(self, reply: Reply, wait: bool) -> int | None:
+    def source_of(self, reply: Reply, wait: bool) -> int:
         """The id under which a reply is stored: a server that has one model may be given another during the run.
 
-        None if another process writes, and nobody may ``wait`` for it.
+        0 if another process writes, and nobody may ``wait`` for it.
         """
         if self.store is None or self._first_model is None or reply.model in (None, self._first_model):
             return self.source

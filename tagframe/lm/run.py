@@ -340,7 +340,7 @@ class Run:
                 reply = flight.reply
                 assert reply is not None
                 if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
-                    if (source := self.attempts.source_of(reply, wait)) is None:
+                    if not (source := self.attempts.source_of(reply, wait)):
                         return False
                     tokens = reply.billed.tokens_in, reply.billed.tokens_out
                     answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)

@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import tenacity
 
@@ -249,17 +249,13 @@ class ResponseStore:
         """Whether answers are still stored: not after a failed write, and not if the file or folder is read-only."""
         return self._trouble is None and not self.read_only
 
-    @overload
-    def source(self, endpoint: str, model: str, recorded_by: str) -> int: ...
-    @overload
-    def source(self, endpoint: str, model: str, recorded_by: str, wait: bool) -> int | None: ...
-    def source(self, endpoint: str, model: str, recorded_by: str, wait: bool = True) -> int | None:
-        """The id of a source of answers; a new source is added. None if that would have to ``wait``."""
+    def source(self, endpoint: str, model: str, recorded_by: str, wait: bool = True) -> int:
+        """The id of a source of answers; a new source is added. 0 if that would have to ``wait``."""
         name = (endpoint, model, recorded_by)
         if name not in self._sources:
             add = "INSERT INTO sources (endpoint, model, recorded_by) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
             if not self._write(add, [name], wait):
-                return None
+                return 0
             ((self._sources[name],),) = self._rows(
                 "SELECT id FROM sources WHERE endpoint = ? AND model = ? AND recorded_by = ?", name
             )

@@ -227,6 +227,8 @@ class Stream:
 
     def _taken(self) -> Arrived:
         for sending in self._sendings:
+            if sending.cancelled():
+                raise SystemExit  # the process ends, and this is a daemon thread of it
             if sending.done():
                 sending.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
