@@ -49,6 +49,7 @@ class Flight(asyncio.Future[None]):
     Attributes:
         key: what it asks.
         rules: by which it is asked.
+        opened: when its call began.
         store: where its reply is stored, or None.
         sender: the task that sends it.
         reply: as soon as it is read.
@@ -57,9 +58,10 @@ class Flight(asyncio.Future[None]):
         arrived: the time at which it was done.
     """
 
-    def __init__(self, key: Key, rules: Rules, store: ResponseStore | None) -> None:
+    def __init__(self, key: Key, rules: Rules, opened: int, store: ResponseStore | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
-        self.key, self.rules, self.store, self.sender = key, rules, store, asyncio.current_task()
+        self.key, self.rules, self.opened, self.store = key, rules, opened, store
+        self.sender = asyncio.current_task()
         self.reply: Reply | None = None
         self.seconds, self.arrived = 0.0, math.inf
         self.error: errors.LMRequestFailed | None = None
@@ -71,7 +73,7 @@ class InFlight:
     A call could look into the response store before an answer arrives, and send the same request after that; the answer
     would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
 
-    Calls open from any thread; everything else happens on the loop.
+    Calls open and close from any thread; everything else happens on the loop.
 
     Attributes:
         awaited: the tasks whose requests other calls wait for, too.
@@ -85,11 +87,18 @@ class InFlight:
         self._requests: dict[Key, Flight] = {}
         self._replied: deque[Flight] = deque()
         self._time = itertools.count(1)
+        self._open: set[int] = set()  # the times at which the calls began that have not ended
         self.awaited: set[asyncio.Task[Any] | None] = set()
 
     def open(self) -> int:
         """Register a call, before it looks into the store; gives a time for :meth:`share`."""
-        return next(self._time)
+        time = next(self._time)
+        self._open.add(time)
+        return time
+
+    def close(self, opened: int) -> None:
+        """Register the end of a call."""
+        self._open.discard(opened)
 
     async def share(
         self,
@@ -117,7 +126,7 @@ class InFlight:
                 return flight
             if flight is self._requests.get(key):
                 break
-        flight = self._requests[key] = Flight(key, rules, store)
+        flight = self._requests[key] = Flight(key, rules, opened, store)
         try:
             flight.reply, flight.seconds = await ask()
         except BaseException as error:
@@ -132,7 +141,7 @@ class InFlight:
         """Let the calls that wait for a request go on, unless it has ended."""
         if flight.done():
             return
-        if flight.reply is None:
+        if flight.reply is None or self._open <= {flight.opened}:
             self._forget(flight)
         else:
             flight.arrived = next(self._time)

@@ -294,6 +294,7 @@ class Stream:
             wait(self._sendings, _SECONDS_TO_STOP if self._left else 0)
         self._bar.close(self.usage().failed)
         self._record()
+        in_flight.close(self._opened)
         # What holds this stream, in a circle or from another thread, shall not keep the jobs.
         self._run = None
         self._sendings = []
