@@ -114,8 +114,8 @@ class Attempts:
         self._stopping = asyncio.Event()
         self._failures = 0  # requests since the last that was answered
         self._failed_rows = 0  # while none was answered, in a row
-        self._is_doubted = False  # whether no request was answered since one failed in a way that all may
-        self._doubting = asyncio.Lock()  # of the one row that is asked meanwhile
+        self._doubted = -1  # how many were answered when a request last failed in a way that all may
+        self._doubting = asyncio.Lock()  # of the one row that is asked until one is answered
         self._began = time.monotonic()
         self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
         self._served = 0  # bytes of the longest prompt that was answered
@@ -378,16 +378,17 @@ class Attempts:
 
             if isinstance(error, _OF_ALL_ROWS):
                 async with self._doubting:
-                    if self._is_doubted:
+                    if self._doubted == self.answers:
                         return await self._asked_for_all(error, again)
             return await self._lm.retry.again(error, again, self._sleep)
 
     async def _asked_for_all(self, error: errors.LMRequestFailed, again: Callable[[], Awaitable[Reply]]) -> Reply:
         """The reply to the one row that is sent again after a failure that all may have; without one, the run stops."""
+        answers = self.answers
         try:
             return await self._lm.retry.again(error, again, self._sleep)
         except _OF_ALL_ROWS as final:
-            if self._is_doubted:
+            if answers == self.answers:
                 self.stop(final)
             raise
 
@@ -427,8 +428,9 @@ class Attempts:
             except errors.LMRequestFailed as failed:
                 error = failed
                 if self.answers and isinstance(failed, _OF_ALL_ROWS):
-                    failed.stops_run, failed.retryable = False, _is_of_account(failed)
-                    self._is_doubted = self._is_doubted or failed.retryable
+                    in_words = failed.status in (400, 403) and not isinstance(failed, errors.QuotaExhausted)
+                    failed.stops_run, failed.retryable = False, not in_words  # which may be those of its row
+                    self._doubted = self.answers
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None or failed.status == 200:  # what cannot be read is paid as well
@@ -451,7 +453,7 @@ class Attempts:
                 self._budget.settle(reserved, spent, self.state)
 
     def _learn_from(self, reply: Reply, size: int) -> None:
-        self.answers, self._failures, self._is_doubted = self.answers + 1, 0, False
+        self.answers, self._failures = self.answers + 1, 0
         self._served = max(self._served, size)
         state = self.state
         # A gateway gives one name many models; a server whose model is known by name has one.
@@ -611,11 +613,6 @@ def is_endless(text: str) -> bool:
 
 def _names_logprobs(error: errors.LMRequestFailed) -> bool:
     return "logprob" in str(error).lower()
-
-
-def _is_of_account(error: errors.LMRequestFailed) -> bool:
-    """Whether a failure is none of its row; the words of a row may be in a 400 or 403 that names a key."""
-    return isinstance(error, errors.QuotaExhausted) or error.status not in (400, 403)
 
 
 def _is_empty(error: errors.LMRequestFailed) -> bool:

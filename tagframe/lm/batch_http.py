@@ -297,19 +297,14 @@ def _line(raw: bytes) -> dict[str, Any] | None:
 
 
 def _by_name(file: bytes) -> dict[str, dict[str, Any]]:
-    """The lines of a file of answers; a request that two of them answer, and not alike, is asked again."""
+    """The lines of a file of answers; a request that two answer which differ is asked again."""
     lines: dict[str, dict[str, Any]] = {}
     for line in filter(None, map(_line, file.split(b"\n"))):
         name = str(line.get("custom_id"))
-        is_new = name not in lines or _choices(lines[name]) == _choices(line)
-        lines[name] = line if is_new else {"error": {"message": "two lines of the batch answer it, and differ"}}
+        lines[name] = (
+            line if lines.get(name, line) == line else {"error": "two lines of the batch answer it, and differ"}
+        )
     return lines
-
-
-def _choices(line: dict[str, Any]) -> Any:
-    response = line.get("response")
-    body = response.get("body") if isinstance(response, dict) else None
-    return body.get("choices") if isinstance(body, dict) else None
 
 
 def reply_of(line: dict[str, Any], tools: bool = False, secrets: tuple[str, ...] = ()) -> Reply:

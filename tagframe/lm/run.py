@@ -14,7 +14,7 @@ import math
 import secrets
 import sqlite3
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -200,14 +200,14 @@ class Run:
         self.done = 0
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
-        self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
+        self._answered: list[tuple[Job[Any], Flight]] = []  # and not stored yet
         self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
         self._working = self._asking = 0
         self._unsettled = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
-        self._broken: asyncio.Future[None] | None = None  # has what went wrong where answers are settled
+        self._settling: set[asyncio.Task[None]] = set()
         self._ended = False
         self._others_write = False  # another process has stored answers since the call began
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
@@ -225,27 +225,20 @@ class Run:
         """Complete these jobs too.
 
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
-
-        Raises:
-            Exception: what went wrong where answers are settled, a warning that is an error, say.
         """
         loop = asyncio.get_running_loop()
         self._sending.append(cast("asyncio.Task[None]", asyncio.current_task()))
         self._ready.extend(jobs)
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
-        self._broken = self._broken or loop.create_future()
         self._look_for_others()
         self._wake()
         workers = [loop.create_task(self._work()) for _ in range(min(self._concurrency - self._working, len(jobs)))]
         self._working += len(workers)
         try:
             with self.attempts.state.gate.serving(self._concurrency):
-                working = asyncio.gather(*workers, return_exceptions=True)
-                await asyncio.wait((working, self._broken), return_when=asyncio.FIRST_COMPLETED)
-                for failed in [self._broken.exception()] if self._broken.done() else working.result():
-                    if isinstance(failed, Exception):
-                        raise failed
+                if workers:  # they end with their call, but where others wait for them
+                    await asyncio.wait(workers)
         except BaseException:
             self._ended = True
             left = [worker for worker in workers if worker not in in_flight.awaited]  # other calls wait for the rest
@@ -296,9 +289,7 @@ class Run:
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
-            unexpected = errors.LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
-            unexpected.__cause__ = error
-            self._fail(job, unexpected)
+            self._fail(job, _unexpected("sent", error))
         else:
             job.reply = flight.reply
             self._unsettled += 1
@@ -331,12 +322,27 @@ class Run:
         if not answered:
             return
         self._look_for_others()
-        with self._breaking(answered):
+        settling = asyncio.get_running_loop().create_task(self._settled(answered))
+        self._settling.add(settling)  # or it might be collected as garbage
+        settling.add_done_callback(self._settling.discard)
+
+    async def _settled(self, answered: Answered) -> None:
+        parsed: list[Parsed] = []
+        try:
             if not self._put(answered, wait=False):
-                with contextlib.suppress(RuntimeError):  # the call was left
-                    self._in_thread(self._put, answered, lambda _: self._parse(answered))
-                    return
-            self._parse(answered)
+                await self._in_thread(self._put, answered)
+            for _, flight in answered:
+                in_flight.end(flight)
+            parsed = await self._in_thread(self._parsed, answered)
+        except Exception as error:  # the call was left, or by a fault of ours: its rows must not be awaited for ever
+            for job, flight in answered:
+                in_flight.end(flight)
+                self._fail(job, _unexpected("read", error))
+        self._unsettled -= len(answered)
+        self._take_parsed(parsed)
+
+    def _in_thread(self, work: Callable[[Answered], R], answered: Answered) -> asyncio.Future[R]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
 
     def _put(self, answered: Answered, wait: bool = True) -> bool:
         """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
@@ -359,34 +365,6 @@ class Run:
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
-    def _parse(self, answered: Answered) -> None:
-        for _, flight in answered:
-            in_flight.end(flight)
-        with contextlib.suppress(RuntimeError):  # the call was left
-            self._in_thread(self._parsed, answered, self._take_parsed)
-
-    def _in_thread(self, work: Callable[[Answered], R], answered: Answered, then: Callable[[R], None]) -> None:
-        """Work in the call's thread; ``then`` takes what comes of it, on the loop."""
-
-        def take(done: asyncio.Future[R]) -> None:
-            with self._breaking(answered):
-                then(done.result())
-
-        working = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
-        working.add_done_callback(take)
-
-    @contextlib.contextmanager
-    def _breaking(self, answered: Answered) -> Iterator[None]:
-        """A block that nobody awaits: what it raises ends the call, or its rows would be awaited for ever."""
-        try:
-            yield
-        except Exception as error:
-            for _, flight in answered:
-                in_flight.end(flight)
-            if self._broken is not None and not self._broken.done():
-                self._broken.set_exception(error)
-                self._broken.exception()  # the call may have ended
-
     def _parsed(self, answered: Answered) -> list[Parsed]:
         """The values of answers."""
         parsed: list[Parsed] = []
@@ -403,7 +381,6 @@ class Run:
         return parsed
 
     def _take_parsed(self, answers: Sequence[Parsed]) -> None:
-        self._unsettled -= len(answers)
         for job, value, rejection in answers:
             reply = job.reply
             assert reply is not None
@@ -460,6 +437,12 @@ class Run:
         self._give((job,))
         self._useful_repairs += job.repaired and completion.ok
         self._failed_repairs += job.repaired and not completion.ok
+
+
+def _unexpected(what: str, error: Exception) -> errors.LMRequestFailed:
+    failed = errors.LMRequestFailed(f"the request could not be {what}: {type(error).__name__}: {error}")
+    failed.__cause__ = error
+    return failed
 
 
 def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:
