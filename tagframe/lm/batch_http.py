@@ -141,32 +141,29 @@ class BatchHTTP(OpenAIHTTP):
         job = {"input_file_id": file, "endpoint": PATH, "completion_window": "24h"}
         try:
             batch = _id_of(await self.ask("POST", "/batches", job))
-        except LMRequestFailed as lost:
-            if not lost.retryable:
+        except LMRequestFailed as lost:  # its reply may be, and the batch be there
+            batch = await self._listed(file, lost) if lost.retryable else ""
+            if not batch:
                 raise
-            batch = await self._listed(file, lost)
         await self._note(file, batch, names)
         return await self._answers(batch, names)
 
     async def _listed(self, file: str, lost: LMRequestFailed) -> str:
-        """The batch of a file: only the reply to its submission may be lost.
+        """The batch of a file; "" if there is none.
 
         Raises:
-            LMRequestFailed: there is none; it is not submitted again if the provider does not list its batches.
+            LMRequestFailed: the provider does not list its batches; it may have taken this one, and is not asked again.
         """
         try:
-            named = await self._named((file,))
+            return (await self._named((file,))).get(file, "")
         except LMRequestFailed:
-            if lost.status not in _NOT_TAKEN and getattr(lost, "connected", True):
-                lost = LMRequestFailed(
-                    f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there"
-                    f" and may be paid for; look for one of the file {file!r}; the same call again submits it anew",
-                    lost.status,
-                )
-            raise lost from None
-        if file not in named:
-            raise lost
-        return named[file]
+            if lost.status in _NOT_TAKEN or not getattr(lost, "connected", True):
+                return ""
+            raise LMRequestFailed(
+                f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there"
+                f" and may be paid for; look for one of the file {file!r}; the same call again submits it anew",
+                lost.status,
+            ) from None
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
@@ -301,9 +298,7 @@ def _by_name(file: bytes) -> dict[str, dict[str, Any]]:
     lines: dict[str, dict[str, Any]] = {}
     for line in filter(None, map(_line, file.split(b"\n"))):
         name = str(line.get("custom_id"))
-        lines[name] = (
-            line if lines.get(name, line) == line else {"error": "two lines of the batch answer it, and differ"}
-        )
+        lines[name] = line if lines.get(name, line) == line else {"error": "two lines answer it, and differ"}
     return lines
 
 

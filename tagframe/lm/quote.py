@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
@@ -136,8 +135,6 @@ class QuotingLM(LM):
 
 
 class _QuotingStream(Stream):
-    _at_once = sys.maxsize  # a batch has one quote
-
     def __init__(self, lm: QuotingLM, description: str, guess: Callable[[Prompt], str] | None) -> None:
         super().__init__(lm, description)
         self._quoting = lm

@@ -11,7 +11,6 @@ import functools
 import json
 import os
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -101,8 +100,6 @@ class ReplayStream(Stream):
     :class:`~tagframe.errors.ReplayMiss` covers all of them, so that an operator with several rounds goes as far as the
     stored answers reach.
     """
-
-    _at_once = sys.maxsize  # what is missing is counted by batches
 
     def __init__(self, lm: LM, description: str) -> None:
         super().__init__(lm, description)

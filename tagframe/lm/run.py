@@ -386,17 +386,14 @@ class Run:
             assert reply is not None
             if reply.truncated:
                 with_form = job.parameters.form is not None and self.attempts.state.structured is True
-                self._reject(job, reply, _cut(job.parameters.limit, with_form))
-            elif rejection is None:
-                self._accept(job, reply, value)
-            else:
+                rejection = _cut(job.parameters.limit, with_form)
+            if rejection is not None:
                 self._reject(job, reply, rejection)
+                continue
+            self._last_accepted.append(True)
+            usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
+            self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
         self._wake()
-
-    def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
-        self._last_accepted.append(True)
-        usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
-        self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
 
     def _reject(self, job: Job[Any], reply: Reply, rejection: errors.AnswerRejected) -> None:
         """Ask once for a repair, if there is an answer to repair."""

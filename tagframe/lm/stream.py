@@ -51,8 +51,6 @@ class Stream:
     Used from two threads: the caller's, which adds and takes, and the one that completes the jobs.
     """
 
-    _at_once = PROMPTS_AT_ONCE
-
     def __init__(self, lm: LM, description: str) -> None:
         self._lm = lm
         self._description = description
@@ -92,8 +90,9 @@ class Stream:
         parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
         if batch.prompts:
             self._left[batch] = len(batch.prompts)
-        for start in range(0, len(batch.prompts), self._at_once):
-            jobs = self._add(batch, start, parameters)
+        size = PROMPTS_AT_ONCE if type(self) is Stream else len(batch.prompts)  # replays and quotes count batches
+        for start in range(0, len(batch.prompts), size):
+            jobs = self._add(batch, start, batch.prompts[start : start + size], parameters)
             if batch.known is not None:
                 self._keep(jobs, batch.known)
             elif not batch.sends:
@@ -101,9 +100,8 @@ class Stream:
             else:
                 self._answer(jobs, batch)
 
-    def _add(self, batch: Batch[Any], start: int, parameters: Parameters) -> list[Job[Any]]:
+    def _add(self, batch: Batch[Any], start: int, prompts: Sequence[Prompt], parameters: Parameters) -> list[Job[Any]]:
         """The jobs of a part of a batch's prompts that are new to the call, each once."""
-        prompts = batch.prompts[start : start + self._at_once]
         try:
             keys = request_keys(prompts, parameters)
         except (TypeError, AttributeError) as error:

@@ -303,6 +303,21 @@ def test_money_that_ends_in_the_middle_ends_the_run(who: str):
         assert server.count == 11 + FAST.faults  # one row asks for all whether it passes
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens", "dollars"),
+    [
+        ({"total_tokens": 57}, 57, 57 * 2e-6),  # which of them are the answer's is not known: the dearest
+        ({"prompt_tokens": "1,050", "completion_tokens": "7.0"}, 1057, 1064e-6),
+    ],
+)
+def test_what_a_budget_counts_of_odd_usages(usage: dict[str, object], tokens: int, dollars: float):
+    budget = tf.Budget(dollars=1.0)
+    with Server(lambda request: Reply("True", changes={"usage": usage})) as server:
+        lm = LM("openai/test", api_base=server.url, price=Price(1e-6, 2e-6), budget=budget, store=None)
+        assert lm.complete([Prompt.of("row")])[0].ok
+    assert budget.spent == (1, tokens, pytest.approx(dollars))
+
+
 @pytest.mark.parametrize("status", [307, 401, 402, 404])
 def test_what_passes_ends_no_run_that_was_answered_and_one_row_asks_for_all_whether_it_does(status: int):
     rows = [Prompt.of(f"row {number}") for number in range(400)]
