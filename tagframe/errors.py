@@ -327,7 +327,7 @@ class ModelNotFound(LMRequestFailed):
 
 
 class QuotaExhausted(LMRequestFailed):
-    """The account has no credit left, or has reached its limit of spending; waiting does not help.
+    """The account has no credit left, or has reached its limit of spending; waiting seldom helps.
 
     A 402, a 429 of the kind ``insufficient_quota``, or a 400 or 403 that says so.
     """

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,8 @@ REPEATED_CHARACTERS = 40
 """Characters at the end of an answer that is cut off; with three copies of them in it, it would never have ended."""
 CONCERNS_A_ROW = (errors.ContentFiltered, errors.ContextTooLong)
 """Failures that say nothing of other rows."""
-_OF_ALL_ROWS = (errors.AuthenticationFailed, errors.ModelNotFound, errors.ServerMoved)
+_OF_ALL_ROWS = (errors.AuthenticationFailed, errors.ModelNotFound, errors.QuotaExhausted, errors.ServerMoved)
+"""Failures of all rows; after others were answered, they may pass: one row asks for all."""
 _FORM_NAMED = re.compile(r"grammar|response_format|schema|structured|guided", re.IGNORECASE)
 _LENGTH_NAMED = re.compile(r"\bmax_(completion_|new_|output_)?tokens\b")
 _REFUSED = (400, 415, 422, 500, 501)
@@ -112,6 +114,8 @@ class Attempts:
         self._stopping = asyncio.Event()
         self._failures = 0  # requests since the last that was answered
         self._failed_rows = 0  # while none was answered, in a row
+        self._doubted = -1  # how many were answered when a request last failed in a way that all may
+        self._doubting = asyncio.Lock()  # of the one row that is asked until one is answered
         self._began = time.monotonic()
         self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
         self._served = 0  # bytes of the longest prompt that was answered
@@ -141,11 +145,14 @@ class Attempts:
         reply, _, formed = await self._adapted(job, formed)
         return self._in_form(reply, job, formed)
 
-    def source_of(self, reply: Reply) -> int:
-        """The id under which a reply is stored: a server that has one model may be given another during the run."""
+    def source_of(self, reply: Reply, wait: bool) -> int:
+        """The id under which a reply is stored: a server that has one model may be given another during the run.
+
+        0 if another process writes, and nobody may ``wait`` for it.
+        """
         if self.store is None or self._first_model is None or reply.model in (None, self._first_model):
             return self.source
-        return self.store.source(self.stored_as[0], f"{self._lm.model} ({reply.model})", self._lm.model)
+        return self.store.source(self.stored_as[0], f"{self._lm.model} ({reply.model})", self._lm.model, wait)
 
     # --- what a server refuses or breaks on ------------------------------------------------------------------------
 
@@ -369,7 +376,21 @@ class Attempts:
                 job.retried += 1
                 return await self._send(job.current, job, parameters)
 
+            if isinstance(error, _OF_ALL_ROWS):
+                async with self._doubting:
+                    if self._doubted == self.answers:
+                        return await self._asked_for_all(error, again)
             return await self._lm.retry.again(error, again, self._sleep)
+
+    async def _asked_for_all(self, error: errors.LMRequestFailed, again: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The reply to the one row that is sent again after a failure that all may have; without one, the run stops."""
+        answers = self.answers
+        try:
+            return await self._lm.retry.again(error, again, self._sleep)
+        except _OF_ALL_ROWS as final:
+            if answers == self.answers:
+                self.stop(final)
+            raise
 
     async def _sleep(self, seconds: float) -> bool:
         """Wait between attempts; False at once if the run has stopped."""
@@ -400,18 +421,16 @@ class Attempts:
                 self._check_read(prompt, size, count)
                 self._learn_from(reply, size)
                 cost, tokens_out = self._charge(prompt, reply.text, count, reply.tier, job)
-                if count.tokens_in is not None and count.tokens_out is not None:
-                    spent = cost
-                    if self.rates is not None:
-                        self.rates.settle(int(cost.tokens) - expected)
-                else:
-                    spent = Cost(*map(max, spent, cost))
+                spent = self._spent(count, cost, spent)
+                if self.rates is not None and spent is cost:
+                    self.rates.settle(int(cost.tokens) - expected)
                 return reply if count is reply.billed else replace(reply, billed=count)
             except errors.LMRequestFailed as failed:
                 error = failed
                 if self.answers and isinstance(failed, _OF_ALL_ROWS):
-                    # Key, name and address have served others of this run: it passes, or repeats words of its row.
-                    failed.stops_run, failed.retryable = False, failed.status not in (400, 403)
+                    in_words = failed.status in (400, 403) and not isinstance(failed, errors.QuotaExhausted)
+                    failed.stops_run, failed.retryable = False, not in_words  # which may be those of its row
+                    self._doubted = self.answers
                 if self._is_hopeless(failed, parameters):
                     self.stop(failed)
                 if failed.billed is not None or failed.status == 200:  # what cannot be read is paid as well
@@ -519,6 +538,14 @@ class Attempts:
         except errors.BudgetExceeded as exceeded:
             self.stop(exceeded)
             raise
+
+    def _spent(self, count: Billed, cost: Cost, reserved: Cost) -> Cost:
+        """What a budget counts for a reply: what the server says, and of what it leaves open the most."""
+        if count.tokens_in is not None and count.tokens_out is not None:
+            return cost
+        if count.total is not None:
+            return cost._replace(dollars=max(cost.dollars, dollars_of(self._dearest, 0, count.total) or 0.0))
+        return Cost(*map(max, reserved, cost))
 
     def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, job: Job[Any]) -> tuple[Cost, int]:
         """Count a reply's tokens; if the server gives none, they are estimated from the length.

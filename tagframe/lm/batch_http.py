@@ -35,6 +35,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 60.0
 TRIES = 40
 """Failures in a row, over half an hour, until a batch is no longer waited for; of refusals, as a 404, an eighth."""
 _FILES = ("error_file_id", "output_file_id")
+_NOT_TAKEN = (409, 425, 429, 503, 529)
+"""What a server answers that has not taken a batch."""
 _ENDED = ("completed", "failed", "expired", "cancelled")
 PATH = "/v1/chat/completions"
 
@@ -139,12 +141,29 @@ class BatchHTTP(OpenAIHTTP):
         job = {"input_file_id": file, "endpoint": PATH, "completion_window": "24h"}
         try:
             batch = _id_of(await self.ask("POST", "/batches", job))
-        except LMRequestFailed as lost:  # the reply may be lost, and the batch be there
-            batch = (await self._named((file,)) if lost.retryable else {}).get(file, "")
+        except LMRequestFailed as lost:  # its reply may be, and the batch be there
+            batch = await self._listed(file, lost) if lost.retryable else ""
             if not batch:
                 raise
         await self._note(file, batch, names)
         return await self._answers(batch, names)
+
+    async def _listed(self, file: str, lost: LMRequestFailed) -> str:
+        """The batch of a file; "" if there is none.
+
+        Raises:
+            LMRequestFailed: the provider does not list its batches; it may have taken this one, and is not asked again.
+        """
+        try:
+            return (await self._named((file,))).get(file, "")
+        except LMRequestFailed:
+            if lost.status in _NOT_TAKEN or not getattr(lost, "connected", True):
+                return ""
+            raise LMRequestFailed(
+                f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there"
+                f" and may be paid for; look for one of the file {file!r}; the same call again submits it anew",
+                lost.status,
+            ) from None
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
@@ -164,25 +183,28 @@ class BatchHTTP(OpenAIHTTP):
             return
         self._earlier_known = True
         batches = self.store.noted_batches(self.source)
-        named = await self._named([file for file, noted, _ in batches if not noted])
+        named: dict[str, str] = {}
+        with contextlib.suppress(LMRequestFailed):
+            named = await self._named([file for file, noted, _ in batches if not noted])
         for file, noted, names in batches:
             if batch := noted or named.get(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
 
     async def _named(self, files: Sequence[str]) -> dict[str, str]:
-        """The batches of these files: they were submitted, and their names are not known, for no reply came."""
+        """The batches of these files: they were submitted, and their names are not known, for no reply came.
+
+        Raises:
+            LMRequestFailed: the provider does not list its batches.
+        """
         named: dict[str, str] = {}
         path, before = "/batches", ""
-        with contextlib.suppress(LMRequestFailed):
-            while path != before and not named.keys() >= set(files):
-                before, listed = path, await _patiently(partial(self._page, path))
-                data = listed.get("data")
-                ones = [
-                    one for one in (data if isinstance(data, list) else ()) if isinstance(one, dict) and "id" in one
-                ]
-                named |= {str(one.get("input_file_id")): str(one["id"]) for one in ones}
-                if ones and listed.get("has_more"):  # where "after" is ignored, the same page comes again
-                    path = f"/batches?after={ones[-1]['id']}"
+        while path != before and not named.keys() >= set(files):
+            before, listed = path, await _patiently(partial(self._page, path))
+            data = listed.get("data")
+            ones = [one for one in (data if isinstance(data, list) else ()) if isinstance(one, dict) and "id" in one]
+            named |= {str(one.get("input_file_id")): str(one["id"]) for one in ones}
+            if ones and listed.get("has_more"):  # where "after" is ignored, the same page comes again
+                path = f"/batches?after={ones[-1]['id']}"
         return named
 
     async def _page(self, path: str) -> dict[str, Any]:
@@ -201,7 +223,9 @@ class BatchHTTP(OpenAIHTTP):
             self._elsewhere |= dict.fromkeys(names, batch)  # it works on all the same: who asks again waits for it
             error.retryable = False
             raise
-        lines = {str(line.get("custom_id")): line for file in files for line in map(_line, file.split(b"\n")) if line}
+        lines: dict[str, dict[str, Any]] = {}
+        for file in files:
+            lines |= _by_name(file)
         if not lines:
             raise self._without_answers(batch, job)
         missing = {"error": {"message": f"the batch {batch!r} ended as {job['status']!r} without this answer"}}
@@ -267,6 +291,15 @@ def _line(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return line if isinstance(line, dict) else None
+
+
+def _by_name(file: bytes) -> dict[str, dict[str, Any]]:
+    """The lines of a file of answers; a request that two answer which differ is asked again."""
+    lines: dict[str, dict[str, Any]] = {}
+    for line in filter(None, map(_line, file.split(b"\n"))):
+        name = str(line.get("custom_id"))
+        lines[name] = line if lines.get(name, line) == line else {"error": "two lines answer it, and differ"}
+    return lines
 
 
 def reply_of(line: dict[str, Any], tools: bool = False, secrets: tuple[str, ...] = ()) -> Reply:

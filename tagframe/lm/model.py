@@ -204,7 +204,8 @@ class LM:
         """Answer the prompts: stored answers are reused, and each other distinct prompt is sent once.
 
         Works in a script, in any thread, and inside a running event loop (which it blocks; see :meth:`acomplete`). If
-        several calls of this process ask the same prompt at once, it is sent once for all of them. Answers that another
+        several calls of this process ask the same prompt at once, it is sent once for all of them, by the patience and
+        limit of the first; where that fails or is cut off, the others ask with their own. Answers that another
         process stores meanwhile are taken from the store; only what both have in flight is sent twice.
 
         Args:

@@ -429,8 +429,8 @@ class Batch(Generic[T]):
         form: of an answer, for servers that can hold a model to it.
         free: whether answers are texts of any length: then the setting ``max_tokens`` replaces the batch's own, and
             else only raises it.
-        keeps_rejected: whether an answer that ``accept`` rejects is stored too, so that the same prompt ends with the
-            same rejection later, and is not paid for again: of a pack, whose rows are asked again in other prompts.
+        keeps_rejected: whether a stored answer that ``accept`` rejects ends the prompt, which is not paid for again: of
+            a pack, whose rows are asked again in other prompts.
     """
 
     prompts: Sequence[Prompt]

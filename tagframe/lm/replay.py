@@ -201,6 +201,7 @@ class Import:
 
     Attributes:
         answers: how many were stored.
+        repeated: lines that answer the same request as a later one, which counts.
         failed: the custom ids of requests that the provider could not answer; they are still missing.
         recorded_by: how many answers each recorder gave.
     """
@@ -208,11 +209,13 @@ class Import:
     answers: int
     failed: tuple[str, ...]
     recorded_by: Mapping[str, int]
+    repeated: int = 0
 
     def __str__(self) -> str:
         by = ", ".join(f"{count} by {name.removeprefix('by ')}" for name, count in self.recorded_by.items())
         failed = f"; {len(self.failed)} failed and stay missing" if self.failed else ""
-        return f"{counted(self.answers, 'answer')} imported{f' ({by})' if by else ''}{failed}"
+        repeated = f"; a later line replaced {counted(self.repeated, 'answer')}" if self.repeated else ""
+        return f"{counted(self.answers, 'answer')} imported{f' ({by})' if by else ''}{failed}{repeated}"
 
 
 def export_requests(store: str | Path, out: str | Path, model: str = BATCH_MODEL) -> int:
@@ -264,7 +267,8 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         NotAStore: ``store`` is a file of another program.
         OSError: a file cannot be read or written.
     """
-    answers, failed = _read_answers(Path(file), recorded_by)
+    listed, failed = _read_answers(Path(file), recorded_by)
+    answers = list({one[:3]: one for one in listed}.values())
     with closing(ResponseStore(Path(store).expanduser())) as opened:
         opened.put_imported(answers)
         # A line for all parameters also answers requests that were missing with certain parameters.
@@ -272,7 +276,8 @@ def import_answers(store: str | Path, file: str | Path, recorded_by: str | None 
         opened.no_longer_missing(
             [key for key, body, sample in opened.missing() if _messages_key(body["messages"], sample) in answered]
         )
-    return Import(len(answers), tuple(failed), dict(Counter(recorder for _, recorder, _, _ in answers)))
+    recorders = dict(Counter(recorder for _, recorder, _, _ in answers))
+    return Import(len(answers), tuple(failed), recorders, len(listed) - len(answers))
 
 
 def recorded_by(store: str | Path) -> dict[str, int]:

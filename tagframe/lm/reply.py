@@ -287,12 +287,16 @@ def billed(usage: Any) -> Billed:
     return Billed(tokens_in, tokens_out, cached, min(written, most - cached), total if tokens_in is None else None)
 
 
+_NUMBER = re.compile(r"\s*\d{1,3}(\d{,12}|(,\d{3}){1,4})(\.0*)?\s*")
+
+
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         count = fields.get(name)
-        is_text = isinstance(count, str) and len(count) < 16 and count.isdecimal()
-        if is_text or (isinstance(count, float) and count.is_integer()):  # as gateways and Cohere type them
-            count = int(count)  # type: ignore[arg-type]
+        if isinstance(count, str) and _NUMBER.fullmatch(count):  # as gateways and Cohere type them
+            count = float(count.replace(",", ""))
+        if isinstance(count, float) and count.is_integer():
+            count = int(count)
         if type(count) is int and count > 0:
             return count
     return None

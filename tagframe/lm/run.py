@@ -14,7 +14,7 @@ import math
 import secrets
 import sqlite3
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-Key: TypeAlias = tuple[int, int | None, bytes]
-"""The number of a request's rules, its limit of tokens, and its key."""
+Key: TypeAlias = tuple[str, str, bytes]
+"""The endpoint and the model of a request, and its key."""
+Rules: TypeAlias = tuple[Any, ...]
+"""The most tokens of an answer, and how long and how often a request is tried."""
 
 MAX_RETAINED_REPLIES = 4096
 """Replies that are retained for calls that began before they arrived."""
@@ -46,6 +48,8 @@ class Flight(asyncio.Future[None]):
 
     Attributes:
         key: what it asks.
+        rules: by which it is asked.
+        opened: when its call began.
         store: where its reply is stored, or None.
         sender: the task that sends it.
         reply: as soon as it is read.
@@ -54,9 +58,10 @@ class Flight(asyncio.Future[None]):
         arrived: the time at which it was done.
     """
 
-    def __init__(self, key: Key, store: ResponseStore | None) -> None:
+    def __init__(self, key: Key, rules: Rules, opened: int, store: ResponseStore | None) -> None:
         super().__init__(loop=asyncio.get_running_loop())
-        self.key, self.store, self.sender = key, store, asyncio.current_task()
+        self.key, self.rules, self.opened, self.store = key, rules, opened, store
+        self.sender = asyncio.current_task()
         self.reply: Reply | None = None
         self.seconds, self.arrived = 0.0, math.inf
         self.error: errors.LMRequestFailed | None = None
@@ -68,7 +73,7 @@ class InFlight:
     A call could look into the response store before an answer arrives, and send the same request after that; the answer
     would be paid for twice. So the newest replies are retained, for calls that were open when they arrived.
 
-    Calls open from any thread; everything else happens on the loop.
+    Calls open and close from any thread; everything else happens on the loop.
 
     Attributes:
         awaited: the tasks whose requests other calls wait for, too.
@@ -82,31 +87,46 @@ class InFlight:
         self._requests: dict[Key, Flight] = {}
         self._replied: deque[Flight] = deque()
         self._time = itertools.count(1)
+        self._open: set[int] = set()  # the times at which the calls began that have not ended
         self.awaited: set[asyncio.Task[Any] | None] = set()
 
     def open(self) -> int:
         """Register a call, before it looks into the store; gives a time for :meth:`share`."""
-        return next(self._time)
+        time = next(self._time)
+        self._open.add(time)
+        return time
+
+    def close(self, opened: int) -> None:
+        """Register the end of a call."""
+        self._open.discard(opened)
 
     async def share(
-        self, key: Key, opened: int, store: ResponseStore | None, ask: Callable[[], Awaitable[tuple[Reply, float]]]
+        self,
+        key: Key,
+        rules: Rules,
+        opened: int,
+        store: ResponseStore | None,
+        ask: Callable[[], Awaitable[tuple[Reply, float]]],
     ) -> Flight:
         """A request that has its reply: of another call that asks the same already, or by ``ask``. Once its reply is
         stored, :meth:`end` gives it to the others.
 
         Raises:
             LMError: there is none. (If the other call's request ended for another reason than a failure, such as its
-                budget, this call asks by itself.)
+                budget, or failed or was cut off by other rules, this call asks by itself.)
         """
         while (flight := self._requests.get(key)) is not None and flight.arrived >= opened:
             if flight.reply is None:
                 self.awaited.add(flight.sender)
             await asyncio.shield(flight)
-            if flight.error is not None:
+            alike = flight.rules == rules
+            if alike and flight.error is not None:
                 raise copy.copy(flight.error)
-            if flight.reply is not None:
+            if flight.reply is not None and (alike or not flight.reply.truncated):
                 return flight
-        flight = self._requests[key] = Flight(key, store)
+            if flight is self._requests.get(key):
+                break
+        flight = self._requests[key] = Flight(key, rules, opened, store)
         try:
             flight.reply, flight.seconds = await ask()
         except BaseException as error:
@@ -121,7 +141,7 @@ class InFlight:
         """Let the calls that wait for a request go on, unless it has ended."""
         if flight.done():
             return
-        if flight.reply is None:
+        if flight.reply is None or self._open <= {flight.opened}:
             self._forget(flight)
         else:
             flight.arrived = next(self._time)
@@ -136,9 +156,6 @@ class InFlight:
 
 
 in_flight = InFlight()
-_rules: dict[object, int] = {}  # a number for what two calls must have in common to share a request
-
-
 after_fork(in_flight.reset)
 
 
@@ -148,6 +165,9 @@ prompt."""
 MAX_UNSTORED = 16
 """Replies that are read and not stored at most, unless another process writes to the store: a process that is killed
 loses these, and those in flight."""
+SECONDS_UNSTORED = 0.01
+"""How long a reply is not stored at most while others are in flight: a transaction and a turn of the parser's thread
+for each reply would take as long as to send a request."""
 MAX_FAILED_REPAIRS = 2
 """Repairs that may fail in a run; more may where repairs help, so that one in three does."""
 
@@ -180,16 +200,14 @@ class Run:
         self.done = 0
         self._context = copy_context()  # of the caller, in which answers are parsed, one after the other
         self._thread = ThreadPoolExecutor(1, "tagframe-parse")
-        self._answered: list[tuple[Job[Any], Flight]] = []  # in this turn of the loop
-        # Two calls share a request only if they are alike in these.
-        of = lm.transport.endpoint, lm.model, lm.retry, lm.timeout, id(self.attempts.rates)
-        self._rules = _rules.setdefault(of, len(_rules))
+        self._answered: list[tuple[Job[Any], Flight]] = []  # and not stored yet
+        self._server, self._patience = (lm.transport.endpoint, lm.model), (lm.retry, lm.timeout)
         self._ready: deque[Job[Any]] = deque()  # to be sent
         self._sending: list[asyncio.Task[None]] = []
-        self._working = 0
+        self._working = self._asking = 0
         self._unsettled = 0
         self._turn: asyncio.Future[None] | None = None  # done when something was parsed, or has come in
-        self._broken: asyncio.Future[None] | None = None  # has what went wrong where answers are settled
+        self._settling: set[asyncio.Task[None]] = set()
         self._ended = False
         self._others_write = False  # another process has stored answers since the call began
         self._last_accepted: deque[bool] = deque(maxlen=JUDGED_ROWS)  # whether answers were accepted
@@ -198,6 +216,7 @@ class Run:
     async def stop(self) -> None:
         """Cancel what is sent, and send and parse nothing more."""
         self._ended = True
+        self._settle()
         self._thread.shutdown(wait=False)
         while self._sending:  # the traceback of a cancelled task refers to this run
             self._sending.pop().cancel()
@@ -206,26 +225,20 @@ class Run:
         """Complete these jobs too.
 
         All jobs of the run share one queue, so workers of another call to this method may complete some of them later.
-
-        Raises:
-            Exception: what went wrong where answers are settled, a warning that is an error, say.
         """
         loop = asyncio.get_running_loop()
         self._sending.append(cast("asyncio.Task[None]", asyncio.current_task()))
         self._ready.extend(jobs)
         # Rows of packs are asked again in other prompts: how many there are, and fail, is known at the end.
         self._prompts += sum(math.inf if job.batch.keeps_rejected else 1 for job in jobs)
-        self._broken = self._broken or loop.create_future()
+        self._look_for_others()
         self._wake()
         workers = [loop.create_task(self._work()) for _ in range(min(self._concurrency - self._working, len(jobs)))]
         self._working += len(workers)
         try:
             with self.attempts.state.gate.serving(self._concurrency):
-                working = asyncio.gather(*workers, return_exceptions=True)
-                await asyncio.wait((working, self._broken), return_when=asyncio.FIRST_COMPLETED)
-                for failed in [self._broken.exception()] if self._broken.done() else working.result():
-                    if isinstance(failed, Exception):
-                        raise failed
+                if workers:  # they end with their call, but where others wait for them
+                    await asyncio.wait(workers)
         except BaseException:
             self._ended = True
             left = [worker for worker in workers if worker not in in_flight.awaited]  # other calls wait for the rest
@@ -240,7 +253,9 @@ class Run:
                 # An answer that is being parsed may have to be repaired; and no more answers wait for a slow disk or
                 # parser than requests may be in flight.
                 if self._ready and self._unsettled < self._concurrency:
+                    self._asking += 1
                     await self._ask(self._next())
+                    self._asking -= 1
                     continue
                 self._turn = self._turn or asyncio.get_running_loop().create_future()
                 await asyncio.shield(self._turn)
@@ -255,34 +270,34 @@ class Run:
 
     def _next(self) -> Job[Any]:
         """The job to send next: any, where another process stores answers, since it may be at the same rows."""
-        if self._store is not None and not self._others_write:
-            self._others_write = self._store.version() != self._version
         if self._others_write:
             self._ready.rotate(secrets.randbelow(len(self._ready)))  # random's own state is the user's
         return self._ready.popleft()
 
+    def _look_for_others(self) -> None:
+        if self._store is not None and not self._others_write:
+            self._others_write = self._store.version() != self._version
+
     async def _ask(self, job: Job[Any]) -> None:
-        key = self._rules, job.parameters.limit, job.current_key
+        key, rules = (*self._server, job.current_key), (job.parameters.limit, *self._patience)
 
         async def ask() -> tuple[Reply, float]:
             return self._stored(job) or (await self.attempts.ask(job), job.seconds)
 
         try:
-            flight = await in_flight.share(key, self._opened, self.attempts.store, ask)
+            flight = await in_flight.share(key, rules, self._opened, self.attempts.store, ask)
         except errors.LMError as error:
             self._fail(job, error)
         except Exception as error:  # a fault of ours or of a library, which must not take the other rows with it
-            unexpected = errors.LMRequestFailed(f"the request could not be made: {type(error).__name__}: {error}")
-            unexpected.__cause__ = error
-            self._fail(job, unexpected)
+            self._fail(job, _unexpected("sent", error))
         else:
             job.reply = flight.reply
             self._unsettled += 1
             self._answered.append((job, flight))
-            if len(self._answered) == 1:  # those of one turn of the loop are stored, and parsed, together
-                asyncio.get_running_loop().call_soon(self._settle)
-            elif len(self._answered) == MAX_UNSTORED:
+            if len(self._answered) == MAX_UNSTORED or self._asking == 1:
                 self._settle()
+            elif len(self._answered) == 1:
+                asyncio.get_running_loop().call_later(SECONDS_UNSTORED, self._settle)
 
     # --- the store ------------------------------------------------------------------------------------------------
 
@@ -300,69 +315,59 @@ class Run:
     def _settle(self) -> None:
         """Store what was answered, and have it parsed.
 
-        (An answer that is rejected is deleted again. If the process is killed before that, it is rejected when it is
-        next looked up.)
+        (An answer that is rejected stays in the store: another call may accept it, and this one rejects it whenever it
+        looks it up.)
         """
         answered, self._answered = self._answered, []
         if not answered:
             return
-        with self._breaking(answered):
+        self._look_for_others()
+        settling = asyncio.get_running_loop().create_task(self._settled(answered))
+        self._settling.add(settling)  # or it might be collected as garbage
+        settling.add_done_callback(self._settling.discard)
+
+    async def _settled(self, answered: Answered) -> None:
+        parsed: list[Parsed] = []
+        try:
             if not self._put(answered, wait=False):
-                with contextlib.suppress(RuntimeError):  # the call was left
-                    self._in_thread(self._put, answered, lambda _: self._parse(answered))
-                    return
-            self._parse(answered)
+                await self._in_thread(self._put, answered)
+            for _, flight in answered:
+                in_flight.end(flight)
+            parsed = await self._in_thread(self._parsed, answered)
+        except Exception as error:  # the call was left, or by a fault of ours: its rows must not be awaited for ever
+            for job, flight in answered:
+                in_flight.end(flight)
+                self._fail(job, _unexpected("read", error))
+        self._unsettled -= len(answered)
+        self._take_parsed(parsed)
+
+    def _in_thread(self, work: Callable[[Answered], R], answered: Answered) -> asyncio.Future[R]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
 
     def _put(self, answered: Answered, wait: bool = True) -> bool:
         """Store complete answers that are not in the store yet, in one transaction; False if another process writes."""
         store = self.attempts.store
+        if store is None or not store.writable:
+            return True
         answers: list[tuple[bytes, int, StoredAnswer]] = []
-        for job, flight in answered:
-            reply = flight.reply
-            assert reply is not None
-            if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
-                tokens = reply.billed.tokens_in, reply.billed.tokens_out
-                answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
-                answers.append((job.key, self.attempts.source_of(reply), answer))
-        if store is not None and store.writable and answers:
-            with warned(store, "written"):
-                return store.put(answers, wait)
+        with warned(store, "written"):
+            for job, flight in answered:
+                reply = flight.reply
+                assert reply is not None
+                if not reply.truncated and (flight.store is not store if flight.done() else job.sent):
+                    if not (source := self.attempts.source_of(reply, wait)):
+                        return False
+                    tokens = reply.billed.tokens_in, reply.billed.tokens_out
+                    answer = StoredAnswer(reply.text, reply.logprobs, *tokens, flight.seconds)
+                    answers.append((job.key, source, answer))
+            return not answers or store.put(answers, wait)
         return True
 
     # --- how a job ends -------------------------------------------------------------------------------------------
 
-    def _parse(self, answered: Answered) -> None:
-        for _, flight in answered:
-            in_flight.end(flight)
-        with contextlib.suppress(RuntimeError):  # the call was left
-            self._in_thread(self._parsed, answered, self._take_parsed)
-
-    def _in_thread(self, work: Callable[[Answered], R], answered: Answered, then: Callable[[R], None]) -> None:
-        """Work in the call's thread; ``then`` takes what comes of it, on the loop."""
-
-        def take(done: asyncio.Future[R]) -> None:
-            with self._breaking(answered):
-                then(done.result())
-
-        working = asyncio.get_running_loop().run_in_executor(self._thread, self._context.run, work, answered)
-        working.add_done_callback(take)
-
-    @contextlib.contextmanager
-    def _breaking(self, answered: Answered) -> Iterator[None]:
-        """A block that nobody awaits: what it raises ends the call, or its rows would be awaited for ever."""
-        try:
-            yield
-        except Exception as error:
-            for _, flight in answered:
-                in_flight.end(flight)
-            if self._broken is not None and not self._broken.done():
-                self._broken.set_exception(error)
-                self._broken.exception()  # the call may have ended
-
     def _parsed(self, answered: Answered) -> list[Parsed]:
-        """The values of answers; those that are rejected are no longer stored."""
+        """The values of answers."""
         parsed: list[Parsed] = []
-        rejected: list[tuple[bytes, int, str]] = []
         for job, _ in answered:
             value, rejection, reply = None, None, job.reply
             assert reply is not None
@@ -373,32 +378,22 @@ class Run:
             except BaseException as error:  # an exit, say: whoever waits for this answer must not wait for ever
                 rejection = errors.AnswerRejected(f"{type(error).__name__}: {error}")
             parsed.append((job, value, rejection))
-            if rejection is not None and not job.batch.keeps_rejected:
-                rejected.append((job.key, self.attempts.source_of(reply), reply.text))
-        store = self.attempts.store
-        if store is not None and store.writable and rejected:
-            with warned(store, "written"):
-                store.forget(rejected)
         return parsed
 
     def _take_parsed(self, answers: Sequence[Parsed]) -> None:
-        self._unsettled -= len(answers)
         for job, value, rejection in answers:
             reply = job.reply
             assert reply is not None
             if reply.truncated:
                 with_form = job.parameters.form is not None and self.attempts.state.structured is True
-                self._reject(job, reply, _cut(job.parameters.limit, with_form))
-            elif rejection is None:
-                self._accept(job, reply, value)
-            else:
+                rejection = _cut(job.parameters.limit, with_form)
+            if rejection is not None:
                 self._reject(job, reply, rejection)
+                continue
+            self._last_accepted.append(True)
+            usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
+            self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
         self._wake()
-
-    def _accept(self, job: Job[Any], reply: Reply, value: Any) -> None:
-        self._last_accepted.append(True)
-        usage, origin = (job.usage(), "sent") if job.sent else (DUPLICATE, "duplicate")
-        self._end(job, Completion(reply.text, value, None, usage, reply.logprobs, cast(Origin, origin)))
 
     def _reject(self, job: Job[Any], reply: Reply, rejection: errors.AnswerRejected) -> None:
         """Ask once for a repair, if there is an answer to repair."""
@@ -439,6 +434,12 @@ class Run:
         self._give((job,))
         self._useful_repairs += job.repaired and completion.ok
         self._failed_repairs += job.repaired and not completion.ok
+
+
+def _unexpected(what: str, error: Exception) -> errors.LMRequestFailed:
+    failed = errors.LMRequestFailed(f"the request could not be {what}: {type(error).__name__}: {error}")
+    failed.__cause__ = error
+    return failed
 
 
 def _cut(limit: int | None, with_form: bool) -> errors.AnswerCut:

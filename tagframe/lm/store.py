@@ -19,6 +19,7 @@ import os
 import sqlite3
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,13 +249,13 @@ class ResponseStore:
         """Whether answers are still stored: not after a failed write, and not if the file or folder is read-only."""
         return self._trouble is None and not self.read_only
 
-    def source(self, endpoint: str, model: str, recorded_by: str) -> int:
-        """The id of a source of answers; a new source is added."""
+    def source(self, endpoint: str, model: str, recorded_by: str, wait: bool = True) -> int:
+        """The id of a source of answers; a new source is added. 0 if that would have to ``wait``."""
         name = (endpoint, model, recorded_by)
         if name not in self._sources:
-            self._write(
-                "INSERT INTO sources (endpoint, model, recorded_by) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [name]
-            )
+            add = "INSERT INTO sources (endpoint, model, recorded_by) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+            if not self._write(add, [name], wait):
+                return 0
             ((self._sources[name],),) = self._rows(
                 "SELECT id FROM sources WHERE endpoint = ? AND model = ? AND recorded_by = ?", name
             )
@@ -264,10 +265,6 @@ class ResponseStore:
         """Store answers (request, source, answer): all, or none if that fails; False if it would have to ``wait``."""
         now = time.time()
         return self._write(_PUT, [_row(*answer, now) for answer in answers], wait)
-
-    def forget(self, answers: Sequence[tuple[bytes, int, str]]) -> None:
-        """Delete answers (request, source, text) that were rejected after they were stored."""
-        self._write("DELETE FROM answers WHERE request = ? AND source = ? AND text = ?", answers)
 
     def note_missing(self, requests: Iterable[tuple[bytes, dict[str, Any], int]]) -> int:
         """Note requests (key, body, sample number) that a replay did not find; gives how many are noted in all."""
@@ -397,8 +394,12 @@ def warned(store: ResponseStore, what: str) -> Iterator[None]:
 
 
 def warn_of_store(trouble: str) -> None:
-    """Warn that answers are not stored."""
-    warn(f"{trouble}; the run continues, but its answers are not stored", StoreWarning)
+    """Warn that answers are not stored; also where warnings are errors: one would take the answers with it."""
+    warning = StoreWarning(f"{trouble}; the run continues, but its answers are not stored")
+    try:
+        warn(str(warning), StoreWarning)
+    except StoreWarning:
+        warnings.showwarning(warning, StoreWarning, __file__, 0)
 
 
 def default_path() -> Path:

@@ -32,6 +32,8 @@ T = TypeVar("T")
 _SECONDS_BETWEEN_ARRIVALS = 0.1
 """A complete batch is delivered at once; completions of incomplete batches, and the progress bar, this often."""
 _SECONDS_TO_STOP = 0.4
+PROMPTS_AT_ONCE = 512
+"""Prompts of a batch whose keys are made, and that are looked up, before they are sent, while others are prepared."""
 _NOT_STORED = errors.NotStored("the response store has no answer")
 
 
@@ -80,33 +82,36 @@ class Stream:
             InvalidArgument: something is not a prompt, or has no JSON form.
             NotConfigured: the model needs a key or a URL and none is set.
         """
-        jobs = self._add(batch)
-        if batch.known is not None:
-            self._keep(jobs, batch.known)
-        elif not batch.sends:
-            self._look_up(jobs)
-        else:
-            self._answer(jobs, batch)
-
-    def _add(self, batch: Batch[Any]) -> list[Job[Any]]:
-        """The jobs of a batch's prompts that are new to the call, each once."""
         for prompt in batch.prompts:
             if not isinstance(prompt, Prompt):
                 raise errors.InvalidArgument(
                     f"prompts must be Prompt objects, such as Prompt.of(user, system); got {prompt!r}"
                 )
         parameters = Parameters(batch.temperature, self._limit(batch), batch.logprobs, self._lm.extra_body, batch.form)
+        if batch.prompts:
+            self._left[batch] = len(batch.prompts)
+        size = PROMPTS_AT_ONCE if type(self) is Stream else len(batch.prompts)  # replays and quotes count batches
+        for start in range(0, len(batch.prompts), size):
+            jobs = self._add(batch, start, batch.prompts[start : start + size], parameters)
+            if batch.known is not None:
+                self._keep(jobs, batch.known)
+            elif not batch.sends:
+                self._look_up(jobs)
+            else:
+                self._answer(jobs, batch)
+
+    def _add(self, batch: Batch[Any], start: int, prompts: Sequence[Prompt], parameters: Parameters) -> list[Job[Any]]:
+        """The jobs of a part of a batch's prompts that are new to the call, each once."""
         try:
-            keys = request_keys(batch.prompts, parameters)
+            keys = request_keys(prompts, parameters)
         except (TypeError, AttributeError) as error:
+            del self._left[batch]  # nobody waits for the rest of it
             raise errors.InvalidArgument(f"a prompt or parameter has no JSON form: {error}") from error
         new: list[Job[Any]] = []
         with self._lock:
-            if keys:
-                self._left[batch] = len(keys)
             # Its jobs keep accept alive, so that no other has its id.
             jobs = self._jobs.setdefault((id(batch.accept), batch.stored, batch.sends, batch.known is not None), {})
-            for position, (key, prompt) in enumerate(zip(keys, batch.prompts, strict=True)):
+            for position, (key, prompt) in enumerate(zip(keys, prompts, strict=True), start):
                 job = jobs.get(key)
                 if job is None:
                     job = jobs[key] = Job(key, prompt, parameters, batch, position, prompt, key)
@@ -184,9 +189,10 @@ class Stream:
     def _deliver(self, batch: Batch[Any], position: int, completion: Completion[Any]) -> None:
         self._arrived.setdefault(batch, {})[position] = completion
         self._usages.append(completion.usage)
-        left = self._left[batch] = self._left[batch] - 1
-        if not left:
-            del self._left[batch]
+        left = self._left.pop(batch, 0) - 1
+        if left > 0:
+            self._left[batch] = left
+        else:
             self._wake()
 
     def _wake(self) -> None:
@@ -219,11 +225,15 @@ class Stream:
 
     def _taken(self) -> Arrived:
         for sending in self._sendings:
+            if sending.cancelled():
+                raise SystemExit  # the process ends, and this is a daemon thread of it
             if sending.done():
                 sending.result()  # raises what would otherwise be waited for without end
         if self._run is not None:
             self._bar.update(self._run.done, self._run.attempts.dollars)
-        return self.arrived()
+        if arrived := self.arrived():
+            self.usage()  # summed up while others are awaited
+        return arrived
 
     def arrived(self) -> Arrived:
         """The completions since the last call, without waiting."""
@@ -282,6 +292,7 @@ class Stream:
             wait(self._sendings, _SECONDS_TO_STOP if self._left else 0)
         self._bar.close(self.usage().failed)
         self._record()
+        in_flight.close(self._opened)
         # What holds this stream, in a circle or from another thread, shall not keep the jobs.
         self._run = None
         self._sendings = []

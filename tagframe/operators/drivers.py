@@ -25,6 +25,7 @@ from tagframe.operators.outcome import summarised
 from tagframe.progress import Stopping
 
 T = TypeVar("T")
+R = TypeVar("R")
 Request = TypeVar("Request", bound=Sized)
 
 Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
@@ -33,12 +34,18 @@ Step: TypeAlias = Generator[Sequence[Batch[Any]], Arrived, T]
 
 def gather(batch: Batch[T]) -> Step[list[Completion[T]]]:
     """All completions of one batch, in the order of its prompts."""
-    completions: dict[int, Completion[T]] = {}
+    return (yield from gather_read(batch, lambda number, completion: completion))
+
+
+def gather_read(batch: Batch[T], read: Callable[[int, Completion[T]], R]) -> Step[list[R]]:
+    """What is read of each completion of a batch, by its number, as it arrives; in the order of its prompts."""
+    values: dict[int, R] = {}
     batches: Sequence[Batch[Any]] = (batch,)
-    while len(completions) < len(batch.prompts):
-        completions.update((yield batches).get(batch, {}))
+    while len(values) < len(batch.prompts):
+        arrived = (yield batches).get(batch, {})
+        values.update((number, read(number, completion)) for number, completion in arrived.items())
         batches = ()
-    return [completions[number] for number in range(len(batch.prompts))]
+    return [values[number] for number in range(len(batch.prompts))]
 
 
 def gather_alike(

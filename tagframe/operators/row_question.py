@@ -31,7 +31,7 @@ from tagframe.operators.cells import (
     room,
     shortened,
 )
-from tagframe.operators.drivers import Step, gather
+from tagframe.operators.drivers import Step, gather, gather_read
 from tagframe.operators.outcome import Outcome, OutcomeKind
 from tagframe.operators.values import (
     TRUTH,
@@ -181,16 +181,21 @@ class Question(Generic[T]):
         """
         texts = [line if self.room is None else shortened(line, self.room) for line in lines]
         guess = self.guessed("So it is, by what the row says and by what is known.\nAnswer: ")
-        completions: dict[int, Completion[_Answer[T]]] = {}
+        replies: dict[int, Reply[T]] = {}
         waiting = list(range(len(lines)))
+
+        def read(number: int, completion: Completion[_Answer[T]]) -> Reply[T]:
+            row = waiting[number]
+            return self._reply(completion, cut_note(lines[row], texts[row]))
+
         while waiting:
             batch = self._batch([texts[row] for row in waiting], accept=self.accept, guess=guess, stored=stored)
-            completions.update(zip(waiting, (yield from gather(batch)), strict=True))
-            waiting = [row for row in waiting if isinstance(completions[row].error, ContextTooLong)]
+            replies.update(zip(waiting, (yield from gather_read(batch, read)), strict=True))
+            waiting = [row for row in waiting if isinstance(replies[row].error, ContextTooLong)]
             waiting = [row for row in waiting if len(texts[row].encode()) > MIN_ROW_BYTES]
             for row in waiting:
                 texts[row] = shortened(texts[row], max(MIN_ROW_BYTES, len(texts[row].encode()) // 2))
-        return [self._reply(completions[row], cut_note(line, texts[row])) for row, line in enumerate(lines)]
+        return [replies[row] for row in range(len(lines))]
 
     def recalled(self, lines: Sequence[str], stored: Stored = "any") -> Step[dict[int, Reply[T]]]:
         """The stored replies, by position; nothing is sent.

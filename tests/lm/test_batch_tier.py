@@ -328,6 +328,26 @@ class ListingServer(BatchServer):
 
 
 @pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("act", [lose_reply, break_gateway, answered(503, b"{}")])
+def test_a_reply_that_is_lost_where_no_list_is_submits_nothing_again(
+    act: Callable[[BatchServer, asyncio.Transport, bytes], object],
+):
+    class Unlisted(PassingServer):
+        def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
+            if path.endswith("/batches") and not raw:
+                send(transport, 404, b"{}", {})
+            else:
+                super().handle(transport, path, headers, raw)
+
+    with Unlisted("/batches", act) as server:
+        completions = model(server, store=None).complete(prompts(4))
+        lost = act in (lose_reply, break_gateway)
+        assert (len(server.batches), server.count) == ((1, 0) if lost else (2, 4))  # half as many after a 503
+        assert [one.ok for one in completions] == [not lost] * 4
+        assert all("may be paid for" in str(one.error) for one in completions if lost)
+
+
+@pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("query", ["", "?api-version=2"])
 @pytest.mark.parametrize("turns", [True, False])
 def test_a_batch_without_a_name_on_a_later_page(tmp_path: Path, query: str, turns: bool):

@@ -300,7 +300,35 @@ def test_money_that_ends_in_the_middle_ends_the_run(who: str):
     rows = [Prompt.of(f"row {number}") for number in range(60)]
     with Server(lambda request: error(status, words) if request.number >= 10 else "True") as server:
         LM("openai/test", api_base=server.url, retry=FAST, store=None, concurrency=1).complete(rows)
-        assert server.count == 11
+        assert server.count == 11 + FAST.faults  # one row asks for all whether it passes
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens", "dollars"),
+    [
+        ({"total_tokens": 57}, 57, 57 * 2e-6),  # which of them are the answer's is not known: the dearest
+        ({"prompt_tokens": "1,050", "completion_tokens": "7.0"}, 1057, 1064e-6),
+    ],
+)
+def test_what_a_budget_counts_of_odd_usages(usage: dict[str, object], tokens: int, dollars: float):
+    budget = tf.Budget(dollars=1.0)
+    with Server(lambda request: Reply("True", changes={"usage": usage})) as server:
+        lm = LM("openai/test", api_base=server.url, price=Price(1e-6, 2e-6), budget=budget, store=None)
+        assert lm.complete([Prompt.of("row")])[0].ok
+    assert budget.spent == (1, tokens, pytest.approx(dollars))
+
+
+@pytest.mark.parametrize("status", [307, 401, 402, 404])
+def test_what_passes_ends_no_run_that_was_answered_and_one_row_asks_for_all_whether_it_does(status: int):
+    rows = [Prompt.of(f"row {number}") for number in range(400)]
+    with Server(lambda request: error(status) if 20 <= request.number < 54 else "True", latency=0.002) as server:
+        lm = LM("openai/test", api_base=server.url, retry=FAST, store=None, concurrency=32)
+        assert all(one.ok for one in lm.complete(rows))
+        server.answers = lambda request: error(status) if request.number >= 20 else "True"
+        server.reset()
+        stopped = lm.complete(rows)
+        assert sum(one.ok for one in stopped) == 20
+        assert server.count <= 20 + 32 + FAST.faults
 
 
 def test_a_refusal_of_every_row_ends_the_run_in_any_words():

@@ -158,6 +158,8 @@ def test_answers_by_hand(store: Path, tmp_path: Path):
     done = import_answers(store, write(tmp_path / "hand.jsonl", [by_id, by_messages, other_sample]))
     assert done.recorded_by == {"by hand": 2, "Ada": 1}
     assert str(done) == "3 answers imported (2 by hand, 1 by Ada)"
+    twice = write(tmp_path / "twice.jsonl", [by_messages | {"answer": "True"}, by_id, by_messages])
+    assert str(import_answers(store, twice)) == "2 answers imported (2 by hand); a later line replaced 1 answer"
     assert [c.text for c in replay.complete(ROWS[:2])] == ["True", "False"]
     assert replay.complete([ROWS[1]], max_tokens=9, logprobs=True)[0].text == "False"  # for all parameters
     assert replay.complete([Prompt(ROWS[1].messages, sample=1)])[0].text == "True"

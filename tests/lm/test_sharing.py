@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
@@ -85,10 +86,32 @@ def test_what_must_be_alike(server: Server, lm: LM):
     at_once(
         lambda: lm.using(store=None).complete(rows(1), max_tokens=5),
         lambda: lm.using(store=None).complete(rows(1), max_tokens=50),
+        lambda: patient(lm, 70).using(store=None).complete(rows(1), max_tokens=5),
+        lambda: lm.using(store=None, rpm=600).complete(rows(1), max_tokens=5),
         lambda: lm.using(store=None).complete(rows(1), max_tokens=5, temperature=1.0),
         lambda: lm.using(store=None).complete([Prompt.of("row 0", sample=1)], max_tokens=5),
     )
-    assert server.count == 4
+    assert server.count == 3
+
+
+def patient(lm: LM, timeout: float) -> LM:
+    """The same model with another timeout."""
+    changed = copy.copy(lm)
+    changed.timeout = timeout
+    return changed
+
+
+def test_an_answer_that_one_call_rejects_stays_there_for_the_other(server: Server, lm: LM):
+    def reject(text: str) -> str:
+        raise AnswerRejected("no")
+
+    server.latency = 0.05
+    kept, rejected = at_once(lambda: lm.complete(rows(5)), lambda: lm.complete(rows(5), accept=reject))
+    assert all(one.ok for one in kept)
+    assert not any(one.ok for one in rejected)
+    server.reset()
+    assert lm.complete(rows(5)).usage.stored == 5
+    assert server.count == 0
 
 
 def test_a_call_that_asks_again_later_is_answered_anew(server: Server, lm: LM):
@@ -129,8 +152,10 @@ def test_a_budget_is_only_ones_own(server: Server, lm: LM):
 # --- the flights themselves ---------------------------------------------------------------------------------------
 
 
-async def landed(flights: InFlight, opened: int, ask: Callable[[], Awaitable[tuple[Answer, float]]]) -> Flight:
-    flight = await flights.share((0, None, b"key"), opened, None, ask)
+async def landed(
+    flights: InFlight, opened: int, ask: Callable[[], Awaitable[tuple[Answer, float]]], limit: int = 5
+) -> Flight:
+    flight = await flights.share(("server", "model", b"key"), (limit,), opened, None, ask)
     flights.end(flight)
     return flight
 
@@ -169,6 +194,32 @@ def test_how_a_flight_ends_for_those_who_wait(end: str):
     else:
         assert [getattr(one, "reply", None) and one.reply.text for one in results] == [None] + ["of the second"] * 2
         assert asked == 2
+
+
+@pytest.mark.parametrize("end", ["cut off", "a failure"])
+def test_what_ends_badly_by_other_rules_is_asked_anew(end: str):
+    async def play() -> tuple[list[Flight], int]:
+        flights, asked = InFlight(), 0
+        opened = [flights.open() for _ in range(4)]
+
+        async def ask() -> tuple[Answer, float]:
+            nonlocal asked
+            asked += 1
+            await asyncio.sleep(0.01)
+            if asked > 1:
+                return Answer("whole"), 0.1
+            if end == "a failure":
+                raise ServerFailed("no", 500)
+            return Answer("cu", truncated=True), 0.1
+
+        waiting = [landed(flights, time, ask, limit) for time, limit in zip(opened, (5, 50, 50, 5), strict=True)]
+        return await asyncio.gather(*waiting, return_exceptions=True), asked
+
+    results, asked = asyncio.run(play())
+    assert asked == 2
+    assert [one.reply.text if isinstance(one, Flight) and one.reply else "failed" for one in results] == (
+        ["failed", "whole", "whole", "failed"] if end == "a failure" else ["cu", "whole", "whole", "cu"]
+    )
 
 
 def test_what_has_landed_is_kept_for_calls_that_were_open_then():

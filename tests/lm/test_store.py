@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -204,29 +203,38 @@ def test_a_folder_that_cannot_be_written(lm: LM, tmp_path: Path):
     assert all(completion.ok for completion in completions)
 
 
-@pytest.mark.parametrize(("event", "accept"), [("insert", None), ("delete", strict)])
-def test_a_warning_that_is_an_error_ends_the_call(
-    server: Server, lm: LM, own_store: Path, event: str, accept: Callable[[str], str] | None
-):
+def test_a_warning_that_is_an_error_takes_no_answers(server: Server, lm: LM, own_store: Path):
     server.answers = lambda request: request.prompt
     lm.complete([Prompt.of("before")])
     with closing(sqlite3.connect(own_store)) as other, other:
-        other.execute(f"CREATE TRIGGER t BEFORE {event} ON answers BEGIN SELECT raise(ABORT, 'disk full'); END")
-    raised: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            lm.using(concurrency=4).complete([Prompt.of(f"row {number}") for number in range(40)], accept)
-        except Warning as warning:
-            raised.append(warning)
-
-    with warnings.catch_warnings():
+        other.execute("CREATE TRIGGER t BEFORE INSERT ON answers BEGIN SELECT raise(ABORT, 'disk full'); END")
+    with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("error")
-        call = threading.Thread(target=ask, daemon=True)
+        completions = lm.using(concurrency=4).complete([Prompt.of(f"row {number}") for number in range(40)])
+    assert [one.text for one in completions] == [f"row {number}" for number in range(40)]
+    assert "disk full" in str(shown[0].message)
+
+
+def test_a_lock_while_a_server_changes_its_model_stops_no_other_call(server: Server, tmp_path: Path):
+    def named(request: Request) -> Reply:
+        return Reply(request.prompt, changes={"model": "test" if request.number < 6 else "other"})
+
+    server.answers, server.latency = named, 0.01
+    lm = LM("openai/test", api_base=server.url, store=tmp_path / "s.db", concurrency=4)
+    lm.complete(ROWS[:4])
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        call = threading.Thread(target=lm.complete, args=([Prompt.of(f"row {number}") for number in range(40)],))
         call.start()
+        while server.count < 8:
+            time.sleep(0.001)
+        with Server() as elsewhere:
+            LM("openai/test", api_base=elsewhere.url, store=None).complete(ROWS[:1])  # while the lock is there
+        other.execute("COMMIT")
         call.join(20)
-        assert not call.is_alive()
-    assert "disk full" in str(raised[0])
+        (stored,) = other.execute("SELECT count(*) FROM answers JOIN sources ON sources.id = source"
+                                  " WHERE model LIKE '%other%'").fetchone()  # fmt: skip
+    assert stored == 34
 
 
 FULL_DISK = """
