@@ -48,12 +48,12 @@ _PAGE = 1_500
 _WHY = """If it asks why two numbers differ: compare their groups in each column that may say so. For each such column
 one part, joined by UNION ALL: SELECT 'city' AS part, city AS value, sum(…) AS one, sum(…) AS other, sum(…) - sum(…) AS
 change … GROUP BY city; over all of it ORDER BY abs(change) DESC LIMIT 20. Its first line is "-- answer: text"."""
-_CUT = 'Where the columns of a table end in "…", more are left out: {"missing": "columns of x"} shows them.'
+_CUT = 'Columns that end in "…" have more: {"missing": "columns of x"} shows them.'
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
 _WIDE = 40
 """Of a long schema's tables with more columns, the first ones are shown, and so many beside the question: """
-_NEAR = 10
+_NEAR = 8
 """of the others, those near to it."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
@@ -66,7 +66,7 @@ class Synthesizer:
     The prompt shows all tables if their names and those of their columns have 12,000 characters at most, in the same
     words for every question; else the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``,
     tables are retrieved with these arguments. If the names have more than 5,000 characters, the first 40 columns of
-    each table are shown, and beside the question the ten of the others that are nearest to it. Tables without rows are
+    each table are shown, and beside the question the eight of the others that are nearest. Tables without rows are
     left out.
 
     Attributes:
