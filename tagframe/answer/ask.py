@@ -25,11 +25,10 @@ from tagframe.engines.base import SQLLimits
 from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument
 from tagframe.lm import Quote
 from tagframe.operators import OnError, RowsPerCall
-from tagframe.retrieval import Method, RetrievedTables
+from tagframe.retrieval import RetrievedTables
 
 Searched: TypeAlias = "Corpus | RetrievedTables"
 """Where to look for an answer."""
-HowMany: TypeAlias = int | Literal["auto"] | None
 Examples: TypeAlias = Sequence[tuple[str, str]]
 """Questions, each with the statement that answers it."""
 
@@ -37,8 +36,6 @@ Examples: TypeAlias = Sequence[tuple[str, str]]
 class AskOptions(SearchSettings, total=False):
     """The keywords of :func:`ask`, except ``quote``."""
 
-    k: HowMany
-    method: str | Method | None
     limits: SQLLimits | None
     on_error: OnError
     rows_per_call: RowsPerCall
@@ -54,8 +51,6 @@ _OWN = AskOptions.__annotations__.keys() - SearchSettings.__annotations__.keys()
 def automatic(
     corpus: Searched,
     *,
-    k: HowMany = None,
-    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -70,7 +65,7 @@ def automatic(
     if isinstance(corpus, RetrievedTables):
         syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
     else:
-        syn, whole = Synthesizer(corpus, k, method), corpus
+        syn, whole = Synthesizer(corpus), corpus
     syn = replace(syn, evidence=evidence, examples=_pairs(examples))
     runs = exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call)
     return TAG(syn, runs, Generator(text), on_doubt)
@@ -106,8 +101,6 @@ def ask(
     question: str,
     corpus: Corpus | RetrievedTables | None = None,
     *,
-    k: HowMany = None,
-    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
@@ -132,9 +125,7 @@ def ask(
     Args:
         question: in plain language.
         corpus: where to look; None for the configured corpus. The result of ``retrieve_tables`` limits the question to
-            its tables.
-        k: how many tables ``syn`` is shown, as in ``retrieve_tables``.
-        method: how they are chosen, as in ``retrieve_tables``.
+            its tables, as in ``ask(question, corpus.tables.tag.retrieve_tables(question, k=3))``.
         limits: the most rows, seconds and memory of a statement.
         on_error: what happens to values for which an LM function of the statement has no answer: ``"raise"`` an error
             after all others are asked, ``"keep"`` them as NULL, or ``"drop"`` their rows.
@@ -160,7 +151,7 @@ def ask(
         DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
     own = AskOptions(
-        k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, on_doubt=on_doubt,
+        limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, on_doubt=on_doubt,
         evidence=evidence, examples=examples,
     )  # fmt: skip
     with _pipeline(ask, corpus, {**own, **settings}) as tag:
@@ -176,10 +167,6 @@ def follow_up(answer: Answer, question: str, options: AskOptions, *, quote: bool
         )
     if not question.strip():
         raise EmptyQuestion(f"the question has no words: {question!r}")
-    if chosen := {"k", "method"} & {*options}:
-        raise InvalidArgument(
-            f"{', '.join(sorted(chosen))}: a follow-up keeps the tables of the answer; use tagframe.ask"
-        )
     with _pipeline(ask, reader.corpus, options) as tag:
         syn = replace(tag.syn, before=answer.query, before_rows=answer.rows)  # type: ignore[type-var]
         after = replace(tag, syn=syn)

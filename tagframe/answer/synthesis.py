@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -26,7 +26,7 @@ from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
-from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.matched_cells import matched_cells
 from tagframe.retrieval.schema_text import (
     LONG,
@@ -64,15 +64,12 @@ class Synthesizer:
     """``syn`` over a corpus.
 
     The prompt shows all tables if their names and those of their columns have 12,000 characters at most, in the same
-    words for every question; else the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``,
-    tables are retrieved with these arguments. If the names have more than 5,000 characters, the first 40 columns of
-    each table are shown, and beside the question the eight of the others that are nearest. Tables without rows are
-    left out.
+    words for every question; else the twelve best for the question that have a chance of 1 %. If the names have more
+    than 5,000 characters, the first 40 columns of each table are shown, and beside the question the eight of the others
+    that are nearest. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
-        k: how many tables, as in ``retrieve_tables``.
-        method: the selector, as in ``retrieve_tables``.
         found: tables that were already retrieved, instead of the above.
         evidence: what words of the question mean in these data; tables are also searched for with it.
         examples: questions with their statements, shown before those that were learned.
@@ -81,8 +78,6 @@ class Synthesizer:
     """
 
     corpus: Corpus = field(repr=False)
-    k: int | Literal["auto"] | None = None
-    method: str | Method | None = None
     found: RetrievedTables | None = field(default=None, repr=False)
     evidence: str = ""
     examples: Sequence[tuple[str, str]] = ()
@@ -222,13 +217,11 @@ class Synthesizer:
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         wide = self._wide(names.values())
-        if self.k is None and self.method is None and are_few(self.corpus, names, {id: self._first(id) for id in wide}):
+        if are_few(self.corpus, names, {id: self._first(id) for id in wide}):
             is_long = not are_few(self.corpus, names) or len(describe_tables(self.corpus, names)) > LONG
             return Query("", names, brief=wide if is_long else frozenset())
-        if self.k is None and self.method is None:
-            visible = self._of(retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence))
-            return replace(visible, brief=self._wide(visible.tables.values()))
-        return self._of(retrieve_tables(request, corpus, k=self.k, method=self.method, evidence=self.evidence))
+        visible = self._of(retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence))
+        return replace(visible, brief=self._wide(visible.tables.values()))
 
     def _wide(self, tables: Iterable[str]) -> frozenset[str]:
         return frozenset(id for id in tables if len(self.corpus.profile(id).for_prompts) > _WIDE)
@@ -249,17 +242,13 @@ class Synthesizer:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
 
     def _of(self, found: RetrievedTables) -> Query:
-        visible = [id for id in found.ids if id in self._chances(found)] or found.ids
-        return Query("", names_in_sql(map(found.corpus.profile, visible)), found)
-
-    def _chances(self, found: RetrievedTables) -> dict[str, float | None]:
-        """By table id, the chance that the question needs it; without unlikely tables, unless the user chose how many
-        there are. A table with the name of a likely one stays: its database may be the one that is meant."""
+        """Tables that were retrieved, by the user or without unlikely ones. One with the name of a likely one stays:
+        its database may be the one that is meant."""
+        names = {hit.id: self.corpus.profile(hit.id).name.casefold() for hit in found.tables}
         chances = {hit.id: hit.probability for hit in found.tables}
-        if self.k is not None or self.method is not None or self.found is not None:
-            return chances
-        likely = {self.corpus.profile(id).name.casefold() for id, p in chances.items() if p is None or p >= _LEFT_OUT}
-        return {id: p for id, p in chances.items() if self.corpus.profile(id).name.casefold() in likely}
+        likely = {names[id] for id, chance in chances.items() if chance is None or chance >= _LEFT_OUT or self.found}
+        visible = [id for id in found.ids if names.get(id) in likely] or found.ids
+        return Query("", names_in_sql(map(found.corpus.profile, visible)), found)
 
     def _with(self, what: str, visible: Query) -> tuple[Query, str] | None:
         """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""

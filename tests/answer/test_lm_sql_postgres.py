@@ -153,7 +153,9 @@ def statements(draw) -> Both:
     if shape == 2:
         is_left = draw(st.booleans())
         join = same("LEFT JOIN" if is_left else "JOIN")
-        on = same("r.stars > 0.5") if is_left else draw(conditions(call, [*COLUMNS_F, *COLUMNS_R], PLAIN_F + PLAIN_R, 1))
+        on = (
+            same("r.stars > 0.5") if is_left else draw(conditions(call, [*COLUMNS_F, *COLUMNS_R], PLAIN_F + PLAIN_R, 1))
+        )
         pattern = "SELECT f.id, r.id FROM film f {0} review r ON f.id = r.film_id AND {1} WHERE {2} ORDER BY 1, 2{3}"
         return fill_in(pattern, join, on, where, limit)
     if shape == 3:

@@ -337,7 +337,7 @@ def test_tables_below_one_percent_are_not_shown_unless_a_likely_one_has_their_na
     monkeypatch.setattr("tagframe.answer.synthesis.retrieve_tables", lambda *_, **__: found)
     monkeypatch.setattr("tagframe.answer.synthesis.are_few", lambda *_: False)
     assert set(Synthesizer(corpus).visible("c0").tables.values()) == {"a.t0", "a.t1", "b.t0"}
-    assert set(Synthesizer(corpus, k=4).visible("c0").tables.values()) == {*chances}  # the user said how many
+    assert set(Synthesizer(corpus, found=found).visible("c0").tables.values()) == {*chances}  # the user chose them
 
 
 def test_a_table_without_rows_has_no_table_read_again_for_each_question(clubs, monkeypatch):
