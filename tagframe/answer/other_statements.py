@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +30,7 @@ from tagframe.answer.sql_tree import (
     without,
     written,
 )
-from tagframe.corpus import TableProfile
+from tagframe.corpus import TableProfile, computed_of
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.totals import TotalRows
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn, TextTest
@@ -39,7 +39,7 @@ from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.cell_literals import cell_literals
-from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.links import Links, tables_around
 from tagframe.retrieval.words import stem, words_in
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ _ALIKE = 0.8
 """The least share of equal letters of a text that is taken for another spelling of one."""
 _MOST_CELLS = 5_000
 _MOST_TESTS = 12
-_MOST_TABLES = 40
-"""Of a larger database, no third table is looked for."""
 _DIRECTIONS = frozenset({"from", "to"})
 _ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
 """Parts of the names of two columns of which one is where something begins and the other where it ends."""
@@ -108,6 +106,11 @@ class Subject:
         """The keys between the tables that it reads, faint ones too."""
         ids, corpus = sorted(self.execution.tables), self.reader.corpus
         return keys_between(corpus, ids, tables_around(corpus, ids)).keys if len(ids) > 1 else ()
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Table id → name in SQL of the tables that it may read."""
+        return {id: name for name, id in self.reader.tables.items()}
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -375,8 +378,7 @@ def columns(subject: Subject) -> Found:
     statement = subject.statement
     if statement is None:
         return
-    names = {id: name for name, id in subject.reader.tables.items()}
-    used = {*subject.execution.tables}
+    used, names = {*subject.execution.tables}, subject.names
     homes = {subject.profile(id).database for id in used}
     others = [subject.profile(id) for id in names if id not in used and subject.profile(id).database in homes]
     for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
@@ -498,32 +500,30 @@ def joins(subject: Subject) -> Found:
 
 def _through_another(subject: Subject, left: SourceColumn, right: SourceColumn) -> tuple[str, str] | None:
     """Words and a statement that joins two tables through a third, which has a key to each; None if none has."""
-    corpus, home = subject.reader.corpus, subject.profile(left.table).database
-    names = {id: name for name, id in subject.reader.tables.items() if subject.profile(id).database == home}
-    ids = sorted(names) if len(names) <= _MOST_TABLES else []
-    known = [key for key in keys_between(corpus, ids, tables_around(corpus, ids)).keys if key.score >= ACCEPTED]
-    for id in [id for id in ids if id not in subject.execution.tables]:
-        ways = [next((key for key in known if key.tables == {side.table, id}), None) for side in (left, right)]
-        new = subject.read()
-        if new is None or None in ways:
+    profiles, new = subject.reader.corpus.profiles, subject.read()
+    positions = {profile.id: position for position, profile in enumerate(profiles)}
+    links, ends = (
+        Links(profiles, facts=computed_of(subject.reader.corpus)),
+        [positions[left.table], positions[right.table]],
+    )
+    for third in links.of_databases(ends):
+        id = profiles[third].id
+        if new is None or id not in subject.names or id in subject.execution.tables or subject.comparison.left <= 0:
             continue
-        for one in [one for one in new.equalities if one.is_required and None not in one.blocks]:
-            sources = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
-            if {side[:2] if side else None for side in sources} != {left[:2], right[:2]} or not one.sides[0].parent:
-                continue
-            tests = [
-                exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
-                for key, side in zip(ways, (left, right), strict=True)
-                if key is not None
-                for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
-            ]
-            join, block = one.sides[0].find_ancestor(exp.Join), one.blocks[0]
-            table = exp.alias_(exp.Table(this=exp.to_identifier(names[id], quoted=True)), "through", table=True)
-            before = block.args.get("joins") or []
-            at = before.index(join) if join in before else len(before)
-            one.sides[0].parent.replace(exp.and_(*tests))
-            block.set("joins", [*before[:at], exp.Join(this=table, kind="CROSS"), *before[at:]])
-            return f"both have one to {names[id]}; through it", subject.sql(new.tree)
+        ways = [key for end in ends if (key := links.best(end, third)) is not None and key.score >= ACCEPTED]
+        for one in [one for one in new.equalities if one.is_required and len(ways) == len(ends)]:
+            sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
+            if {side[:2] if side else None for side in sides} == {left[:2], right[:2]} and one.sides[0].parent:
+                tests = [
+                    exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
+                    for key, side in zip(ways, (left, right), strict=True)
+                    for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
+                ]
+                table = exp.alias_(
+                    exp.Table(this=exp.to_identifier(subject.names[id], quoted=True)), "through", table=True
+                )
+                one.sides[0].parent.replace(exp.Exists(this=exp.select("1").from_(table).where(*tests)))
+                return f"both have one to {subject.names[id]}; through it", subject.sql(new.tree)
     return None
 
 
@@ -566,9 +566,8 @@ def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: 
 def values(subject: Subject, *, optional: bool = False) -> Found:
     """Texts that a column is compared with, with ``optional`` also in an OR, and that no cell has: the nearest cell."""
     compared = [] if subject.statement is None else subject.statement.compared_columns(optional=optional)
-    names = {id: name for name, id in subject.reader.tables.items()}
     for column, test in compared[:_MOST_TESTS]:
-        name = names.get(column.table)
+        name = subject.names.get(column.table)
         if name is None or (is_there := _has_rows(subject, name, test.test)) is None:
             return  # the table is too large to look, or gone
         if is_there:
