@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -72,7 +72,6 @@ class Synthesizer:
         corpus: whose tables may be read.
         found: tables that were already retrieved, instead of the above.
         evidence: what words of the question mean in these data; tables are also searched for with it.
-        examples: questions with their statements, shown before those that were learned.
         before: the query that the question follows; its tables are shown.
         before_rows: the result of that query, of which a page is shown.
     """
@@ -80,7 +79,6 @@ class Synthesizer:
     corpus: Corpus = field(repr=False)
     found: RetrievedTables | None = field(default=None, repr=False)
     evidence: str = ""
-    examples: Sequence[tuple[str, str]] = ()
     before: Query | None = None
     before_rows: pd.DataFrame | None = field(default=None, repr=False)
 
@@ -158,8 +156,7 @@ class Synthesizer:
             [*([_CUT] if columns else []), describe_tables(self.corpus, visible.tables, dialect, columns)]
         )
         joins = describe_keys(self.corpus, visible.tables, dialect)
-        given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
-        examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
+        examples = examples_for(request, self.corpus, visible.tables, dialect)
         notes = [*self._described(), *self._beyond(request, columns, visible), note, self._today(request, visible)]
         note = "\n\n".join(filter(None, notes))
         cells = matched_cells(f"{request} {self.evidence}".strip(), self.corpus, visible.tables, dialect)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
-import warnings
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.answer.doubts import doubts_of
-from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, UnsureWarning
+from tagframe.errors import UnsureWarning
 
 NEAR_POLO = "no cell of club.name has the value 'polo'; the nearest is 'Polo': with it, it would be Polo"
 CLUBS = pd.DataFrame({"club_id": [1, 2, 3], "name": ["Dressage", "Polo", "Tölt"], "coach_id": [7, None, 8]})
@@ -262,22 +261,6 @@ def test_an_answer_says_its_doubts_wherever_it_is_shown(live, clubs):
     assert pickle.loads(pickle.dumps(answer)).doubts == answer.doubts
 
 
-def test_a_doubt_is_kept_warned_of_or_raised(live, clubs):
-    live.answers = Model(TIED)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tf.ask("Which coach has the most wins?", clubs)
-    with pytest.warns(DoubtWarning, match="1 further row"):
-        tf.ask("Which coach has the most wins?", clubs, on_doubt="warn")
-    with pytest.raises(DoubtedAnswer, match="1 further row") as error:
-        tf.ask("Which coach has the most wins?", clubs, on_doubt="raise")
-    assert error.value.answer.values == ["Bo"]
-    (kept,) = tf.ask_many(["Which coach has the most wins?"], clubs, on_doubt="raise")
-    assert isinstance(kept, DoubtedAnswer)
-    with pytest.raises(InvalidArgument, match="on_doubt must be 'keep', 'warn' or 'raise'; got 'no'"):
-        tf.ask("Which coach has the most wins?", clubs, on_doubt="no")
-
-
 def test_values_that_were_not_judged_are_a_doubt(live, clubs):
     live.answers = lambda request: "unsure"
     with pytest.warns(UnsureWarning, match="could tell nothing of any of 3 rows"):
@@ -421,8 +404,6 @@ def test_what_the_tables_lack_is_final_and_costs_one_call(live, clubs):
     assert "doubt: the tables lack: ticket prices" in repr(answer)
     assert answer.explain()
     assert answer._repr_html_()
-    with pytest.raises(DoubtedAnswer, match="ticket prices"):
-        tf.ask("What does a ticket of a club cost?", clubs, on_doubt="raise")
     assert tf.ask("What does a ticket of a club cost?", clubs, quote=True).calls == 0
 
 

@@ -101,17 +101,7 @@ def test_evidence_reaches_retrieval_and_the_prompt(live, festival, prompts, monk
     assert f"Evidence: {evidence}\n\nQuestion: Which is the best?" in prompts[1]
 
 
-def test_examples_of_the_user_stand_beside_learned_ones(prompts):
-    corpus = tf.open_corpus({"films": pd.DataFrame({"year": [1, 2], "genre_code": ["a", "b"]})})
-    corpus.learn("How many films are there?", "SELECT count(*) FROM films")
-    tf.ask("How many films a year?", corpus, examples=[("Films of\n2?", "SELECT * FROM films WHERE year = 2")])
-    assert "<examples>\n-- Films of 2?\nSELECT * FROM films WHERE year = 2\n" in prompts[0]
-
-
-@pytest.mark.parametrize("wrong", ["SELECT 1", [("a",)], [("a", " ")], [(1, 2)], {"a": "b"}, ["ab"]])
-def test_wrong_examples_are_named(festival, prompts, wrong):
-    with pytest.raises(InvalidArgument, match="example"):
-        tf.ask("How many films?", festival, examples=wrong)
+def test_wrong_evidence_is_named(festival, prompts):
     with pytest.raises(InvalidArgument, match="evidence"):
         tf.ask("How many films?", festival, evidence=3)
     assert not prompts
