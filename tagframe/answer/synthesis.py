@@ -15,7 +15,6 @@ from tagframe.answer.generation import one_value, page_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
-from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, can_run, names_in_sql
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import parse_statement, revised_prompt, syn_prompt
@@ -37,6 +36,7 @@ from tagframe.retrieval.schema_text import (
     is_epoch,
     sql_name,
 )
+from tagframe.semantic.metrics import metric_lines, metrics_named
 
 T = TypeVar("T")
 

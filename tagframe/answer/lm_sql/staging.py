@@ -216,14 +216,12 @@ class Done:
         sql: the statement that gave it.
         reader: that ran it, with the answers that it looks up.
         reports: the calls of each function.
-        is_text: whether the result is one text, from ``sem_agg`` over all rows.
     """
 
     rows: pd.DataFrame
     sql: str
     reader: Reader
     reports: tuple[StageReport, ...] = ()
-    is_text: bool = False
 
 
 @dataclass
@@ -257,11 +255,10 @@ class Staged:
         blocks = blocks_with_calls(root)
         if not blocks:
             return Done(self.reader.run(checked), checked, self.reader)
-        is_text = _is_text(root)
         for select in blocks:
             yield from self._block(select)
         sql, reader = self.spoken.written(root), self._bringing()
-        return Done(reader.run(sql), sql, reader, tuple(values.report() for values in self._values.values()), is_text)
+        return Done(reader.run(sql), sql, reader, tuple(values.report() for values in self._values.values()))
 
     @cached_property
     def spoken(self) -> Spoken:
@@ -509,14 +506,6 @@ def _passing(rows: pd.DataFrame, filters: Sequence[_Filter]) -> Step[pd.DataFram
 def _too_many(values: Values, what: str) -> SQLFailed:
     fact = f"{values.call} would be asked about more than {MOST_VALUES:,} {what}"
     return SQLFailed(f"{fact}: add conditions that leave fewer")
-
-
-def _is_text(root: exp.Expr) -> bool:
-    """Whether a statement computes only ``sem_agg`` of all rows."""
-    if not isinstance(root, exp.Select) or root.args.get("group") is not None or len(root.expressions) != 1:
-        return False
-    item = root.expressions[0].unalias()
-    return isinstance(item, exp.Anonymous) and item.name.lower() == "sem_agg"
 
 
 def _labelled(rows: pd.DataFrame, values: Values) -> pd.DataFrame:
