@@ -59,6 +59,8 @@ _DIRECTIONS = frozenset({"from", "to"})
 _ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
 """Parts of the names of two columns of which one is where something begins and the other where it ends."""
 _KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
+_WORD = 4
+"""A name of at least so many letters may be the beginning of a word."""
 _LARGE_LIMIT = 200
 """A larger LIMIT bounds the rows, and ranks nothing."""
 _ALL = frozenset({"each", "every", "all"})
@@ -181,13 +183,25 @@ def repeated_values(subject: Subject) -> Found:
         if source is None or call.name.lower() != "count" or isinstance(call.parent, exp.Window | exp.Filter):
             continue
         column = subject.profile(source.table).column(source.column)
-        things = {*_stems(source.column)} - _KEY_WORDS
-        if things & subject.words and column.distinct and column.distinct < (column.rows or 0) - (column.nulls or 0):
+        is_shared = bool(column.distinct) and (column.distinct or 0) < (column.rows or 0) - (column.nulls or 0)
+        is_named = bool(({*_stems(source.column)} - _KEY_WORDS) & subject.words)
+        if is_shared and (is_named or any(_referred(subject, source.table, source.column))):
             other = tree.copy()
             for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
                 node.set("expressions", [exp.Distinct(expressions=node.expressions)])
             words = f"several rows have the same {source.column}; with each counted once, "
             yield Doubt("repeated", words, subject.sql(other))
+
+
+def _referred(subject: Subject, table: str, column: str) -> Iterator[str]:
+    """The names of the tables that the question names and to which a column refers."""
+    for id, name in subject.names.items():
+        if (
+            id != table
+            and {*_stems(subject.profile(id).name)} <= subject.words
+            and _are_linked(subject, table, id, column)
+        ):
+            yield name
 
 
 def bare_columns(subject: Subject) -> Found:
@@ -202,7 +216,9 @@ def bare_columns(subject: Subject) -> Found:
     calls = {node.name.lower() for node in own_nodes(tree) if is_aggregate(node)}
     grouped = {statement.source(key, tree) for key in keys} - {None}
     items = [item.unalias() for item in tree.expressions if item.find(exp.Column) and not aggregates(item)]
-    bare = [item for item in items if not item.find(exp.Query, exp.Window) and item not in keys]
+    block = Block(statement, tree, subject.reader)
+    items += [column for item in items for query in item.find_all(exp.Query) for column in block.outer_columns(query)]
+    bare = [item for item in dict.fromkeys(items) if not item.find(exp.Query, exp.Window) and item not in keys]
     bare = [item for item in bare if statement.source(item, tree) not in grouped]
     whole = without(tree, "order", "limit")  # which row ties with another is no matter of groups
     runs = (
@@ -348,15 +364,15 @@ def counted_elsewhere(subject: Subject) -> Found:
     if statement is None or tree is None or len(subject.execution.tables) != 1 or without(tree, "where") != tree:
         return
     (table,) = subject.execution.tables
-    counted_columns = [one.column for one in statement.read_columns()]
-    if len(counted_columns) != 1 or not _counts(tree) or {*_stems(subject.profile(table).name)} & subject.words:
+    counted_columns, own = [one.column for one in statement.read_columns()], subject.profile(table).name
+    parts = [(word, part) for word in subject.words for part in _stems(own)]
+    # Of "assayed" the table of assays may be meant.
+    is_named = any(word == part or (len(part) >= _WORD and word.startswith(part)) for word, part in parts)
+    if is_named or len(counted_columns) != 1 or not _counts(tree):
         return
-    for name, id in subject.reader.tables.items():
-        is_named = id != table and {*_stems(subject.profile(id).name)} <= subject.words
-        if is_named and _are_linked(subject, table, id, counted_columns[0]):
-            rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
-            words = f"not every row of {name} need be in {subject.profile(table).name}; counted there, "
-            yield Doubt("match", words, subject.sql(rows))
+    for name in _referred(subject, table, counted_columns[0]):
+        rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
+        yield Doubt("match", f"not every row of {name} need be in {own}; counted there, ", subject.sql(rows))
 
 
 def _is_cut(tree: exp.Select) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -134,7 +134,7 @@ def prompt_parts(schema: str, joins: Sequence[str], cells: Sequence[str]) -> lis
         plain = [line.replace("(one-to-one", "(1:1").replace("(many-to-many", "(n:m") for line in plain]
         parts.append(f"These join, n:1 unless said:\n{fence(plain, 'joins')}")
     if cells:
-        parts.append(f"Words of the question that are in cells:\n{fence(list(cells), 'cells')}")
+        parts.append(f"Words of the question in cells:\n{fence(list(cells), 'cells')}")
     return parts
 
 
@@ -287,7 +287,8 @@ def _head(name: str, profile: TableProfile, detail: _Detail, dialect: str) -> st
     for one in profile.totals_for_prompts:
         if marked.setdefault((one.rows, one.within, one.checked), one.column) == one.column:
             totals.append(one)
-    sums = [f"totals among them: {one}" for one in totals]
+    brief = [replace(one, checked=()) for one in totals] if detail in _BRIEF else totals
+    sums = [f"totals among them: {one}" for one in brief]
     head = "; ".join(filter(None, [rows, _joined([*sums, profile.description[: detail.described]])]))
     return f"{sql_name(name, dialect)}{f' ({head})' if head else ''}"
 

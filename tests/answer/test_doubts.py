@@ -471,6 +471,17 @@ NO_CAT = "SELECT DISTINCT s.name FROM student s JOIN pet p USING (student_id) WH
             "not every row of student need be in exam; counted there, it would be 5 instead of 4",
         ),
         ("How many students have taken an exam?", "SELECT count(DISTINCT student_id) AS n FROM exam", None),
+        ("How many students were examined?", "SELECT count(DISTINCT student_id) AS n FROM exam", None),
+        (
+            "How many students were examined?",
+            "SELECT count(student_id) AS n FROM exam",
+            "several rows have the same student_id; with each counted once, it would be 4 instead of 7",
+        ),
+        (
+            "What is the total mark by city?",
+            "SELECT city, (SELECT sum(mark) FROM exam e WHERE e.student_id = s.student_id) AS n FROM student s GROUP BY 1",
+            "s.student_id is that of any one row; for each, there would be 5 rows instead of 3",
+        ),
         ("How many students are there?", "SELECT count(*) AS n FROM student", None),
         (
             "What is the mean mark, and of which student?",
@@ -501,7 +512,7 @@ def test_what_careless_statements_leave_out_is_shown(question, sql, facts):
 
 
 STAFF = pd.DataFrame({"name": ["Ann", "Bo"], "salary": [50, 60], "hired": ["2015-01-02", "2018-03-04"]})
-TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passengers": [40, 7]})
+TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passengers": [40, 7], "depth_m": [4, 12]})
 
 
 @pytest.mark.parametrize(
@@ -524,6 +535,8 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
         ("What does Bo earn?", "SELECT salary FROM staff WHERE name = 'Bo'", ""),
         ("Which staff won an Oscar?", "SELECT name FROM staff WHERE salary > 55", "'Oscar'"),
         ("Which staff have the lowest salary?", "SELECT name FROM staff ORDER BY salary LIMIT 1", ""),
+        ("Trips deeper than 9 m", "SELECT line FROM trip WHERE depth_m > 9", ""),
+        ("Running total of the passengers", "SELECT sum(passengers) OVER (ORDER BY line) AS n FROM trip", ""),
     ],
 )
 def test_a_word_that_nothing_stands_for_is_lacking(question, sql, words):
