@@ -24,7 +24,6 @@ from tagframe.answer.sql_tree import (
     clause_keys,
     column_of,
     is_aggregate,
-    is_grouped,
     one_row,
     own_nodes,
     without,
@@ -139,7 +138,7 @@ class Subject:
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
-        repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, both_values,
+        repeated_rows, repeated_values, bare_columns, written_readings, matches, of_two_values,
         counted_elsewhere, columns, twins, joins, values, nulls, totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
@@ -302,60 +301,38 @@ def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
     return [node for node in _counts(tree) if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
 
 
-def others_too(subject: Subject) -> Found:
-    """Rows that are listed for a match other than a value, and have one with that value, too: without these."""
+def of_two_values(subject: Subject) -> Found:
+    """Lists of rows with one of two values: those with both; with another value than one: those without that one."""
     statement, tree = subject.statement, subject.select
+    where = None if tree is None or tree.args.get("having") else tree.args.get("where")
     if statement is None or tree is None or any(aggregates(item) or item.is_star for item in tree.expressions):
         return
     visible = {source.table for item in tree.expressions if (source := statement.source(item.unalias(), tree))}
-    for column, test in statement.compared_columns():
-        if (
-            not isinstance(test.test, exp.NEQ)
-            or column.table in visible
-            or not visible
-            or (new := subject.read()) is None
-        ):
-            continue
-        for one in [one for one in new.text_tests if one.test.sql() == test.test.sql()]:
-            one.test.replace(exp.EQ(this=one.test.this, expression=one.test.expression))
-        having = subject.comparison.run(subject.sql(new.tree))
-        both = {*plain_rows(subject.rows)} & {*plain_rows(having if having is not None else subject.rows[:0])}
-        if both:
-            rows = subject.rows[[row not in both for row in plain_rows(subject.rows)]]
-            words = f"{counted(len(both), 'row has', 'rows have')} {test.texts[0]!r} in {column.column}, too; without, "
-            sides = [without(one, "order", "limit") for one in (tree, new.tree) if isinstance(one, exp.Select)]
-            sql = subject.sql(exp.except_(*sides))
-            yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
-
-
-def both_values(subject: Subject) -> Found:
-    """Rows that have one of two values, or would have to have both: those whose values are in rows with either."""
-    tree = subject.select
-    where = None if tree is None else tree.args.get("where")
-    if tree is None or where is None or is_grouped(tree) or any(item.is_star for item in tree.expressions):
-        return
     is_of_both = "both" in subject.words or ("and" in subject.words and not {"or", "either"} & subject.words)
-    for whole, tests in _pairs_of_tests(where) if is_of_both else ():
+    for node in [] if where is None else own_nodes(where):
+        source = statement.source(node.this, tree) if isinstance(node, exp.NEQ) else None
+        is_other = source is not None and bool(visible) and source.table not in visible
+        both = [node, exp.EQ(this=node.this, expression=node.args.get("expression"))] if is_other else []
+        tests = both or (_tests_of_two(node) if is_of_both else [])
         sides = [without(tree, "order", "limit") for _ in tests]
         for side, test in zip(sides, tests, strict=True):
-            for node in [node for node in own_nodes(side.args["where"]) if node == whole]:
-                node.replace(test.copy())
-        sql = subject.sql(exp.intersect(*sides))
-        rows = subject.comparison.run(sql)
-        if rows is not None and len(rows) and not same_rows(rows, subject.rows.drop_duplicates()):
-            words = f"with rows of {' and of '.join(test.sql() for test in tests)}, "
+            for one in [one for one in own_nodes(side.args["where"]) if one == node]:
+                one.replace(test.copy())
+        sql = subject.sql((exp.except_ if is_other else exp.intersect)(*sides)) if tests else ""
+        rows = subject.comparison.run(sql) if sql else None
+        if rows is not None and (is_other or len(rows)) and not same_rows(rows, subject.rows.drop_duplicates()):
+            words = " and of ".join(test.sql() for test in tests)
+            words = f"rows have {both[1].sql()}, too; without, " if is_other else f"with rows of {words}, "
             yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
 
 
-def _pairs_of_tests(where: exp.Expr) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
-    """The conditions on two values of one column, each with the tests of one value."""
-    for node in own_nodes(where):
-        if isinstance(node, exp.In) and len(node.expressions) == 2:
-            yield node, [exp.EQ(this=node.this, expression=value) for value in node.expressions]
-        elif isinstance(node, exp.Or | exp.And) and node.left.this == node.right.this:
-            sides = [node.left, node.right]
-            if all(isinstance(side, exp.EQ | exp.In) and isinstance(side.this, exp.Column) for side in sides):
-                yield node, sides
+def _tests_of_two(node: exp.Expr) -> list[exp.Expr]:
+    """The tests of one value each, of a condition on two values of one column."""
+    if isinstance(node, exp.In) and len(node.expressions) == 2:
+        return [exp.EQ(this=node.this, expression=value) for value in node.expressions]
+    sides = [node.left, node.right] if isinstance(node, exp.Or | exp.And) and node.left.this == node.right.this else []
+    is_plain = all(isinstance(side, exp.EQ | exp.In) and isinstance(side.this, exp.Column) for side in sides)
+    return sides if is_plain else []
 
 
 def counted_elsewhere(subject: Subject) -> Found:
