@@ -315,19 +315,15 @@ def merge(
 @main.command()
 @_corpus
 @click.argument("question")
-@_k
-@_method
 @click.option("--evidence", default="", help="What words of the question mean in these data, in a sentence.")
 @_model
 @_json
-def ask(
-    corpus: str, question: str, k: HowMany, method: str | None, evidence: str, as_json: bool, **settings: str | None
-) -> None:
+def ask(corpus: str, question: str, evidence: str, as_json: bool, **settings: str | None) -> None:
     """Answer QUESTION from the tables of CORPUS with a language model.
 
     Example: tagframe ask bank.sqlite "What do clients in Bohemia borrow for?" --lm openai/gpt-4o-mini
     """
-    answer = tagframe.ask(question, _opened(corpus), k=k, method=method, evidence=evidence, **_given(settings))
+    answer = tagframe.ask(question, _opened(corpus), evidence=evidence, **_given(settings))
     _show(answer, as_json)
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tagframe.agents.tools import Tools
-    from tagframe.answer.annotating import Annotated
     from tagframe.config import CallSettings
     from tagframe.corpus.corpus import Corpus
     from tagframe.joins import On
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tagframe.learning import Learned
     from tagframe.lm import Budget, Quote
     from tagframe.retrieval import RetrievedTables, RetrieveOptions
+    from tagframe.semantic.annotating import Annotated
     from tagframe.semantic.descriptions import Described
 
 
@@ -209,8 +209,8 @@ class CorpusMethods:
             NotConfigured: no model is set.
             ReplayMiss: ``lm="replay:STORE"`` lacks answers; the prompts are noted in it for ``tagframe lm export``.
         """
-        from tagframe.answer.annotating import annotated, quoted
         from tagframe.lm import get_lm
+        from tagframe.semantic.annotating import annotated, quoted
 
         with config.of_call(self.annotate, settings):
             model = get_lm()

@@ -515,18 +515,6 @@ class DoubtWarning(UserWarning):
     """There is a reason to doubt an answer."""
 
 
-class DoubtedAnswer(TagframeError, RuntimeError):
-    """There is a reason to doubt an answer, and ``on_doubt="raise"`` was given.
-
-    Attributes:
-        answer: the :class:`tagframe.Answer`, with the reasons in its ``doubts``.
-    """
-
-    def __init__(self, message: str, answer: Any) -> None:
-        super().__init__(message)
-        self.answer = answer
-
-
 class UnsafeSQL(TagframeError, ValueError):
     """A statement is not a single SELECT that only reads tables of the corpus."""
 

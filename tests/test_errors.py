@@ -42,8 +42,6 @@ def made(kind: type[TagframeError]) -> TagframeError:
         return kind("the fact", [])
     if issubclass(kind, errors.RowsFailed):
         return kind("the fact", frame, [errors.RateLimited("slow down", 429, 3.0)])
-    if issubclass(kind, errors.DoubtedAnswer):
-        return kind("the fact", None)
     if issubclass(kind, errors.LMRequestFailed):
         return kind("the fact", 503, 2.5)
     return kind("the fact")

@@ -51,6 +51,11 @@ CHARTS = [
         {"year": [2019, 2020], "revenue": [1e6, 2e6], "orders": [10, 30]},
         ("line", "year", "revenue", "", "orders"),
     ),
+    (
+        "a rank of four things",
+        {"city": [*"abcd"], "people": [90, 70, 70, 40], "place": [1, 2, 2, 4]},
+        ("bar", "city", "people"),
+    ),
     ("two measures", {"height": [1.7, 1.8], "weight": [60, 80]}, ("scatter", "height", "weight")),
     (
         "many things of two measures",
@@ -189,6 +194,11 @@ def test_rows_that_are_not_drawn_are_counted():
     ax = plotted({"name": [f"n{at}" for at in range(40)], "score": [None, *range(1, 40)]})
     assert len(ax.patches) == 30
     assert ax.get_xlabel() == "name; 1 of 40 rows have no value; the first 30 of 39 rows"
+
+
+def test_a_measure_that_has_no_axis_is_named():
+    ax = plotted({"film": [*"ab"], "score": [7.5, 8.0], "minutes": [120, 90], "gross_in_euros": [9e7, 4e6]})
+    assert ax.get_xlabel() == "film; without gross in euros"
 
 
 def test_odd_names_and_texts_are_drawn_as_they_are():

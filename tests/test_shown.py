@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.answer.annotating import Annotated
 from tagframe.answer.lm_sql import StageReport
 from tagframe.display import fitted
 from tagframe.display.markup import width_of
@@ -22,6 +21,7 @@ from tagframe.learning.learn import Learned
 from tagframe.lm import Budget, Quote
 from tagframe.operators.cascade import CascadeReport
 from tagframe.operators.join.decide import ClaimReport
+from tagframe.semantic.annotating import Annotated
 from tagframe.semantic.descriptions import Described
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))

@@ -101,7 +101,7 @@ corpus.retrieve_tables("Who ordered twice?", methd="jar")  # wrong
 tf.retrieve_tables("Who ordered twice?", corpus, K=3)  # wrong
 priced: Quote = tf.retrieve_tables("Who ordered twice?", corpus, method="auto:look", quote=True)
 
-answer: tf.Answer = tf.ask("Who ordered twice?", corpus, k=3, on_error="keep", lm="openai/gpt-4o")
+answer: tf.Answer = tf.ask("Who ordered twice?", corpus, on_error="keep", lm="openai/gpt-4o")
 asked: Quote = tf.ask("Who ordered twice?", corpus, quote=True)
 several: Quote = tf.ask_many(["Who ordered twice?", "Who never?"], corpus, quote=True)
 tf.ask("Who ordered twice?", corpus, on_eror="keep")  # wrong
@@ -126,7 +126,7 @@ EXTEND = (
     + """
 rates: pd.DataFrame = sem_stars(reviews, "How good is {review}?", suffix="_rating", on_error="keep")
 corpus.retrieve_tables("Who ordered twice?", method=Chain(weight=2))
-given: tf.Answer = tf.ask("Who ordered twice?", corpus, method=Chain())
+given: tf.Answer = tf.ask("Who ordered twice?", corpus.retrieve_tables("Who ordered twice?", method=Chain()))
 sem_stars(reviews, "How good is {review}?", sufix="_rating")  # wrong
 corpus.retrieve_tables("Who ordered twice?", method=Chain)  # wrong
 tf.methods.JAR(beam=5)  # wrong

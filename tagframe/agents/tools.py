@@ -37,7 +37,6 @@ from tagframe.agents.formatting import (
 from tagframe.agents.reading import MAX_COMMON_VALUES, MAX_TABLES, Reading, rows_behind, waited_for
 from tagframe.agents.schemas import Format, called, in_format
 from tagframe.answer import SQLLimits, aask
-from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.stored_profiles import AtHand
 from tagframe.errors import (
@@ -57,6 +56,7 @@ from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.links import tables_around
 from tagframe.retrieval.schema_text import column_texts, describe_keys, near_columns, sql_name
 from tagframe.retrieval.ways import plan_for
+from tagframe.semantic.metrics import metric_lines, metrics_named, metrics_of
 
 Tool = Callable[..., Any]
 P = ParamSpec("P")

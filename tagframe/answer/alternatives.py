@@ -85,10 +85,14 @@ class Comparison:
         self.rows, self.reader = rows, reader
         self._end = time.monotonic() + min(max(seconds, LEAST_SECONDS), reader.limits.seconds)
 
+    @property
+    def left(self) -> float:
+        """The seconds until their time is over."""
+        return self._end - time.monotonic()
+
     def run(self, sql: str, most: int | None = None) -> pd.DataFrame | None:
         """The rows of a statement; None if it cannot run, or the time is over."""
-        left = self._end - time.monotonic()
-        if left < 0.01:
+        if (left := self.left) < 0.01:
             return None
         most = max(self.reader.limits.rows, len(self.rows) + _MOST_ROWS) if most is None else most
         with suppress(CorpusError, SQLFailed, UnsafeSQL):

@@ -161,7 +161,7 @@ class Answer(Public):
         Args:
             question: the next one.
             quote: as in :func:`tagframe.ask`.
-            **options: as in :func:`tagframe.ask`, except ``k`` and ``method``: the tables are those of this answer.
+            **options: as in :func:`tagframe.ask`.
 
         Raises:
             FactUnknown: the answer was pickled, or its query was not run by ``exec_sql``.

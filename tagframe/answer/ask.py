@@ -18,34 +18,27 @@ from tagframe.answer.answer import Answer
 from tagframe.answer.execution import exec_sql
 from tagframe.answer.generation import Generator
 from tagframe.answer.synthesis import Synthesizer
-from tagframe.answer.tag import TAG, OnDoubt
+from tagframe.answer.tag import TAG
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus
 from tagframe.engines.base import SQLLimits
 from tagframe.errors import EmptyQuestion, FactUnknown, InvalidArgument
 from tagframe.lm import Quote
 from tagframe.operators import OnError, RowsPerCall
-from tagframe.retrieval import Method, RetrievedTables
+from tagframe.retrieval import RetrievedTables
 
 Searched: TypeAlias = "Corpus | RetrievedTables"
 """Where to look for an answer."""
-HowMany: TypeAlias = int | Literal["auto"] | None
-Examples: TypeAlias = Sequence[tuple[str, str]]
-"""Questions, each with the statement that answers it."""
 
 
 class AskOptions(SearchSettings, total=False):
     """The keywords of :func:`ask`, except ``quote``."""
 
-    k: HowMany
-    method: str | Method | None
     limits: SQLLimits | None
     on_error: OnError
     rows_per_call: RowsPerCall
     text: bool
-    on_doubt: OnDoubt
     evidence: str
-    examples: Examples
 
 
 _OWN = AskOptions.__annotations__.keys() - SearchSettings.__annotations__.keys()
@@ -54,15 +47,11 @@ _OWN = AskOptions.__annotations__.keys() - SearchSettings.__annotations__.keys()
 def automatic(
     corpus: Searched,
     *,
-    k: HowMany = None,
-    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
     text: bool = False,
-    on_doubt: OnDoubt = "keep",
     evidence: str = "",
-    examples: Examples = (),
 ) -> TAG:
     """The pipeline that :func:`ask` runs: ``automatic(corpus)("Which …?")``; the arguments are those of :func:`ask`."""
     if not isinstance(evidence, str):
@@ -70,28 +59,9 @@ def automatic(
     if isinstance(corpus, RetrievedTables):
         syn, whole = Synthesizer(corpus.corpus, found=corpus), corpus.corpus
     else:
-        syn, whole = Synthesizer(corpus, k, method), corpus
-    syn = replace(syn, evidence=evidence, examples=_pairs(examples))
+        syn, whole = Synthesizer(corpus), corpus
     runs = exec_sql(whole, limits=limits, on_error=on_error, rows_per_call=rows_per_call)
-    return TAG(syn, runs, Generator(text), on_doubt)
-
-
-def _pairs(examples: Any) -> Examples:
-    """Examples as given by a user.
-
-    Raises:
-        InvalidArgument: they are not pairs of texts with words.
-    """
-    pairs = [] if isinstance(examples, str) or not isinstance(examples, Sequence) else list(examples)
-    for pair in pairs:
-        is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
-        if not is_pair or not all(isinstance(text, str) and text.strip() for text in pair):
-            raise InvalidArgument(
-                f"an example is a question with its statement, ('How many films?', 'SELECT …'); got {pair!r:.200}"
-            )
-    if not pairs and examples != () and examples != []:
-        raise InvalidArgument(f"examples must be a list of questions with their statements; got {examples!r:.200}")
-    return tuple((str(question), str(sql)) for question, sql in pairs)
+    return TAG(replace(syn, evidence=evidence), runs, Generator(text))
 
 
 @overload
@@ -106,15 +76,11 @@ def ask(
     question: str,
     corpus: Corpus | RetrievedTables | None = None,
     *,
-    k: HowMany = None,
-    method: str | Method | None = None,
     limits: SQLLimits | None = None,
     on_error: OnError = "raise",
     rows_per_call: RowsPerCall = "auto",
     text: bool = False,
-    on_doubt: OnDoubt = "keep",
     evidence: str = "",
-    examples: Examples = (),
     quote: bool = False,
     **settings: Unpack[SearchSettings],
 ) -> Answer | Quote:
@@ -132,37 +98,28 @@ def ask(
     Args:
         question: in plain language.
         corpus: where to look; None for the configured corpus. The result of ``retrieve_tables`` limits the question to
-            its tables.
-        k: how many tables ``syn`` is shown, as in ``retrieve_tables``.
-        method: how they are chosen, as in ``retrieve_tables``.
+            its tables, as in ``ask(question, corpus.tables.tag.retrieve_tables(question, k=3))``.
         limits: the most rows, seconds and memory of a statement.
         on_error: what happens to values for which an LM function of the statement has no answer: ``"raise"`` an error
             after all others are asked, ``"keep"`` them as NULL, or ``"drop"`` their rows.
         rows_per_call: values of LM functions in one prompt, as in :func:`tagframe.exec_sql`; None for one.
         text: have the model write a text even if the rows are the answer.
-        on_doubt: what to do if the answer is in doubt (:attr:`Answer.doubts`): ``"keep"`` only lists the doubts on the
-            answer, ``"warn"`` also warns, ``"raise"`` raises.
         evidence: what words of the question mean in these data, in a sentence, as in ``retrieve_tables``; the tables
             are searched for with it, and ``syn`` is told.
-        examples: pairs of a question and the statement that answers it, shown to ``syn`` before learned ones.
         quote: give a :class:`~tagframe.lm.Quote` instead: the statement (``syn`` is asked for it), the calls of its LM
             functions, and the cost of these and of the answer.
         **settings: as in :func:`tagframe.configure`, for this call.
 
     Raises:
         NotConfigured: no model or no corpus is given or configured.
-        InvalidArgument: ``examples`` are not pairs of texts, or ``evidence`` is no text.
+        InvalidArgument: ``evidence`` is no text.
         EmptyQuestion: the question has no words.
         EmptyCorpus: no table has rows.
         LMError: the model gave no query that can run, or no answer.
         SQLFailed: the SQL exceeded its limits.
         RowsFailed: an LM function has values without an answer.
-        DoubtedAnswer: with ``on_doubt="raise"``; the answer is on it.
     """
-    own = AskOptions(
-        k=k, method=method, limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, on_doubt=on_doubt,
-        evidence=evidence, examples=examples,
-    )  # fmt: skip
+    own = AskOptions(limits=limits, on_error=on_error, rows_per_call=rows_per_call, text=text, evidence=evidence)
     with _pipeline(ask, corpus, {**own, **settings}) as tag:
         return tag(question, quote=True) if quote else tag(question)
 
@@ -176,10 +133,6 @@ def follow_up(answer: Answer, question: str, options: AskOptions, *, quote: bool
         )
     if not question.strip():
         raise EmptyQuestion(f"the question has no words: {question!r}")
-    if chosen := {"k", "method"} & {*options}:
-        raise InvalidArgument(
-            f"{', '.join(sorted(chosen))}: a follow-up keeps the tables of the answer; use tagframe.ask"
-        )
     with _pipeline(ask, reader.corpus, options) as tag:
         syn = replace(tag.syn, before=answer.query, before_rows=answer.rows)  # type: ignore[type-var]
         after = replace(tag, syn=syn)

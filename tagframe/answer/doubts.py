@@ -114,6 +114,7 @@ _OPERATIONS: tuple[tuple[tuple[type[exp.Expr], ...], frozenset[str], str], ...] 
     ((exp.Like, exp.ILike, exp.Glob), frozenset(), "contains text word"),
     ((exp.Distinct, exp.Group), frozenset({"count"}), "unique kinds types"),
     ((exp.Literal,), frozenset(), "one two three"),
+    ((exp.Window,), frozenset(), "running cumulative previous"),
     ((exp.Star,), frozenset({"count"}), "numbers records times information details"),
 )
 """Parts of statements, or the functions that do the same, and words for what they do."""
@@ -210,9 +211,10 @@ def _rooms(statement: ReadStatement, words: Set[str], corpus: Corpus) -> dict[_R
 
 
 def _is_named(node: exp.Column, column: str, words: Set[str]) -> bool:
-    """Whether words name a column or the value that it is compared with."""
-    begins = {word[:_PREFIX] for word in words if len(word) >= _PREFIX}
-    if any(part in words or part[:_PREFIX] in begins for part in _stems(column)):
+    """Whether words name a column or the value that it is compared with. One letter of its name may be a unit."""
+    begins, parts = {word[:_PREFIX] for word in words if len(word) >= _PREFIX}, [*_stems(column)]
+    parts = [part for part in parts if len(part) > 1] or parts
+    if any(part in words or part[:_PREFIX] in begins for part in parts):
         return True
     literals = node.parent.find_all(exp.Literal) if isinstance(node.parent, exp.EQ | exp.In | exp.Like) else ()
     return any(not words.isdisjoint(_stems(one.this)) for one in literals)

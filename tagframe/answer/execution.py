@@ -46,7 +46,6 @@ class Execution:
         sql: the final statement: that of the query, with answers in place of LM functions.
         reader: that ran it; None after pickling, because a pickle has no corpus.
         stages: the calls of each LM function, with the number of unsure and failed answers (these are NULL).
-        is_text: whether the result is one text that ``sem_agg`` made of all rows.
         seconds: that the statement took, without those of a model.
     """
 
@@ -55,7 +54,6 @@ class Execution:
     sql: str
     reader: Reader | None = field(repr=False)
     stages: tuple[StageReport, ...] = ()
-    is_text: bool = False
     seconds: float = 0.0
 
     def sources(self) -> pd.DataFrame:
@@ -126,9 +124,7 @@ class ExecSQL:
             done = Done(reader.run(wanted.sql), wanted.sql, reader)
         seconds = 0.0 if done.reports else time.monotonic() - start
         tables = tuple(dict.fromkeys(reader.named(wanted.sql).values()))
-        execution = Execution(
-            wanted, tables, done.sql, replace(done.reader, _copies={}), done.reports, done.is_text, seconds
-        )
+        execution = Execution(wanted, tables, done.sql, replace(done.reader, _copies={}), done.reports, seconds)
         results.remember(done.rows, execution=execution)
         if remarks := _described(done.rows, map(self.corpus.profile, tables)):
             results.remember(done.rows, descriptions=remarks)

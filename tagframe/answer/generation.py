@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -27,6 +28,7 @@ T = TypeVar("T")
 GEN_CHARACTERS = 40_000
 """The most characters of rows in one prompt; about 10,000 tokens."""
 _TEXT_ROWS = 10
+_IS_TEXT = re.compile(r"\s*SELECT\s+sem_agg\(", re.IGNORECASE)
 
 _TASK = f"""You answer a question from the rows that a query found for it. The query has already done the selecting,
 counting, judging and ordering that the question asks for: take its rows, in their order, as its result.
@@ -132,10 +134,9 @@ class Generator:
         """
         execution = results.recall(rows, "execution")
         query = None if execution is None else execution.query
-        if execution is not None and execution.is_text and rows.shape == (1, 1):
-            cell = rows.iat[0, 0]
-            if isinstance(cell, str) and cell.strip():  # the text that sem_agg made of all rows in the query
-                return Generated(cell)
+        cell = rows.iat[0, 0] if rows.shape == (1, 1) else None
+        if query is not None and _IS_TEXT.match(query.sql) and isinstance(cell, str) and cell.strip():
+            return Generated(cell)  # the text that sem_agg made of all rows
         wants = None if query is None else query.wants_text
         if wants is False and not self.text and (not len(rows) or not is_empty(rows)):
             values = tuple(plain_values(rows))

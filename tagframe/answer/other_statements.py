@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,13 +24,12 @@ from tagframe.answer.sql_tree import (
     clause_keys,
     column_of,
     is_aggregate,
-    is_grouped,
     one_row,
     own_nodes,
     without,
     written,
 )
-from tagframe.corpus import TableProfile
+from tagframe.corpus import TableProfile, computed_of
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.totals import TotalRows
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn, TextTest
@@ -39,7 +38,7 @@ from tagframe.joins import keys_between
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.cell_literals import cell_literals
-from tagframe.retrieval.links import tables_around
+from tagframe.retrieval.links import Links, tables_around
 from tagframe.retrieval.words import stem, words_in
 
 if TYPE_CHECKING:
@@ -55,12 +54,12 @@ _ALIKE = 0.8
 """The least share of equal letters of a text that is taken for another spelling of one."""
 _MOST_CELLS = 5_000
 _MOST_TESTS = 12
-_MOST_TABLES = 40
-"""Of a larger database, no third table is looked for."""
 _DIRECTIONS = frozenset({"from", "to"})
 _ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
 """Parts of the names of two columns of which one is where something begins and the other where it ends."""
 _KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
+_WORD = 4
+"""A name of at least so many letters may be the beginning of a word."""
 _LARGE_LIMIT = 200
 """A larger LIMIT bounds the rows, and ranks nothing."""
 _ALL = frozenset({"each", "every", "all"})
@@ -110,6 +109,11 @@ class Subject:
         return keys_between(corpus, ids, tables_around(corpus, ids)).keys if len(ids) > 1 else ()
 
     @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Table id → name in SQL of the tables that it may read."""
+        return {id: name for name, id in self.reader.tables.items()}
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """The words of the question, without their endings."""
         return frozenset(stem(word.text) for word in words_in(self.question)) | {
@@ -134,7 +138,7 @@ class Subject:
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
-        repeated_rows, repeated_values, bare_columns, written_readings, matches, others_too, both_values,
+        repeated_rows, repeated_values, bare_columns, written_readings, matches, of_two_values,
         counted_elsewhere, columns, twins, joins, values, nulls, totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
@@ -178,13 +182,25 @@ def repeated_values(subject: Subject) -> Found:
         if source is None or call.name.lower() != "count" or isinstance(call.parent, exp.Window | exp.Filter):
             continue
         column = subject.profile(source.table).column(source.column)
-        things = {*_stems(source.column)} - _KEY_WORDS
-        if things & subject.words and column.distinct and column.distinct < (column.rows or 0) - (column.nulls or 0):
+        is_shared = bool(column.distinct) and (column.distinct or 0) < (column.rows or 0) - (column.nulls or 0)
+        is_named = bool(({*_stems(source.column)} - _KEY_WORDS) & subject.words)
+        if is_shared and (is_named or any(_referred(subject, source.table, source.column))):
             other = tree.copy()
             for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
                 node.set("expressions", [exp.Distinct(expressions=node.expressions)])
             words = f"several rows have the same {source.column}; with each counted once, "
             yield Doubt("repeated", words, subject.sql(other))
+
+
+def _referred(subject: Subject, table: str, column: str) -> Iterator[str]:
+    """The names of the tables that the question names and to which a column refers."""
+    for id, name in subject.names.items():
+        if (
+            id != table
+            and {*_stems(subject.profile(id).name)} <= subject.words
+            and _are_linked(subject, table, id, column)
+        ):
+            yield name
 
 
 def bare_columns(subject: Subject) -> Found:
@@ -199,7 +215,9 @@ def bare_columns(subject: Subject) -> Found:
     calls = {node.name.lower() for node in own_nodes(tree) if is_aggregate(node)}
     grouped = {statement.source(key, tree) for key in keys} - {None}
     items = [item.unalias() for item in tree.expressions if item.find(exp.Column) and not aggregates(item)]
-    bare = [item for item in items if not item.find(exp.Query, exp.Window) and item not in keys]
+    block = Block(statement, tree, subject.reader)
+    items += [column for item in items for query in item.find_all(exp.Query) for column in block.outer_columns(query)]
+    bare = [item for item in dict.fromkeys(items) if not item.find(exp.Query, exp.Window) and item not in keys]
     bare = [item for item in bare if statement.source(item, tree) not in grouped]
     whole = without(tree, "order", "limit")  # which row ties with another is no matter of groups
     runs = (
@@ -283,60 +301,38 @@ def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
     return [node for node in _counts(tree) if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
 
 
-def others_too(subject: Subject) -> Found:
-    """Rows that are listed for a match other than a value, and have one with that value, too: without these."""
+def of_two_values(subject: Subject) -> Found:
+    """Lists of rows with one of two values: those with both; with another value than one: those without that one."""
     statement, tree = subject.statement, subject.select
+    where = None if tree is None or tree.args.get("having") else tree.args.get("where")
     if statement is None or tree is None or any(aggregates(item) or item.is_star for item in tree.expressions):
         return
     visible = {source.table for item in tree.expressions if (source := statement.source(item.unalias(), tree))}
-    for column, test in statement.compared_columns():
-        if (
-            not isinstance(test.test, exp.NEQ)
-            or column.table in visible
-            or not visible
-            or (new := subject.read()) is None
-        ):
-            continue
-        for one in [one for one in new.text_tests if one.test.sql() == test.test.sql()]:
-            one.test.replace(exp.EQ(this=one.test.this, expression=one.test.expression))
-        having = subject.comparison.run(subject.sql(new.tree))
-        both = {*plain_rows(subject.rows)} & {*plain_rows(having if having is not None else subject.rows[:0])}
-        if both:
-            rows = subject.rows[[row not in both for row in plain_rows(subject.rows)]]
-            words = f"{counted(len(both), 'row has', 'rows have')} {test.texts[0]!r} in {column.column}, too; without, "
-            sides = [without(one, "order", "limit") for one in (tree, new.tree) if isinstance(one, exp.Select)]
-            sql = subject.sql(exp.except_(*sides))
-            yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
-
-
-def both_values(subject: Subject) -> Found:
-    """Rows that have one of two values, or would have to have both: those whose values are in rows with either."""
-    tree = subject.select
-    where = None if tree is None else tree.args.get("where")
-    if tree is None or where is None or is_grouped(tree) or any(item.is_star for item in tree.expressions):
-        return
     is_of_both = "both" in subject.words or ("and" in subject.words and not {"or", "either"} & subject.words)
-    for whole, tests in _pairs_of_tests(where) if is_of_both else ():
+    for node in [] if where is None else own_nodes(where):
+        source = statement.source(node.this, tree) if isinstance(node, exp.NEQ) else None
+        is_other = source is not None and bool(visible) and source.table not in visible
+        both = [node, exp.EQ(this=node.this, expression=node.args.get("expression"))] if is_other else []
+        tests = both or (_tests_of_two(node) if is_of_both else [])
         sides = [without(tree, "order", "limit") for _ in tests]
         for side, test in zip(sides, tests, strict=True):
-            for node in [node for node in own_nodes(side.args["where"]) if node == whole]:
-                node.replace(test.copy())
-        sql = subject.sql(exp.intersect(*sides))
-        rows = subject.comparison.run(sql)
-        if rows is not None and len(rows) and not same_rows(rows, subject.rows.drop_duplicates()):
-            words = f"with rows of {' and of '.join(test.sql() for test in tests)}, "
+            for one in [one for one in own_nodes(side.args["where"]) if one == node]:
+                one.replace(test.copy())
+        sql = subject.sql((exp.except_ if is_other else exp.intersect)(*sides)) if tests else ""
+        rows = subject.comparison.run(sql) if sql else None
+        if rows is not None and (is_other or len(rows)) and not same_rows(rows, subject.rows.drop_duplicates()):
+            words = " and of ".join(test.sql() for test in tests)
+            words = f"rows have {both[1].sql()}, too; without, " if is_other else f"with rows of {words}, "
             yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
 
 
-def _pairs_of_tests(where: exp.Expr) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
-    """The conditions on two values of one column, each with the tests of one value."""
-    for node in own_nodes(where):
-        if isinstance(node, exp.In) and len(node.expressions) == 2:
-            yield node, [exp.EQ(this=node.this, expression=value) for value in node.expressions]
-        elif isinstance(node, exp.Or | exp.And) and node.left.this == node.right.this:
-            sides = [node.left, node.right]
-            if all(isinstance(side, exp.EQ | exp.In) and isinstance(side.this, exp.Column) for side in sides):
-                yield node, sides
+def _tests_of_two(node: exp.Expr) -> list[exp.Expr]:
+    """The tests of one value each, of a condition on two values of one column."""
+    if isinstance(node, exp.In) and len(node.expressions) == 2:
+        return [exp.EQ(this=node.this, expression=value) for value in node.expressions]
+    sides = [node.left, node.right] if isinstance(node, exp.Or | exp.And) and node.left.this == node.right.this else []
+    is_plain = all(isinstance(side, exp.EQ | exp.In) and isinstance(side.this, exp.Column) for side in sides)
+    return sides if is_plain else []
 
 
 def counted_elsewhere(subject: Subject) -> Found:
@@ -345,15 +341,15 @@ def counted_elsewhere(subject: Subject) -> Found:
     if statement is None or tree is None or len(subject.execution.tables) != 1 or without(tree, "where") != tree:
         return
     (table,) = subject.execution.tables
-    counted_columns = [one.column for one in statement.read_columns()]
-    if len(counted_columns) != 1 or not _counts(tree) or {*_stems(subject.profile(table).name)} & subject.words:
+    counted_columns, own = [one.column for one in statement.read_columns()], subject.profile(table).name
+    parts = [(word, part) for word in subject.words for part in _stems(own)]
+    # Of "assayed" the table of assays may be meant.
+    is_named = any(word == part or (len(part) >= _WORD and word.startswith(part)) for word, part in parts)
+    if is_named or len(counted_columns) != 1 or not _counts(tree):
         return
-    for name, id in subject.reader.tables.items():
-        is_named = id != table and {*_stems(subject.profile(id).name)} <= subject.words
-        if is_named and _are_linked(subject, table, id, counted_columns[0]):
-            rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
-            words = f"not every row of {name} need be in {subject.profile(table).name}; counted there, "
-            yield Doubt("match", words, subject.sql(rows))
+    for name in _referred(subject, table, counted_columns[0]):
+        rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
+        yield Doubt("match", f"not every row of {name} need be in {own}; counted there, ", subject.sql(rows))
 
 
 def _is_cut(tree: exp.Select) -> bool:
@@ -375,8 +371,7 @@ def columns(subject: Subject) -> Found:
     statement = subject.statement
     if statement is None:
         return
-    names = {id: name for name, id in subject.reader.tables.items()}
-    used = {*subject.execution.tables}
+    used, names = {*subject.execution.tables}, subject.names
     homes = {subject.profile(id).database for id in used}
     others = [subject.profile(id) for id in names if id not in used and subject.profile(id).database in homes]
     for table, column in dict.fromkeys(one[:2] for one in statement.read_columns()):
@@ -498,32 +493,30 @@ def joins(subject: Subject) -> Found:
 
 def _through_another(subject: Subject, left: SourceColumn, right: SourceColumn) -> tuple[str, str] | None:
     """Words and a statement that joins two tables through a third, which has a key to each; None if none has."""
-    corpus, home = subject.reader.corpus, subject.profile(left.table).database
-    names = {id: name for name, id in subject.reader.tables.items() if subject.profile(id).database == home}
-    ids = sorted(names) if len(names) <= _MOST_TABLES else []
-    known = [key for key in keys_between(corpus, ids, tables_around(corpus, ids)).keys if key.score >= ACCEPTED]
-    for id in [id for id in ids if id not in subject.execution.tables]:
-        ways = [next((key for key in known if key.tables == {side.table, id}), None) for side in (left, right)]
-        new = subject.read()
-        if new is None or None in ways:
+    profiles, new = subject.reader.corpus.profiles, subject.read()
+    positions = {profile.id: position for position, profile in enumerate(profiles)}
+    links, ends = (
+        Links(profiles, facts=computed_of(subject.reader.corpus)),
+        [positions[left.table], positions[right.table]],
+    )
+    for third in links.of_databases(ends):
+        id = profiles[third].id
+        if new is None or id not in subject.names or id in subject.execution.tables or subject.comparison.left <= 0:
             continue
-        for one in [one for one in new.equalities if one.is_required and None not in one.blocks]:
-            sources = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
-            if {side[:2] if side else None for side in sources} != {left[:2], right[:2]} or not one.sides[0].parent:
-                continue
-            tests = [
-                exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
-                for key, side in zip(ways, (left, right), strict=True)
-                if key is not None
-                for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
-            ]
-            join, block = one.sides[0].find_ancestor(exp.Join), one.blocks[0]
-            table = exp.alias_(exp.Table(this=exp.to_identifier(names[id], quoted=True)), "through", table=True)
-            before = block.args.get("joins") or []
-            at = before.index(join) if join in before else len(before)
-            one.sides[0].parent.replace(exp.and_(*tests))
-            block.set("joins", [*before[:at], exp.Join(this=table, kind="CROSS"), *before[at:]])
-            return f"both have one to {names[id]}; through it", subject.sql(new.tree)
+        ways = [key for end in ends if (key := links.best(end, third)) is not None and key.score >= ACCEPTED]
+        for one in [one for one in new.equalities if one.is_required and len(ways) == len(ends)]:
+            sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
+            if {side[:2] if side else None for side in sides} == {left[:2], right[:2]} and one.sides[0].parent:
+                tests = [
+                    exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
+                    for key, side in zip(ways, (left, right), strict=True)
+                    for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
+                ]
+                table = exp.alias_(
+                    exp.Table(this=exp.to_identifier(subject.names[id], quoted=True)), "through", table=True
+                )
+                one.sides[0].parent.replace(exp.Exists(this=exp.select("1").from_(table).where(*tests)))
+                return f"both have one to {subject.names[id]}; through it", subject.sql(new.tree)
     return None
 
 
@@ -566,9 +559,8 @@ def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: 
 def values(subject: Subject, *, optional: bool = False) -> Found:
     """Texts that a column is compared with, with ``optional`` also in an OR, and that no cell has: the nearest cell."""
     compared = [] if subject.statement is None else subject.statement.compared_columns(optional=optional)
-    names = {id: name for name, id in subject.reader.tables.items()}
     for column, test in compared[:_MOST_TESTS]:
-        name = names.get(column.table)
+        name = subject.names.get(column.table)
         if name is None or (is_there := _has_rows(subject, name, test.test)) is None:
             return  # the table is too large to look, or gone
         if is_there:

@@ -309,7 +309,7 @@ class Block:
             return False  # other rows may be the first ones
         parts = [*self.select.expressions, *map(self.select.args.get, ("group", "having", "order", "qualify"))]
         inside = [query for part in parts if isinstance(part, exp.Expr) for query in part.find_all(exp.Subquery)]
-        return not any(self._outer_columns(query) for query in inside if not any(map(adds_up, ancestors(query))))
+        return not any(self.outer_columns(query) for query in inside if not any(map(adds_up, ancestors(query))))
 
     def _added_up(self, call: exp.Expr) -> Aliases:
         """The sources whose values a call adds up; none for a count of rows, or if they are not known."""
@@ -319,9 +319,9 @@ class Block:
     def _values(self, call: exp.Expr) -> Iterator[exp.Column]:
         """The columns of the block that decide what a call adds up, also those that a query inside it names."""
         for value in _values(call.expressions[0]):
-            yield from [value] if isinstance(value, exp.Column) else self._outer_columns(value)
+            yield from [value] if isinstance(value, exp.Column) else self.outer_columns(value)
 
-    def _outer_columns(self, query: exp.Expr) -> list[exp.Column]:
+    def outer_columns(self, query: exp.Expr) -> list[exp.Column]:
         """The columns of the block that a query inside it names."""
         found = []
         for column in query.find_all(exp.Column):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -15,7 +15,6 @@ from tagframe.answer.generation import one_value, page_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.learned_statements import answered, examples_for, filled, verified_for
 from tagframe.answer.lm_sql import check_staged
-from tagframe.answer.metrics import metric_lines, metrics_named
 from tagframe.answer.query import Query, can_run, names_in_sql
 from tagframe.answer.steps import driver
 from tagframe.answer.syn_prompt import parse_statement, revised_prompt, syn_prompt
@@ -26,7 +25,7 @@ from tagframe.errors import EmptyCorpus, EmptyQuestion, SQLFailed, UnsafeSQL
 from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
-from tagframe.retrieval import Method, RetrievedTables, retrieve_tables
+from tagframe.retrieval import RetrievedTables, retrieve_tables
 from tagframe.retrieval.matched_cells import matched_cells
 from tagframe.retrieval.schema_text import (
     LONG,
@@ -37,6 +36,7 @@ from tagframe.retrieval.schema_text import (
     is_epoch,
     sql_name,
 )
+from tagframe.semantic.metrics import metric_lines, metrics_named
 
 T = TypeVar("T")
 
@@ -48,12 +48,12 @@ _PAGE = 1_500
 _WHY = """If it asks why two numbers differ: compare their groups in each column that may say so. For each such column
 one part, joined by UNION ALL: SELECT 'city' AS part, city AS value, sum(…) AS one, sum(…) AS other, sum(…) - sum(…) AS
 change … GROUP BY city; over all of it ORDER BY abs(change) DESC LIMIT 20. Its first line is "-- answer: text"."""
-_CUT = 'Where the columns of a table end in "…", more are left out: {"missing": "columns of x"} shows them.'
+_CUT = 'Columns that end in "…" have more: {"missing": "columns of x"} shows them.'
 _LEFT_OUT = 0.01
 """If the chance that a retrieved table is needed is lower, it is not shown."""
 _WIDE = 40
 """Of a long schema's tables with more columns, the first ones are shown, and so many beside the question: """
-_NEAR = 10
+_NEAR = 8
 """of the others, those near to it."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
@@ -64,28 +64,21 @@ class Synthesizer:
     """``syn`` over a corpus.
 
     The prompt shows all tables if their names and those of their columns have 12,000 characters at most, in the same
-    words for every question; else the twelve best for the question that have a chance of 1 %. With ``k`` or ``method``,
-    tables are retrieved with these arguments. If the names have more than 5,000 characters, the first 40 columns of
-    each table are shown, and beside the question the ten of the others that are nearest to it. Tables without rows are
-    left out.
+    words for every question; else the twelve best for the question that have a chance of 1 %. If the names have more
+    than 5,000 characters, the first 40 columns of each table are shown, and beside the question the eight of the others
+    that are nearest. Tables without rows are left out.
 
     Attributes:
         corpus: whose tables may be read.
-        k: how many tables, as in ``retrieve_tables``.
-        method: the selector, as in ``retrieve_tables``.
         found: tables that were already retrieved, instead of the above.
         evidence: what words of the question mean in these data; tables are also searched for with it.
-        examples: questions with their statements, shown before those that were learned.
         before: the query that the question follows; its tables are shown.
         before_rows: the result of that query, of which a page is shown.
     """
 
     corpus: Corpus = field(repr=False)
-    k: int | Literal["auto"] | None = None
-    method: str | Method | None = None
     found: RetrievedTables | None = field(default=None, repr=False)
     evidence: str = ""
-    examples: Sequence[tuple[str, str]] = ()
     before: Query | None = None
     before_rows: pd.DataFrame | None = field(default=None, repr=False)
 
@@ -163,8 +156,7 @@ class Synthesizer:
             [*([_CUT] if columns else []), describe_tables(self.corpus, visible.tables, dialect, columns)]
         )
         joins = describe_keys(self.corpus, visible.tables, dialect)
-        given = [line for question, sql in self.examples for line in (f"-- {one_line(question)}", one_line(sql))]
-        examples = [*given, *examples_for(request, self.corpus, visible.tables, dialect)]
+        examples = examples_for(request, self.corpus, visible.tables, dialect)
         notes = [*self._described(), *self._beyond(request, columns, visible), note, self._today(request, visible)]
         note = "\n\n".join(filter(None, notes))
         cells = matched_cells(f"{request} {self.evidence}".strip(), self.corpus, visible.tables, dialect)
@@ -222,13 +214,11 @@ class Synthesizer:
         corpus = self.corpus if len(usable) == len(self.corpus) else self.corpus.subset(sorted(usable))
         names = names_in_sql(corpus.profiles)
         wide = self._wide(names.values())
-        if self.k is None and self.method is None and are_few(self.corpus, names, {id: self._first(id) for id in wide}):
+        if are_few(self.corpus, names, {id: self._first(id) for id in wide}):
             is_long = not are_few(self.corpus, names) or len(describe_tables(self.corpus, names)) > LONG
             return Query("", names, brief=wide if is_long else frozenset())
-        if self.k is None and self.method is None:
-            visible = self._of(retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence))
-            return replace(visible, brief=self._wide(visible.tables.values()))
-        return self._of(retrieve_tables(request, corpus, k=self.k, method=self.method, evidence=self.evidence))
+        visible = self._of(retrieve_tables(request, corpus, k=RETRIEVED, evidence=self.evidence))
+        return replace(visible, brief=self._wide(visible.tables.values()))
 
     def _wide(self, tables: Iterable[str]) -> frozenset[str]:
         return frozenset(id for id in tables if len(self.corpus.profile(id).for_prompts) > _WIDE)
@@ -249,17 +239,13 @@ class Synthesizer:
         return self.corpus.profile(table).rows != 0 and self.corpus.engine(table) is not None
 
     def _of(self, found: RetrievedTables) -> Query:
-        visible = [id for id in found.ids if id in self._chances(found)] or found.ids
-        return Query("", names_in_sql(map(found.corpus.profile, visible)), found)
-
-    def _chances(self, found: RetrievedTables) -> dict[str, float | None]:
-        """By table id, the chance that the question needs it; without unlikely tables, unless the user chose how many
-        there are. A table with the name of a likely one stays: its database may be the one that is meant."""
+        """Tables that were retrieved, by the user or without unlikely ones. One with the name of a likely one stays:
+        its database may be the one that is meant."""
+        names = {hit.id: self.corpus.profile(hit.id).name.casefold() for hit in found.tables}
         chances = {hit.id: hit.probability for hit in found.tables}
-        if self.k is not None or self.method is not None or self.found is not None:
-            return chances
-        likely = {self.corpus.profile(id).name.casefold() for id, p in chances.items() if p is None or p >= _LEFT_OUT}
-        return {id: p for id, p in chances.items() if self.corpus.profile(id).name.casefold() in likely}
+        likely = {names[id] for id, chance in chances.items() if chance is None or chance >= _LEFT_OUT or self.found}
+        visible = [id for id in found.ids if names.get(id) in likely] or found.ids
+        return Query("", names_in_sql(map(found.corpus.profile, visible)), found)
 
     def _with(self, what: str, visible: Query) -> tuple[Query, str] | None:
         """Tables for what is said to be missing, and a remark on them; None if there are no other tables."""

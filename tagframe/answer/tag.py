@@ -16,11 +16,10 @@ from tagframe.answer.query import can_run
 from tagframe.answer.steps import as_step, driver, metered, quote_of
 from tagframe.config import SearchSettings
 from tagframe.engines.base import NARROW_IT
-from tagframe.errors import DoubtedAnswer, DoubtWarning, InvalidArgument, LMError, SQLFailed, warn
+from tagframe.errors import InvalidArgument, LMError, SQLFailed
 from tagframe.lm import Quote
 from tagframe.operators import Step, arun, run, run_many
 
-OnDoubt = Literal["keep", "warn", "raise"]
 _Part: TypeAlias = Callable[..., Step[Any]]
 """One of the three functions as a step: its name, the function, its arguments."""
 
@@ -66,7 +65,6 @@ class TAG:
         syn: ``syn(R) -> Q``.
         exec: ``exec(Q) -> T``; T is a frame.
         gen: ``gen(R, T) -> A``; None leaves the rows as the answer, as Text2SQL does.
-        on_doubt: what to do if an answer is in doubt: "keep" lists the doubts on the answer, "warn", or "raise".
 
     >>> import pandas as pd
     >>> films = pd.DataFrame({"title": ["Low Tide", "Salt Road"], "year": [1998, 2015]})
@@ -82,11 +80,6 @@ class TAG:
     syn: Syn
     exec: Exec
     gen: Gen | None = None
-    on_doubt: OnDoubt = "keep"
-
-    def __post_init__(self) -> None:
-        if self.on_doubt not in ("keep", "warn", "raise"):
-            raise InvalidArgument(f"on_doubt must be 'keep', 'warn' or 'raise'; got {self.on_doubt!r}")
 
     @overload
     def __call__(self, request: str, *, quote: Literal[False] = ..., **settings: Unpack[SearchSettings]) -> Answer: ...
@@ -160,7 +153,7 @@ class TAG:
         doubts = () if judge is None else judge(executed.query, executed.rows, request)
         if judge is not None and "gen" in {use.name for use in uses}:
             doubts = (*doubts, *unread_values(generated.values, executed.rows, request))
-        answer = Answer(
+        return Answer(
             question=request,
             text=generated.text,
             values=list(generated.values),
@@ -170,18 +163,6 @@ class TAG:
             retrieved=getattr(executed.query, "retrieved", None),
             doubts=doubts,
         )
-        self._check(answer)
-        return answer
-
-    def _check(self, answer: Answer) -> None:
-        """Warn of the doubts about an answer, or raise them, as ``on_doubt`` says."""
-        if not answer.doubts or self.on_doubt == "keep":
-            return
-        doubts = "; ".join(map(str, answer.doubts))
-        message = f"the answer {answer.text!r:.200} to {answer.question!r:.200} is in doubt: {doubts}"
-        if self.on_doubt == "raise":
-            raise DoubtedAnswer(f"{message} (this error has the answer as .answer)", answer)
-        warn(message, DoubtWarning)
 
     def quoted(self, request: str) -> Step[Quote]:
         """The cost of ``exec`` and ``gen``, as a step that asks only ``syn``."""

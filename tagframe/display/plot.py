@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MAX_BARS = 30
 """More bars cannot be read: the first are drawn, and the axis says how many rows there are."""
 _MAX_MEASURES, _MAX_SERIES = 3, 8
-_LEAST_HISTOGRAM = 10
+_LEAST_HISTOGRAM, _LEAST_RANKS = 10, 4
 _UNLIKE = 10
 """Measures whose largest values differ by a larger factor have axes of their own."""
 _LINE_LETTERS = 60
@@ -70,6 +70,8 @@ def chart_of(frame: pd.DataFrame) -> Chart | None:
     labels = labels or ([] if times else ids)
     if not measures and labels and times and is_numeric_dtype(frame[times[-1]]):
         measures = [times.pop()]
+    if labels or times:  # a rank says what the measure says
+        measures = [name for name in measures if not any(_are_ranks(frame[name], frame[of]) for of in measures)]
     if not measures:
         return None
     like = [name for name in measures if _are_alike(frame[measures[0]], frame[name])][:_MAX_MEASURES]
@@ -119,6 +121,15 @@ def _are_keys(column: pd.Series[Any]) -> bool:
     return len(column) > 2 and bool((column % 1 == 0).all()) and bool((column.diff().dropna() > 0).all())
 
 
+def _are_ranks(column: pd.Series[Any], measure: pd.Series[Any]) -> bool:
+    """Whether a column is the rank of another one's values, the largest first or last."""
+    if len(column) < _LEAST_RANKS or bool((column == measure).all()):
+        return False
+    return any(
+        (column == measure.rank(method=how, ascending=up)).all() for how in ("min", "dense") for up in (True, False)
+    )
+
+
 def _are_alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
     sizes = sorted(max(float(column.abs().max()), 1e-12) for column in (one, other))
     return sizes[1] <= _UNLIKE * sizes[0]
@@ -144,7 +155,9 @@ def plot_rows(rows: pd.DataFrame, question: str, ax: Axes | None = None) -> Axes
         _, ax = plt.subplots(layout="constrained")
     ax.set_title(textwrap.fill(_plain(question), _LINE_LETTERS))
     notes = [f"{len(frame) - len(whole)} of {len(frame)} rows have no value"] if len(whole) < len(frame) else []
-    notes += _drawn(whole, chart, ax)
+    drawn = {*chart.x, *chart.y, chart.series, chart.right}
+    rest = [_name(name) for name in names if name not in drawn and _role(name, frame[name]) == "measure"]
+    notes += [*_drawn(whole, chart, ax), *([f"without {', '.join(rest)}"] if rest else [])]
     ax.set_xlabel("; ".join(filter(None, [ax.get_xlabel(), *notes])))
     return ax
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ WHOLE = 12_000
 """All tables are shown, if their names and those of their columns have at most this many characters."""
 LONG = 5_000
 """In longer descriptions, tables of many columns are cut to the first of them."""
-_ROOM = 2_200
+_ROOM = 2_000
 """As many values are shown as this many characters of schemas have room for."""
 
 _MOST_NUMBERS = 12
@@ -75,10 +75,10 @@ _ID = re.compile(r"(?i:(?:.*[_ .-])?(?:id|uuid|guid))|.*[a-z0-9]I[dD]")
 """Names of columns whose values only tell rows apart."""
 _PARTS = re.compile(r"\d{1,9}|[^\W\d_]+|.", re.DOTALL)
 """The words, numbers and signs of a name."""
-_LEAST_PARTS, _LEAST_RUN = 2, 4
+_LEAST_PARTS, _LEAST_RUN = 2, 3
 """Names of fewer parts, and fewer names that differ in words, are written out."""
-_BRACES = "Braces stand for several names: x_{a,b}_{1…3} is x_a_1, x_a_2, x_a_3, x_b_1, x_b_2, x_b_3."
-_LIST = re.compile(r"\{[^{}…]*(?:,[^{}…]*){4,}\}")
+_BRACES = "x_{a,b}_{1…3} stands for x_a_1, x_a_2, x_a_3, x_b_1, x_b_2, x_b_3."
+_LIST = re.compile(r"\{(?=[^{}…]{20})[^{}…]*(?:,[^{}…]*){3,}\}")
 """A long list in braces; where one comes again, its ends say which."""
 _PROSE = 6
 """Texts of at least this many words are read, not compared."""
@@ -130,11 +130,11 @@ def prompt_parts(schema: str, joins: Sequence[str], cells: Sequence[str]) -> lis
     """
     parts = [fence(schema, "tables")]
     if joins:
-        plain = [line.removesuffix(" (many-to-one)") for line in joins]
+        plain = [line.replace(" (many-to-one)", "") for line in joins]
         plain = [line.replace("(one-to-one", "(1:1").replace("(many-to-many", "(n:m") for line in plain]
         parts.append(f"These join, n:1 unless said:\n{fence(plain, 'joins')}")
     if cells:
-        parts.append(f"Words of the question that are in cells:\n{fence(list(cells), 'cells')}")
+        parts.append(f"Words of the question in cells:\n{fence(list(cells), 'cells')}")
     return parts
 
 
@@ -156,13 +156,13 @@ def describe_tables(
         room: as many values are shown as so many characters have room for.
     """
     columns = columns or {}
-    is_chosen = columns.keys() >= {*tables.values()}
+    is_chosen, schemas = columns.keys() >= {*tables.values()}, schemas_of(corpus.profiles, computed_of(corpus))
     for detail in _DETAILS if is_chosen or _fit(corpus, tables, columns) else _DETAILS[-1:]:
-        # By database and columns: tables of the same columns stand in one line.
+        # By schema and columns: tables of the same columns stand in one line.
         blocks: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for name, id in tables.items():
             profile = corpus.profile(id)
-            blocks[profile.database][_columns_text(corpus, profile, detail, dialect, columns.get(id))].append(
+            blocks[schemas.of(profile)][_columns_text(corpus, profile, detail, dialect, columns.get(id))].append(
                 _head(name, profile, detail, dialect)
             )
         heads = {name: [f"DATABASE {name}"] if len(blocks) > 1 else [] for name in blocks}
@@ -180,8 +180,8 @@ def describe_tables(
 def _with_lists_once(text: str) -> str:
     """A text in which long lists that were there before are written by their ends.
 
-    >>> _with_lists_once("a: x_{en,fr,de,it,es}; b: y_{en,fr,de,it,es}, z_{en,fr}")
-    'a: x_{en,fr,de,it,es}; b: y_{en…es}, z_{en,fr}'
+    >>> _with_lists_once("a: x_{en,fr,de,it,es,pt,pl}; b: y_{en,fr,de,it,es,pt,pl}, z_{en,fr}")
+    'a: x_{en,fr,de,it,es,pt,pl}; b: y_{en…pl}, z_{en,fr}'
     """
     ends: dict[str, str] = {}
 
@@ -280,14 +280,15 @@ def columns_beyond(
 
 def _head(name: str, profile: TableProfile, detail: _Detail, dialect: str) -> str:
     """The name of a table, and what is known of it beside its columns."""
-    is_counted = profile.rows is not None and detail not in _BRIEF
+    is_counted = profile.rows is not None and detail.facts
     rows = "empty" if profile.rows == 0 else f"{profile.rows:,} rows" if is_counted else ""
     marked: dict[object, str] = {}  # a row of totals may be marked in several columns
     totals = []
     for one in profile.totals_for_prompts:
         if marked.setdefault((one.rows, one.within, one.checked), one.column) == one.column:
             totals.append(one)
-    sums = [f"totals among them: {one}" for one in totals]
+    brief = [replace(one, checked=()) for one in totals] if detail in _BRIEF else totals
+    sums = [f"totals among them: {one}" for one in brief]
     head = "; ".join(filter(None, [rows, _joined([*sums, profile.description[: detail.described]])]))
     return f"{sql_name(name, dialect)}{f' ({head})' if head else ''}"
 
@@ -307,8 +308,8 @@ def _columns_text(
         else:
             columns.append(f"{name} ({facts})" if facts else name)
     is_brief = detail in _BRIEF
-    if profile.rows == 0:
-        columns, empty = [*columns, *empty], []
+    if profile.rows == 0 or is_brief:
+        columns, empty = [*columns, *empty] if profile.rows == 0 else columns, []
     listed = [*_in_runs(columns, is_brief), *["…" if is_brief else f"… {rest} more columns"] * bool(rest)]
     return "; empty: ".join(filter(None, [", ".join(listed), ", ".join(_in_runs(empty, is_brief))]))
 
@@ -540,7 +541,7 @@ def describe_keys(
     """How the tables join, the surest first: ``a.x = b.y (many-to-one)``.
 
     Columns that refer to the same one are in one line: ``a.x, c.y = b.y (many-to-one)``, and those of one name
-    together: ``x of a, c = b.y (many-to-one)``. If one side is text and the
+    together: ``x of a, c = b.y (many-to-one)``, ``a, b; c, d USING (x) (one-to-one)``. If one side is text and the
     other a number, the text is cast, because SQL may not find them equal otherwise. Between databases that do not
     belong together, only keys are listed that somebody gave.
 
@@ -553,7 +554,7 @@ def describe_keys(
     """
     named = {id: name for name, id in tables.items()}
     counts: dict[frozenset[str], int] = {}
-    lines: dict[tuple[str, str], list[str]] = defaultdict(list)
+    lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     known = _keys_of_schemas(corpus, [*named]) if among is None else among
     keys = [key for key in known if key.tables <= {*named} and len(key.tables) > 1]
     parents: dict[tuple[str, str], tuple[str, str]] = {}
@@ -571,15 +572,39 @@ def describe_keys(
                 _add_equal(equal, key, named, dialect)
                 continue
             whole = _whole(key, named, dialect) or " AND ".join(" = ".join(pair) for pair in [(left, right), *more])
-            lines[whole if more else right, _ends(corpus, key)] += [] if more else [left]
+            lines[whole if more else right][_ends(corpus, key)] += [] if more else [left]
     of_name = _tables_of_names(corpus, tables, dialect)
+    one = [_equal(by_ends, right, of_name) for right, by_ends in lines.items()]
     many = [f"{_sides(sides, by)} ({_MANY})" for by, groups in equal.items() for sides in groups]
+    return _with_ends_once([*one, *((line, line) for line in many)])
+
+
+def _equal(
+    by_ends: Mapping[str, Sequence[str]], right: str, of_name: Mapping[str, Mapping[str, str]]
+) -> tuple[str, str]:
+    """The columns that join another one, twice: with USING if it is one of the same name. A key of several columns has
+    none on the left."""
+    groups = {ends: ", ".join(_by_name(lefts, right, of_name)) for ends, lefts in by_ends.items()}
+    if len(groups) > 1:
+        line = f"{'; '.join(f'{lefts} ({ends})' for ends, lefts in groups.items())} = {right}"
+        return line, line
+    ((ends, left),) = groups.items()
+    line = f"{' = '.join(filter(None, [left, right]))} ({ends})"
+    alike = (
+        f"{by[left]}, {by[right]} USING ({name}) ({ends})" for name, by in of_name.items() if {left, right} <= {*by}
+    )
+    return line, next(alike, line)
+
+
+def _with_ends_once(lines: Iterable[tuple[str, str]]) -> list[str]:
+    """The lines; several that end in the same USING as one: ``a, b; c, d USING (x) (one-to-one)``."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for line, using in lines:
+        sides, word, end = using.rpartition(" USING (")
+        found[word + end].append((line, sides))
     return [
-        *(
-            f"{' = '.join(filter(None, ['; '.join(_by_name(lefts, right, of_name)), right]))} ({ends})"
-            for (right, ends), lefts in lines.items()
-        ),
-        *many,
+        alike[0][0] if len(alike) == 1 else f"{'; '.join(sides for _, sides in alike)}{end}"
+        for end, alike in found.items()
     ]
 
 
@@ -619,7 +644,7 @@ def _whole(key: KeyPair, named: Mapping[str, str], dialect: str) -> str:
     if key.left_columns != key.right_columns:
         return ""
     left, right = (sql_name(named[id], dialect) for id in (key.left_table, key.right_table))
-    return f"{left} JOIN {right} USING ({', '.join(sql_name(name, dialect) for name in key.left_columns)})"
+    return f"{left}, {right} USING ({', '.join(sql_name(name, dialect) for name in key.left_columns)})"
 
 
 def _tables_of_names(corpus: Corpus, tables: Mapping[str, str], dialect: str) -> dict[str, dict[str, str]]:

@@ -1,1 +1,1 @@
-"""Files that say what tables mean: descriptions, and the semantic models of Apache Ossie and dbt."""
+"""What tables mean: descriptions of files and of a language model, and the semantic models of Apache Ossie and dbt."""

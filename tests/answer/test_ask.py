@@ -117,12 +117,6 @@ def test_all_tables_are_shown_where_they_fit_with_what_is_stored(live, festival)
     assert f"Question: {QUESTION}" in shown
 
 
-def test_k_and_a_method_choose_the_tables(live, festival):
-    answer, model = ask(live, festival, "SELECT 1 AS one", k=2)
-    assert len(answer.retrieved) == 2
-    assert shown_tables(model.seen[0]) == 2
-
-
 def test_tables_that_were_retrieved_are_asked(live, festival):
     found = festival.subset(["festival.films"]).tables.tag.retrieve_tables("films", k=1, method="lexical")
     answer, model = ask(live, found, "SELECT count(*) AS n FROM films")
@@ -325,7 +319,7 @@ def test_awaited(live, festival):
     live.answers = Model("SELECT title FROM films LIMIT 3")
 
     async def both() -> list[tf.Answer]:
-        return await asyncio.gather(tf.aask(QUESTION, festival), tf.aask(QUESTION, festival, k=3))
+        return await asyncio.gather(tf.aask(QUESTION, festival), tf.aask(QUESTION, festival, text=False))
 
     assert [answer.text for answer in asyncio.run(both())] == ["Answered from 3 rows."] * 2
 
@@ -358,15 +352,15 @@ def test_what_is_awaited_or_asked_of_many_has_a_quote_too(live, festival):
     asked = ["How many films?", "Nothing to see?"]
     live.answers = lambda request: "No" if "Nothing" in str(request.messages) else sql
     before = len(live.requests)
-    both = tf.ask_many([QUESTION, *asked], festival, quote=True, k="auto")
+    both = tf.ask_many([QUESTION, *asked], festival, quote=True)
     assert (both.calls, both.query) == (2 * one.calls, None)
     said = [str(request.messages) for request in live.requests[before:]]
     assert all("<tables>" in text for text in said)  # syn alone
 
     with pytest.raises(InvalidArgument, match=r"aask has no keyword 'quot'.*did you mean 'quote'"):
         asyncio.run(tf.aask(QUESTION, festival, quot=True))
-    with pytest.raises(InvalidArgument, match=r"ask_many has no keyword 'metod'.*did you mean 'method'"):
-        tf.ask_many(asked, festival, metod="auto")
+    with pytest.raises(InvalidArgument, match=r"ask_many has no keyword 'evidense'.*did you mean 'evidence'"):
+        tf.ask_many(asked, festival, evidense="")
 
 
 def test_a_replay_of_many_questions_is_exported_in_rounds_that_name_the_stage(festival, tmp_path):

@@ -34,7 +34,7 @@ def prompts(live):
 
 
 def test_a_follow_up_knows_tables_statement_and_reading(festival, prompts):
-    first = tf.ask("How many films a year?", festival, k=2)
+    first = tf.ask("How many films a year?", festival.tables.tag.retrieve_tables("films", k=2))
     second = first.follow_up("and by genre?")
     assert second.query.tables == first.query.tables
     assert second.retrieved is first.retrieved
@@ -84,34 +84,24 @@ def test_a_follow_up_is_replayed_quoted_and_refused(festival, prompts, tmp_path)
     assert "genre_code" in first.follow_up("and by genre?", lm=f"replay:{store}").rows
     with pytest.raises(EmptyQuestion):
         first.follow_up(" ")
-    with pytest.raises(InvalidArgument, match="keeps the tables"):
-        first.follow_up("and?", k=3)
     with pytest.raises(FactUnknown):
         pickle.loads(pickle.dumps(first)).follow_up("and?")
 
 
-def test_evidence_reaches_retrieval_and_the_prompt(live, festival, prompts):
+def test_evidence_reaches_retrieval_and_the_prompt(live, festival, prompts, monkeypatch):
+    monkeypatch.setattr("tagframe.answer.synthesis.are_few", lambda *_: False)
+    monkeypatch.setattr("tagframe.answer.synthesis.RETRIEVED", 1)
     live.answers = lambda request: prompts.append(request.prompt) or "-- answer: values\nSELECT 1 AS one"
     evidence = "the best means the highest box_office of films"
-    without = tf.ask("Which is the best?", festival, k=1)
-    answer = tf.ask("Which is the best?", festival, k=1, evidence=evidence)
+    without = tf.ask("Which is the best?", festival)
+    answer = tf.ask("Which is the best?", festival, evidence=evidence)
     assert without.retrieved.ids != answer.retrieved.ids == ["festival.films"]
     assert answer.question == "Which is the best?"
     assert "Evidence:" not in prompts[0]
     assert f"Evidence: {evidence}\n\nQuestion: Which is the best?" in prompts[1]
 
 
-def test_examples_of_the_user_stand_beside_learned_ones(prompts):
-    corpus = tf.open_corpus({"films": pd.DataFrame({"year": [1, 2], "genre_code": ["a", "b"]})})
-    corpus.learn("How many films are there?", "SELECT count(*) FROM films")
-    tf.ask("How many films a year?", corpus, examples=[("Films of\n2?", "SELECT * FROM films WHERE year = 2")])
-    assert "<examples>\n-- Films of 2?\nSELECT * FROM films WHERE year = 2\n" in prompts[0]
-
-
-@pytest.mark.parametrize("wrong", ["SELECT 1", [("a",)], [("a", " ")], [(1, 2)], {"a": "b"}, ["ab"]])
-def test_wrong_examples_are_named(festival, prompts, wrong):
-    with pytest.raises(InvalidArgument, match="example"):
-        tf.ask("How many films?", festival, examples=wrong)
+def test_wrong_evidence_is_named(festival, prompts):
     with pytest.raises(InvalidArgument, match="evidence"):
         tf.ask("How many films?", festival, evidence=3)
     assert not prompts

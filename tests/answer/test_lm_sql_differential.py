@@ -171,8 +171,9 @@ def statements(draw) -> Both:
         rank = call("score", [draw(st.sampled_from(COLUMNS_F))])
         return fill_in("SELECT f.id, {2} AS s FROM film AS f WHERE {0} ORDER BY s DESC, f.id{1}", where, limit, rank)
     if shape == 2:
-        join = same(draw(st.sampled_from(["JOIN", "LEFT JOIN"])))
-        on = draw(conditions(call, both, PLAIN_F + PLAIN_R, 1))
+        is_left = draw(st.booleans())
+        join = same("LEFT JOIN" if is_left else "JOIN")
+        on = same("r.stars > 0.5") if is_left else draw(conditions(call, both, PLAIN_F + PLAIN_R, 1))
         last = draw(conditions(call, both, PLAIN_R, 1))
         pattern = (
             "SELECT f.id, r.id FROM film f {0} review r ON f.id = r.film_id AND {1} WHERE {2} AND {3} ORDER BY 1, 2{4}"

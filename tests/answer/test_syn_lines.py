@@ -48,7 +48,9 @@ def test_a_comment_or_semicolon_at_the_end_is_no_second_statement(orders, end):
 
 @pytest.mark.parametrize("engine", [None, "duckdb"])
 def test_statistics_are_the_same_in_sqlite_and_duckdb(engine):
-    frame = pd.DataFrame({"x": [1.0, 2.0, None, 4.0, 10.0], "y": [2.0, 3.0, 9.0, 9.0, 19.0]})
+    frame = pd.DataFrame(
+        {"x": [1.0, 2.0, None, 4.0, 10.0], "y": [2.0, 3.0, 9.0, 9.0, 19.0], "z": ["b", "a", "a", None, ""]}
+    )
     corpus = tf.open_corpus({"t": frame}, engine=engine) if engine else tf.open_corpus({"t": frame})
     sql = (
         "SELECT median(x) AS a, stddev(x) AS b, var_pop(x) AS c, corr(x, y) AS d, quantile_cont(x, 0.25) AS e, "
@@ -58,3 +60,4 @@ def test_statistics_are_the_same_in_sqlite_and_duckdb(engine):
     assert row.tolist()[:7] == pytest.approx([3.0, 4.031128874, 12.1875, frame.x.corr(frame.y), 1.75, 2.0, 9.0])
     assert pd.isna(row["h"])
     assert tf.exec_sql(corpus)("SELECT median(x) AS m FROM t WHERE x > 99")["m"].isna().all()
+    assert tf.exec_sql(corpus)("SELECT mode(z) AS m FROM t")["m"].tolist() == ["a"]

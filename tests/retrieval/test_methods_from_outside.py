@@ -84,9 +84,9 @@ def test_a_registered_method_has_a_name_wherever_methods_have_one(bank, words, r
         return sql.format("account" if "account" in text else "client") if "<tables>" in text else said
 
     live.answers = answer
-    assert tf.ask("How many?", bank, k=1, method="last").retrieved.ids == ["bank.account"]
-    assert tf.ask("How many?", bank, k=1, method=LAST).retrieved.ids == ["bank.account"]
-    assert tf.ask("How many?", bank, k=1, method=Last(skipped=1)).retrieved.ids == ["bank.client"]
+    for method, name in (("last", "account"), (LAST, "account"), (Last(skipped=1), "client")):
+        found = bank.tables.tag.retrieve_tables(QUESTION, k=1, method=method)
+        assert tf.ask("How many?", found).tables == found.ids == [f"bank.{name}"]
     for name in ("account", "loan"):
         bank[f"bank.{name}"].to_csv(tmp_path / f"{name}.csv", index=False)
     for text, table in (("last", "account"), ("last:skipped=1", "loan")):

@@ -151,13 +151,23 @@ def test_no_join_is_told_between_databases_unless_somebody_gave_it():
     second = pd.DataFrame({"member": range(1, 81), "club_id": [n % 40 + 1 for n in range(80)]})
     frames = {"one.club": first, "one.member": second, "two.club": first, "two.member": second}
     corpus = tf.open_corpus(frames)
-    lines = describe_keys(corpus, names_of(corpus))
-    assert sorted(lines) == [
-        f'"{base}.member".club_id = "{base}.club".club_id (many-to-one)' for base in ("one", "two")
-    ]
+    lines = ['"one.member", "one.club"; "two.member", "two.club" USING (club_id) (many-to-one)']
+    assert describe_keys(corpus, names_of(corpus)) == lines
     corpus.keys.add("one.member.club_id = two.club.club_id")
     both = 'club_id of "one.member", "two.member" = "two.club".club_id (many-to-one)'
     assert both in describe_keys(corpus, names_of(corpus))
+
+
+def test_columns_that_refer_to_one_are_in_one_line_also_where_some_are_unique():
+    towns = pd.DataFrame({"town_id": range(40), "town": [f"town {n}" for n in range(40)]})
+    shops = pd.DataFrame({"shop": range(80), "town_no": [n % 40 for n in range(80)]})
+    corpus = tf.open_corpus({"town": towns, "shop": shops, "mayor": pd.DataFrame({"mayor_of": range(40)})})
+    for one in ("shop.town_no", "mayor.mayor_of"):
+        corpus.keys.add(f"{one} = town.town_id")
+    (line,) = describe_keys(corpus, names_of(corpus))
+    assert sorted(line.removesuffix(" = town.town_id").split("; ")) == [
+        "mayor.mayor_of (one-to-one)", "shop.town_no (many-to-one)"
+    ]  # fmt: skip
 
 
 def test_columns_that_refer_to_one_are_in_one_line_but_those_of_longer_keys():
@@ -192,7 +202,7 @@ def test_columns_that_are_counted_on_are_named_by_their_ends(names, line):
     [
         (["q1_a", "q1_b", "q2_a", "q2_b"], "q{1,2}_{a,b}"),
         ([f"{what}_{code}" for code in ("en", "fr") for what in ("name", "text")], "{name,text}_{en,fr}"),
-        (["x_red", "x_blue", "x_old"], "x_red, x_blue, x_old"),
+        (["x_red", "x_blue", "x_old"], "x_{red,blue,old}"),
         (["red", "blue", "old", "new"], "red, blue, old, new"),
         (["t 1 a", "t 1 b", "t 1 c", "t 1 d", "t"], '"t 1 {a…d}", t'),
         (
@@ -211,7 +221,7 @@ def test_names_of_a_long_schema_are_put_together_if_all_combinations_are_there(n
     )
     text = describe_tables(corpus, {one.name: one.id for one in corpus.profiles})
     assert f"\nt: {line}\n" in f"\n{text}"
-    assert text.startswith("Braces stand") == ("{" in line)
+    assert text.startswith("x_{a,b}") == ("{" in line)
 
 
 def test_of_a_long_schema_the_same_columns_are_shown_and_the_near_ones_stand_beside_the_question(live):
@@ -327,7 +337,7 @@ def test_tables_below_one_percent_are_not_shown_unless_a_likely_one_has_their_na
     monkeypatch.setattr("tagframe.answer.synthesis.retrieve_tables", lambda *_, **__: found)
     monkeypatch.setattr("tagframe.answer.synthesis.are_few", lambda *_: False)
     assert set(Synthesizer(corpus).visible("c0").tables.values()) == {"a.t0", "a.t1", "b.t0"}
-    assert set(Synthesizer(corpus, k=4).visible("c0").tables.values()) == {*chances}  # the user said how many
+    assert set(Synthesizer(corpus, found=found).visible("c0").tables.values()) == {*chances}  # the user chose them
 
 
 def test_a_table_without_rows_has_no_table_read_again_for_each_question(clubs, monkeypatch):

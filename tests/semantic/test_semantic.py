@@ -13,11 +13,11 @@ import yaml
 from click.testing import CliRunner
 
 import tagframe as tf
-from tagframe.answer.metrics import metric_lines, metrics_named, metrics_of
 from tagframe.cli import main
 from tagframe.corpus.corpus import fact_store
 from tagframe.errors import InvalidArgument
 from tagframe.joins import plan_tables
+from tagframe.semantic.metrics import metric_lines, metrics_named, metrics_of
 
 ORDERS = pd.DataFrame(
     {

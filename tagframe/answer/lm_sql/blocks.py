@@ -55,21 +55,10 @@ def blocks_with_calls(tree: exp.Expr) -> list[exp.Select]:
 
 
 @dataclass
-class Pending:
-    """A condition of a block that calls a function and has no answers yet.
-
-    Attributes:
-        condition: of WHERE, or of the ON of an inner join.
-        join: the join of the ON; None for WHERE.
-    """
-
-    condition: exp.Expr
-    join: exp.Join | None = None
-
-
-@dataclass
 class Block:
     """A block during staging: conditions with calls are removed, and put back after they are answered.
+
+    Those in the ON of an inner join are put back into WHERE.
 
     Attributes:
         select: the block, in its statement.
@@ -80,45 +69,26 @@ class Block:
 
     select: exp.Select
     spoken: Spoken
-    pending: list[Pending] = field(default_factory=list)
-    answered: list[Pending] = field(default_factory=list)
+    pending: list[exp.Expr] = field(default_factory=list)
+    answered: list[exp.Expr] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        joins: list[exp.Join] = self.select.args.get("joins") or []
-        self.joins_lose = any(join.side in ("RIGHT", "FULL") for join in joins)
-        """Whether there is an outer join, for which a condition in ON differs from one in WHERE."""
         where = self.select.args.get("where")
-        plain = [part for part in conjuncts(where) if not calls_in(part)]
-        self.pending += [Pending(part.pop()) for part in conjuncts(where) if calls_in(part)]
-        self.select.set("where", _where(plain))
-        for join in joins:
-            on = join.args.get("on")
-            if on is None or not calls_in(on) or join.side or self.joins_lose:
-                continue
-            plain = [part for part in conjuncts(on) if not calls_in(part)]
-            self.pending += [Pending(part.pop(), join) for part in conjuncts(on) if calls_in(part)]
-            join.set("on", exp.and_(*plain, copy=False) if plain else None)
+        self.select.set("where", _where(self._without_calls(where)))
+        for join in self.select.args.get("joins") or []:
+            if (on := join.args.get("on")) is not None:
+                join.set("on", exp.and_(*(self._without_calls(on) or [exp.condition("1 = 1")]), copy=False))
 
-    @property
-    def outer_conditions(self) -> list[tuple[int, exp.Expr]]:
-        """The ON conditions of outer joins that contain calls: (position of the join, its ON)."""
-        joins: list[exp.Join] = self.select.args.get("joins") or []
-        return [
-            (position, join.args["on"])
-            for position, join in enumerate(joins)
-            if join.args.get("on") is not None and calls_in(join.args["on"])
-        ]
+    def _without_calls(self, condition: exp.Expr | None) -> list[exp.Expr]:
+        """The parts of a condition without calls; the others are pending."""
+        plain = [part for part in conjuncts(condition) if not calls_in(part)]
+        self.pending += [part.pop() for part in conjuncts(condition) if calls_in(part)]
+        return plain
 
     def put_back(self) -> None:
         """Put all removed conditions back into the block."""
-        where = [*conjuncts(self.select.args.get("where"))]
-        where += [part.condition for part in self.answered if part.join is None]
+        where = [*conjuncts(self.select.args.get("where")), *self.answered]
         self.select.set("where", _where([part.pop() if part.parent else part for part in where]))
-        for part in self.answered:
-            if part.join is not None:
-                on = part.join.args.get("on")
-                both = [*([on.pop()] if on is not None else []), part.condition]
-                part.join.set("on", exp.and_(*both, copy=False))
         self.answered = []
 
     # --- what a call is called with -------------------------------------------------------------------------------
@@ -128,7 +98,6 @@ class Block:
         columns: Sequence[Sequence[exp.Expr]],
         *,
         more: Sequence[exp.Expr] = (),
-        joins: int | None = None,
         ordered: bool = False,
         in_order: bool = False,
     ) -> exp.Select:
@@ -137,7 +106,6 @@ class Block:
         Args:
             columns: for each call, its argument columns.
             more: further conditions.
-            joins: use only this many joins, and no WHERE; None for all joins and WHERE.
             ordered: whether to apply ORDER BY and LIMIT.
             in_order: whether to apply ORDER BY.
         """
@@ -155,15 +123,9 @@ class Block:
         ]
         built = exp.Select(expressions=visible)
         built.set("from_", _copied(select.args.get("from_")))
-        every: list[exp.Join] = select.args.get("joins") or []
-        copied = [join.copy() for join in (every if joins is None else every[:joins])]
-        if joins is not None and copied:
-            _without_calls(copied[-1])
-        built.set("joins", copied)
-        if joins is None:
-            where = [part.copy() for part in conjuncts(select.args.get("where"))]
-            where += [part.condition.copy() for part in self.answered]
-            built.set("where", _where([*where, *(part.copy() for part in more)]))
+        built.set("joins", [join.copy() for join in select.args.get("joins") or []])
+        where = [*conjuncts(select.args.get("where")), *self.answered, *more]
+        built.set("where", _where([part.copy() for part in where]))
         if ordered or in_order:
             built.set("order", _copied(select.args.get("order")))
         return built.limit(needed(select), copy=False) if ordered else built
@@ -215,13 +177,6 @@ def _where(parts: Sequence[exp.Expr]) -> exp.Where | None:
 
 def _copied(clause: exp.Expr | None) -> exp.Expr | None:
     return None if clause is None else clause.copy()
-
-
-def _without_calls(join: exp.Join) -> None:
-    on = join.args.get("on")
-    if on is not None:
-        plain = [part for part in conjuncts(on) if not calls_in(part)]
-        join.set("on", exp.and_(*plain) if plain else exp.condition("1 = 1"))
 
 
 def undecided(condition: exp.Expr) -> exp.Expr | None:

@@ -254,6 +254,11 @@ def _check_position(node: exp.Expr, spoken: Spoken) -> None:
             )
         if isinstance(parent, exp.Limit | exp.Offset | exp.Values):
             raise UnsafeSQL(f"{name} may not stand in {parent.key.upper()}: {_excerpt(node, spoken)}")
+        if isinstance(parent, exp.Join) and _is_outer(parent):
+            raise UnsafeSQL(
+                f"{name} may not stand in ON beside an outer join: choose the rows before, as in LEFT JOIN (SELECT * "
+                f"FROM … WHERE {name}(…)) AS chosen ON …; got {_excerpt(node, spoken)}"
+            )
         if aggregates and isinstance(parent, exp.Where | exp.Join | exp.Group):
             positions = "SELECT, HAVING or ORDER BY"
             raise UnsafeSQL(f"{name} is an aggregate: it stands in {positions}, not in {parent.key.upper()}")
@@ -269,6 +274,13 @@ def _check_position(node: exp.Expr, spoken: Spoken) -> None:
     for above in ancestors(node):
         if isinstance(above, exp.CTE) and _reads_itself(above):
             raise UnsafeSQL(f"{name} may not stand in a recursive table: {above.alias!r} reads itself")
+
+
+def _is_outer(join: exp.Join) -> bool:
+    """Whether a condition in ON is another one than in WHERE."""
+    select = join.parent_select
+    assert select is not None
+    return bool(join.side) or any(other.side in ("RIGHT", "FULL") for other in select.args["joins"])
 
 
 def _reads_itself(cte: exp.CTE) -> bool:

@@ -26,7 +26,6 @@ from tagframe.answer.generation import plain_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.blocks import (
     Block,
-    Pending,
     bare_filter,
     blocks_with_calls,
     check_staged,
@@ -217,14 +216,12 @@ class Done:
         sql: the statement that gave it.
         reader: that ran it, with the answers that it looks up.
         reports: the calls of each function.
-        is_text: whether the result is one text, from ``sem_agg`` over all rows.
     """
 
     rows: pd.DataFrame
     sql: str
     reader: Reader
     reports: tuple[StageReport, ...] = ()
-    is_text: bool = False
 
 
 @dataclass
@@ -258,11 +255,10 @@ class Staged:
         blocks = blocks_with_calls(root)
         if not blocks:
             return Done(self.reader.run(checked), checked, self.reader)
-        is_text = _is_text(root)
         for select in blocks:
             yield from self._block(select)
         sql, reader = self.spoken.written(root), self._bringing()
-        return Done(reader.run(sql), sql, reader, tuple(values.report() for values in self._values.values()), is_text)
+        return Done(reader.run(sql), sql, reader, tuple(values.report() for values in self._values.values()))
 
     @cached_property
     def spoken(self) -> Spoken:
@@ -278,11 +274,6 @@ class Staged:
         write_out(select, self._columns_of(select), self.spoken)
         name_calls(select, self.spoken)
         block = Block(select, self.spoken)
-        for position, condition in block.outer_conditions:
-            nodes = calls_in(condition)
-            values = [self._of(select, node) for node in nodes]
-            yield from self._request(select, values, block.rows([one.columns for one in values], joins=position + 1))
-            _look_up(nodes, values)
         if block.pending and self._takes_first(block):
             yield from self._first_rows(block)
         else:
@@ -303,7 +294,7 @@ class Staged:
         select = block.select
         merges = select.args.get("distinct") is not None or select.args.get("group") is not None
         return (
-            all(bare_filter(pending.condition) is not None for pending in block.pending)
+            all(bare_filter(pending) is not None for pending in block.pending)
             and _is_limited(select, distinct=True)
             and (merged_by(select, self._columns_of(select)) is not None if merges else not is_grouped(select))
         )
@@ -362,47 +353,47 @@ class Staged:
 
     # --- conditions -----------------------------------------------------------------------------------------------
 
-    def _condition(self, block: Block, pending: Pending) -> Step[None]:
-        values = [self._of(block.select, node) for node in calls_in(pending.condition)]
+    def _condition(self, block: Block, pending: exp.Expr) -> Step[None]:
+        values = [self._of(block.select, node) for node in calls_in(pending)]
         # Values are compared with all others that are left, also where the condition is decided without them.
-        free = None if any(one.call.function.ranks for one in values) else undecided(pending.condition)
+        free = None if any(one.call.function.ranks for one in values) else undecided(pending)
         rows = block.rows([one.columns for one in values], more=[] if free is None else [free])
         yield from self._request(block.select, values, rows)
         self._answered(block, pending)
 
-    def _answered(self, block: Block, pending: Pending) -> None:
+    def _answered(self, block: Block, pending: exp.Expr) -> None:
         """Replace the calls of a condition by lookups of their answers."""
-        nodes, holder = calls_in(pending.condition), exp.Paren(this=pending.condition)
+        block.pending = [one for one in block.pending if one is not pending]
+        nodes, holder = calls_in(pending), exp.Paren(this=pending)
         _look_up(nodes, [self._of(block.select, node) for node in nodes])
-        block.pending.remove(pending)
-        block.answered.append(Pending(holder.this.pop(), pending.join))
+        block.answered.append(holder.this.pop())
 
     def _filters(self, block: Block) -> list[_Filter]:
         """The conditions that are a filter or NOT of one."""
         return [
-            (number, self._of(block.select, calls_in(pending.condition)[0]), bool(bare_filter(pending.condition)))
+            (number, self._of(block.select, calls_in(pending)[0]), bool(bare_filter(pending)))
             for number, pending in enumerate(block.pending)
         ]
 
-    def _in_order(self, block: Block) -> Step[list[Pending]]:
+    def _in_order(self, block: Block) -> Step[list[exp.Expr]]:
         """The conditions in the order of asking: first those that cost little and leave few rows; rankings last."""
         if len(block.pending) < 2:
             return list(block.pending)
         costs: dict[int, float] = {}
-        samples: list[tuple[Pending, Values, pd.DataFrame]] = []
+        samples: list[tuple[exp.Expr, Values, pd.DataFrame]] = []
         for pending in block.pending:
-            values = [self._of(block.select, node) for node in calls_in(pending.condition)]
+            values = [self._of(block.select, node) for node in calls_in(pending)]
             inner = block.rows([one.columns for one in values])
             sampled = [self._distinct(block.select, inner, number, one) for number, one in enumerate(values)]
             ranks = any(one.call.function.ranks for one in values)
             costs[id(pending)] = math.inf if ranks else float(sum(map(len, sampled)))
-            if bare_filter(pending.condition) is not None and len(sampled[0]) > AT_ONCE:
+            if bare_filter(pending) is not None and len(sampled[0]) > AT_ONCE:
                 spaced = [position * len(sampled[0]) // _SAMPLE for position in range(_SAMPLE)]
                 samples.append((pending, values[0], sampled[0].iloc[spaced]))
         if samples:
             yield from together([values.ask(sample) for _, values, sample in samples])
         for pending, one, sample in samples:
-            chosen = sum(one.answers.get(key) == int(bool(bare_filter(pending.condition))) for key in sample[KEY])
+            chosen = sum(one.answers.get(key) == int(bool(bare_filter(pending))) for key in sample[KEY])
             # Filters that cost c and leave the share s are best run in the order of c / (1 - s).
             costs[id(pending)] /= max(1 - chosen / len(sample), 1e-6)
         return sorted(block.pending, key=lambda pending: costs[id(pending)])
@@ -515,14 +506,6 @@ def _passing(rows: pd.DataFrame, filters: Sequence[_Filter]) -> Step[pd.DataFram
 def _too_many(values: Values, what: str) -> SQLFailed:
     fact = f"{values.call} would be asked about more than {MOST_VALUES:,} {what}"
     return SQLFailed(f"{fact}: add conditions that leave fewer")
-
-
-def _is_text(root: exp.Expr) -> bool:
-    """Whether a statement computes only ``sem_agg`` of all rows."""
-    if not isinstance(root, exp.Select) or root.args.get("group") is not None or len(root.expressions) != 1:
-        return False
-    item = root.expressions[0].unalias()
-    return isinstance(item, exp.Anonymous) and item.name.lower() == "sem_agg"
 
 
 def _labelled(rows: pd.DataFrame, values: Values) -> pd.DataFrame:

@@ -209,20 +209,21 @@ def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> 
 # --- aggregates -------------------------------------------------------------------------------------------------------
 #
 # Those that SQLite lacks and other engines have. The names and definitions are those of PostgreSQL and DuckDB: stddev
-# and variance are of a sample (n - 1), quantile_cont interpolates and quantile_disc does not. NULLs, and texts that are
-# no numbers, are left out.
+# and variance are of a sample (n - 1), quantile_cont interpolates and quantile_disc does not. NULLs are left out, and
+# texts but by mode.
 
 
 class _Numbers:
-    """Collects the numbers of one group, or pairs of them."""
+    """Collects the numbers of one group, or pairs of them; for the mode texts as well."""
 
     def __init__(self, result: Callable[..., Any]) -> None:
         self._result = result
+        self._kinds = int | float | str if result is _mode else int | float
         self._rows: list[tuple[Any, ...]] = []
 
     def step(self, *cells: Any) -> None:
         """Take one row."""
-        if all(isinstance(cell, int | float) for cell in cells):
+        if all(isinstance(cell, self._kinds) for cell in cells):
             self._rows.append(cells)
 
     def finalize(self) -> Any:
@@ -249,12 +250,17 @@ def _quantile(cells: Sequence[float], shares: Sequence[float], *, interpolates: 
     return low + (high - low) * (place - math.floor(place))
 
 
+def _mode(cells: Sequence[float | str]) -> float | str:
+    """The most frequent value; the smallest of several."""
+    return statistics.mode(sorted(cells, key=lambda cell: (isinstance(cell, str), cell)))
+
+
 _AGGREGATES: dict[str, tuple[int, Callable[..., Any]]] = {
     "median": (1, lambda cells: float(statistics.median(cells))),
     "quantile_cont": (2, partial(_quantile, interpolates=True)),
     "quantile_disc": (2, partial(_quantile, interpolates=False)),
     "corr": (2, statistics.correlation),
-    "mode": (1, lambda cells: statistics.mode(sorted(cells))),
+    "mode": (1, _mode),
     "variance var_samp": (1, lambda cells: float(statistics.variance(cells))),
     "stddev stddev_samp": (1, statistics.stdev),
     "var_pop": (1, lambda cells: float(statistics.pvariance(cells))),

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import tagframe as tf
-from tagframe.answer.metrics import metrics_named
+from tagframe.semantic.metrics import metrics_named
 
 NET = "SUM(orders.amount * 0.8)"
 QUESTION = "What was the net revenue in May?"

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.server import Request
-from tagframe.answer.annotating import parse_annotation
 from tagframe.errors import AnswerRejected, ReplayMiss
+from tagframe.semantic.annotating import parse_annotation
 
 SHOP = """
 CREATE TABLE T_ORD (ORD_ID INTEGER PRIMARY KEY, CUS INTEGER, ST INTEGER, SSN TEXT);
