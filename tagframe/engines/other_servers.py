@@ -1,6 +1,6 @@
 """The tables of any server that SQLAlchemy has a dialect for, and the parts of a merge that it runs.
 
-These are whole joins on integers, and in PostgreSQL on texts. sqlglot writes them in the server's dialect. What a
+These are whole joins on integers. sqlglot writes them in the server's dialect. What a
 server rejects runs in memory. So does everything in dialects in which names of tables and columns differ from
 SQLAlchemy's (Oracle, Snowflake). Only our own SELECTs run there, and messages of their errors contain no password.
 """
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pandas as pd
+from sqlglot import exp
 
 from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, RowNumbers, Stamp, TableShape, TableStatistics
-from tagframe.engines.cells import typed_series
-from tagframe.engines.postgres.connection import lowered
+from tagframe.engines.cells import typed_frame
 from tagframe.engines.pushdown import (
     NUMBER,
     Cells,
@@ -54,10 +54,9 @@ from tagframe.quiet import quiet
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
-    from sqlglot import exp
 
 
-SPOKEN = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql", "mssql": "tsql"}
+SPOKEN = {"sqlite": "sqlite", "mysql": "mysql", "mariadb": "mysql", "mssql": "tsql"}
 """By SQLAlchemy's name of a dialect: sqlglot's."""
 _POOL_SIZE = {"pool_size": 4}
 """Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
@@ -227,12 +226,7 @@ def _limits(dialect: str) -> tuple[str, ...]:
         ),
         "SET SESSION TRANSACTION READ ONLY",
     )
-    known = {
-        "postgresql": (lowered("statement_timeout", seconds), "SET default_transaction_read_only = on"),
-        "mysql": mysql,
-        "mariadb": mysql,
-        "sqlite": ("PRAGMA query_only = ON",),
-    }
+    known = {"mysql": mysql, "mariadb": mysql, "sqlite": ("PRAGMA query_only = ON",)}
     return known.get(dialect, ())
 
 
@@ -440,14 +434,12 @@ _WORDS: dict[type, Callable[[Any], Any]] = {
 
 def frame_of(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
     """Rows as drivers give them. Numbers, booleans, text, dates, moments, bytes and decimals are kept."""
-    columns = list(zip(*rows, strict=True)) if rows and names else [()] * len(names)
-    data = {name: column_of(values) for name, values in zip(names, columns, strict=True)}
-    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=list(names))
+    return typed_frame([tuple(map(_plain, row)) for row in rows] if names else [()] * len(rows), names)
 
 
-def column_of(values: Sequence[Any]) -> pd.Series:
-    """One column; see :func:`frame_of`. A driver may give text and numbers of types of its own."""
-    return typed_series([_WORDS[type(value)](value) if type(value) in _WORDS else value for value in values])
+def _plain(value: Any) -> Any:
+    """A cell; a driver may give text and numbers of types of its own."""
+    return _WORDS[type(value)](value) if type(value) in _WORDS else value
 
 
 @dataclass(frozen=True)
@@ -517,7 +509,7 @@ class OtherServerEngine(SQLEngine, RowsOnly):
                 table.select(shape.columns)
             )
             for rows in rows_of_table.partitions(CHUNK_ROWS):
-                yield Chunk(len(rows), [column_of(values) for values in zip(*rows, strict=True)])
+                yield Chunk.of(frame_of(rows, shape.columns))
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """For a table of many cells: rows and nulls counted in one pass, distinct values estimated from a sample."""
@@ -632,12 +624,9 @@ class OtherServerPushdown(Pushdown):
         declared = known.shape.declared_types[known.shape.columns.index(column)].upper()
         if _INTEGER.fullmatch(declared) and (self.dialect != "sqlite" or self._holds_integers(table, column)):
             return Cells("integer", "integer")
-        is_text = declared.startswith(("VARCHAR", "TEXT")) and "COLLATE" not in declared
-        return Cells("text", "text") if is_text and self.dialect == "postgres" else Cells("", "")
+        return Cells("", "")
 
     def _holds_integers(self, table: str, column: str) -> bool:
-        from sqlglot import exp
-
         odd = exp.func("typeof", named_column(column, "t")).isin("integer", "null").not_()
         query = exp.select("1").from_(self.item(table, "t")).where(odd).limit(1)
         return not self._run(query.sql(dialect=self.dialect)).fetchall()
@@ -648,8 +637,6 @@ class OtherServerPushdown(Pushdown):
         return [shape.primary_key, *shape.unique]
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        from sqlglot import exp
-
         known = self._tables[table]
         found = exp.table_(known.shape.called, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
