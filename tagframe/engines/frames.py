@@ -8,13 +8,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from tagframe.engines.base import (
-    CHUNK_ROWS,
-    Chunk,
-    Stamp,
-    TableShape,
-    frame_chunks,
-)
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import InvalidArgument
 
@@ -55,7 +49,7 @@ class FrameEngine(RowsOnly):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a frame in pieces."""
-        return frame_chunks(self.frames[shape.name], _CHUNK_ROWS)
+        return Chunk.several(self.frames[shape.name], _CHUNK_ROWS)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """A copy of a frame, index included, with its columns' names as text."""

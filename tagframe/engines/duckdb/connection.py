@@ -22,16 +22,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from tagframe.engines.duckdb.csv import csv_copies
 from tagframe.engines.duckdb.tables import LakeTable, Logged, literal, logged, need_duckdb
 from tagframe.engines.files.arrow import comment_of
 from tagframe.engines.sql_text import quoted, quoted_text, quoted_texts
 from tagframe.errors import ColumnFormatWarning, TagframeError, UnreadableTable, warn
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MEMORY = "1GB"
 """The memory of DuckDB for our own queries; larger sorts and joins use files in the temporary folder."""
@@ -203,7 +202,6 @@ class Lake:
 
     def _copy(self, log: Logged) -> str:
         """The rows of a log in a Parquet file of our own."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         copy = str(Path(tempfile.mkdtemp(dir=self.folder)) / "rows.parquet")
@@ -241,7 +239,6 @@ class Lake:
 
 def _comments_of(table: LakeTable) -> dict[str, str]:
     """The comments on columns in the first file of a Parquet table."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     comments = {}

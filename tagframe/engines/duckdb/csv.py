@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from tagframe.engines.base import CHUNK_ROWS
 from tagframe.engines.duckdb.tables import LakeTable, literal
 from tagframe.engines.files.csv import CSVEngine, CSVRows
@@ -34,7 +36,6 @@ def csv_copies(lake: Lake, table: LakeTable) -> tuple[str, list[str], dict[str, 
     Raises:
         UnreadableTable: its reader cannot read a file.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     engines = _engines(table)

@@ -24,7 +24,6 @@ from tagframe.engines.base import (
     TableShape,
     TableStatistics,
     UntrustedStatement,
-    frame_chunk,
     quoted,
 )
 from tagframe.engines.duckdb.connection import Lake, lake_of, named_errors
@@ -46,7 +45,7 @@ class _ReadByDuckDB(SQLEngine):
         with self.pushdown([shape.name]) as source:
             columns = [(shape.name, name, name) for name in shape.columns]
             query = f"SELECT {', '.join(map(quoted, shape.columns))} FROM {source.from_item(shape.name)}"
-            yield from map(frame_chunk, source.batches(Statement(query, columns, f"table {shape.name!r}"), CHUNK_ROWS))
+            yield from map(Chunk.of, source.batches(Statement(query, columns, f"table {shape.name!r}"), CHUNK_ROWS))
 
     @abstractmethod
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[LakePushdown]:

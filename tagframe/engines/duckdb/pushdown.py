@@ -9,9 +9,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+from sqlglot import exp
 
 from tagframe.engines.base import TableStatistics, quoted
 from tagframe.engines.cells import Kind, from_arrow
@@ -28,11 +30,6 @@ from tagframe.engines.pushdown import (
 )
 from tagframe.engines.sql_text import quoted_text
 from tagframe.errors import UnreadableTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from sqlglot import exp
-
 
 _INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split())
 _KINDS: dict[str, Kind] = {
@@ -118,9 +115,6 @@ class LakePushdown(SampledValues):
 
     def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
         """Keys are a relation of their own."""
-        import pyarrow as pa
-        from sqlglot import exp
-
         name = f"tagframe keys {len(values)}"
         values[name] = pa.table({"k": pa.array(keys, type=pa.int64() if cells.key == "integer" else pa.string())})
         sent = exp.select(exp.column("k")).from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
@@ -132,24 +126,17 @@ class LakePushdown(SampledValues):
 
     def batches(self, statement: Statement, rows: int) -> Iterator[pd.DataFrame]:
         """As DuckDB makes them."""
-        import pyarrow as pa
-
         with named_errors(*(one.table for one in self._opened.values())):
             for batch in self._lake.reading(statement.query, rows, statement.values):
                 yield _frame(statement, pa.Table.from_batches([batch]))
 
     def _fetch(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
-        import pyarrow as pa
-
         sent = {name: value for name, value in (values or {}).items() if isinstance(value, pa.Table)}
         bound = {name: value for name, value in (values or {}).items() if name not in sent}
         with named_errors(*(one.table for one in self._opened.values())):
             return self._lake.fetch(sql, bound, sent)
 
     # --- values of columns --------------------------------------------------------------------------------------------
-
-    def stop_after(self, seconds: float) -> None:
-        """DuckDB is not stopped; at most it reads a column or two of the compared tables."""
 
     def sample(self, table: str) -> tuple[str, str]:
         """Rows from all over its files."""
@@ -167,8 +154,6 @@ def _frame(statement: Statement, table: pa.Table) -> pd.DataFrame:
 
 def _renamed(table: pa.Table) -> pa.Table:
     """Columns by their positions, because two names may be equal for DuckDB, and texts of few values as texts."""
-    import pyarrow as pa
-
     return pa.Table.from_arrays(
         list(map(decoded, table.columns)), names=[f"c{number}" for number in range(table.num_columns)]
     )
@@ -264,8 +249,6 @@ def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None
 
 def _of_row_groups(lake: Lake, opened: Opened, names: list[str], footers: Sequence[Any]) -> pa.Table:
     """The first rows of some row groups, evenly spaced; the rest of those is not decoded."""
-    import pyarrow as pa
-
     starts: list[tuple[str, int]] = []
     for file, footer in zip(opened.table.patterns, footers, strict=True):
         sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]

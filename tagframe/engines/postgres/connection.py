@@ -29,12 +29,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
 from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from psycopg_pool import ConnectionPool
     from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 

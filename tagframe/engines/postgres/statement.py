@@ -25,9 +25,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 
@@ -40,9 +41,6 @@ from tagframe.engines.sql_reader import trees_of
 from tagframe.engines.sqlite.statement import relation, unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 from tagframe.progress import stopped_by
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class FaithfulPostgres(Postgres):
@@ -412,8 +410,6 @@ def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: l
 
 
 def _array_of(kind: Any) -> str:
-    import pyarrow as pa
-
     if pa.types.is_boolean(kind):
         return "bool[]"
     if pa.types.is_integer(kind):
