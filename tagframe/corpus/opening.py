@@ -30,7 +30,7 @@ from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
-from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
+from tagframe.engines.registry import IN_PLACE, is_url, server_of
 from tagframe.errors import (
     BROKEN,
     CatalogueWarning,
@@ -105,9 +105,7 @@ def open_corpus(
         engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
             numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
             ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned
-            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table. For frames,
-            "duckdb" runs statements in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
-            :class:`tagframe.engines.duckdb.engine.DuckDBFrames` lists the differences.
+            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
         csv: options of :func:`pandas.read_csv` for CSV files, whoever reads them, if their format cannot be detected,
             such as ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal":
             ","}, "*": {}}``; the first pattern that fits counts. A column of numbers that does not have such a format
@@ -161,8 +159,11 @@ def open_corpus(
     csv_options = csv_option_text(csv)
     if csv_options and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
-    if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
-        raise InvalidArgument(f"engine= must be {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
+    if engine not in (None, IN_PLACE) or (engine is not None and (schema is not None or isinstance(source, Mapping))):
+        raise InvalidArgument(
+            f"engine= must be {IN_PLACE!r}, for a folder, or None; got {engine!r}. For frames: write them as Parquet "
+            "files, frame.to_parquet('folder/name.parquet'), and open the folder"
+        )
     if schema is not None:
         if source is not None:
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")
@@ -176,7 +177,7 @@ def open_corpus(
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
-        frames = open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
+        frames = open_frames(cast(Mapping[str, pd.DataFrame], source))
         return applied(Hiding("hide", hide), Hiding("private", private), frames)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
@@ -289,29 +290,22 @@ def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
     return replace(contents, part=lists.hide.part)
 
 
-def open_frames(
-    frames: Mapping[str, pd.DataFrame],
-    profile: Callable[..., TableProfile] = profile_table,
-    *,
-    engine: Literal["duckdb"] | None = None,
-) -> Corpus:
+def open_frames(frames: Mapping[str, pd.DataFrame], profile: Callable[..., TableProfile] = profile_table) -> Corpus:
     """Frames as a corpus; see :func:`open_corpus`.
 
     Args:
         frames: by name.
         profile: makes their profiles, as :func:`~tagframe.corpus.profiler.profile_table`, or the needed parts of them.
-        engine: the engine for statements over them; None for SQLite, over a copy.
 
     Raises:
         EmptyCorpus: there are none.
         InvalidArgument: frames that cannot be tables.
-        MissingExtra: the engine is not installed.
     """
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
     facts: dict[FactKey, str] = {}
-    for database, tables, holder in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
+    for database, tables, holder in frame_engines(frames, FRAMES_DATABASE):
         shapes = {shape.name: shape for shape in holder.shapes()}
         for table, name in tables.items():
             made = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)

@@ -13,6 +13,7 @@ from tagframe.answer.doubts import repeats_of
 from tagframe.answer.steps import driver
 from tagframe.errors import DoubtWarning
 from tagframe.operators import run
+from tests import opened_in
 
 SHOP = """
 CREATE TABLE client (client_id integer PRIMARY KEY, name text, credit integer);
@@ -234,7 +235,7 @@ def shop(request, tmp_path):
         return tf.open_corpus(path)
     if request.param == "postgres":
         return tf.open_corpus(request.getfixturevalue("database")(SHOP + VIEWS))
-    return tf.open_corpus(frames, engine="duckdb") if request.param == "duckdb" else tf.open_corpus(frames)
+    return opened_in.lake(frames, tmp_path / "lake") if request.param == "duckdb" else tf.open_corpus(frames)
 
 
 def doubts(corpus, sql):

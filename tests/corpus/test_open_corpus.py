@@ -12,14 +12,7 @@ import tagframe as tf
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.discover import discover
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.errors import (
-    ColumnNotFound,
-    EmptyCorpus,
-    InvalidArgument,
-    SourceNotFound,
-    TableNotFound,
-    UnreadableTable,
-)
+from tagframe.errors import ColumnNotFound, EmptyCorpus, InvalidArgument, SourceNotFound, TableNotFound, UnreadableTable
 
 
 def write(root: Path, *files: str) -> None:

@@ -154,8 +154,7 @@ def test_mixed_days_and_months_are_named_by_file_and_column(tmp_path):
     text = "\n".join(said)
     assert re.search(r"mixed\.csv: column 'day' has dates with the day first in some cells and the month first", text)
     assert re.search(r"uk\.csv: column 'day_in' has dates with the day first: they stay text", text)
-    assert re.search(r"column 'day_in' have the day first in uk\.csv and the month first in us\.csv", text)
-    assert len(said) == 4
+    assert len(said) == 3
     assert corpus["us"]["day_in"].tolist() == ["01/02/2024", "02/13/2024"]
     corpus, said = said_of(folder, csv={"dayfirst": True})
     assert corpus["uk"]["day_in"].tolist() == [pd.Timestamp(2024, 2, 1), pd.Timestamp(2024, 2, 13)]

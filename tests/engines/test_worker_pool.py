@@ -18,7 +18,8 @@ import pytest
 import tagframe as tf
 from tagframe.engines import sent_rows, worker_pool
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.duckdb.engine import DuckDBFrames
+from tagframe.engines.duckdb.engine import LakeEngine
+from tagframe.engines.duckdb.statement import readable
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
 from tagframe.progress import Stopped, Stopping, stopped_by
@@ -45,9 +46,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **frames: pd.DataFrame) -> pd.DataFrame:
-    engine = FrameEngine(frames) if kind == "sqlite" else DuckDBFrames(frames)
+    if kind == "duckdb":
+        sent = {name: readable(frame) for name, frame in frames.items()}
+        return LakeEngine(ROOT, ()).execute(UntrustedStatement(sql, {}, sent, limits or SQLLimits()))
     tables = {name: Readable(name, tuple(map(str, frame.columns))) for name, frame in frames.items()}
-    return engine.execute(UntrustedStatement(sql, tables, {}, limits or SQLLimits()))
+    return FrameEngine(frames).execute(UntrustedStatement(sql, tables, {}, limits or SQLLimits()))
 
 
 @pytest.fixture
@@ -179,13 +182,14 @@ def test_what_is_stopped_begins_nothing_more():
 
 START = """
 import os, signal, sys, threading, time
+from pathlib import Path
 from tagframe.engines import sent_rows, worker_pool
 from tagframe.engines.base import SQLLimits, UntrustedStatement
-from tagframe.engines.duckdb.engine import DuckDBFrames
+from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.frames import FrameEngine
 
 def execute(sql, seconds=600):
-    engine = FrameEngine({}) if KIND == "sqlite" else DuckDBFrames({})
+    engine = FrameEngine({}) if KIND == "sqlite" else LakeEngine(Path(), ())
     return engine.execute(UntrustedStatement(sql, {}, {}, SQLLimits(seconds=seconds)))
 
 def running():

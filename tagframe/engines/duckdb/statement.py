@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -59,33 +58,17 @@ def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> pa.Table
 
 def array_of(name: str, values: pd.Series) -> pa.Array:
     """A column of a frame as Arrow has it."""
-    cells = values if _is_column(values) else storable(values)
+    cells = values
     if pd.api.types.is_float_dtype(values.dtype) and values.dtype not in (np.float32, np.float64):
         # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        array = pa.array(cells, from_pandas=True)
-    except OverflowError:
-        array = _whole_decimals(name, values)
+        array = pa.array(cells if _is_column(cells) else storable(cells), from_pandas=True)
+    except OverflowError as error:
+        raise _too_long(name) from error
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
         array = pa.array(storable(values), from_pandas=True)
     return _comparable(name, array)
-
-
-def _whole_decimals(name: str, values: pd.Series) -> pa.Array:
-    """Integers beyond 64 bits, exact, as decimals.
-
-    Raises:
-        SQLFailed: one has more than 38 digits, or the cells are not all integers.
-    """
-    try:
-        cells = [None if null else Decimal(int(cell)) for cell, null in zip(values, values.isna(), strict=True)]
-        return pa.array(cells, pa.decimal128(38, 0))
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise SQLFailed(
-            f"column {name!r} holds an integer of more than 38 digits, the most that DuckDB has: open the frame with "
-            f"it as text, frame.astype({{{name!r}: str}})"
-        ) from error
 
 
 def _comparable(name: str, cells: pa.Array) -> pa.Array:
@@ -99,16 +82,18 @@ def _comparable(name: str, cells: pa.Array) -> pa.Array:
         try:
             return cells.cast(pa.decimal128(38, min(cells.type.scale, 38)))
         except pa.ArrowException as error:
-            raise SQLFailed(
-                f"column {name!r} holds decimals of more than 38 digits, the most that DuckDB has: open the frame with "
-                f"it as text, frame.astype({{{name!r}: str}}), or without it, or without engine='duckdb'"
-            ) from error
+            raise _too_long(name) from error
     if pa.types.is_timestamp(cells.type) and cells.type.tz is not None and cells.type.unit == "ns":
-        try:
+        with suppress(pa.ArrowInvalid):
             return cells.cast(pa.timestamp("us", cells.type.tz))
-        except pa.ArrowInvalid:
-            return cells
     return cells
+
+
+def _too_long(name: str) -> SQLFailed:
+    return SQLFailed(
+        f"column {name!r} holds an integer beyond 64 bits, or a decimal of more than 38 digits: give the frame with it "
+        f"as text, frame.astype({{{name!r}: str}})"
+    )
 
 
 def _is_column(values: pd.Series) -> bool:

@@ -19,7 +19,7 @@ import pandas as pd
 from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
 from tagframe.engines.cells import plain_dtypes
 from tagframe.engines.files import column_formats
-from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
+from tagframe.engines.files.layout import Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
     ColumnFormatWarning,
@@ -33,10 +33,10 @@ from tagframe.errors import (
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
     "header names skiprows skipfooter skipinitialspace na_values keep_default_na true_values false_values parse_dates "
-    "dayfirst date_format on_bad_lines".split()
+    "dayfirst on_bad_lines".split()
 )
 """Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
-_DATES = ("parse_dates", "dayfirst", "date_format")
+_DATES = ("parse_dates", "dayfirst")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
 _YEAR_FIRST = "[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?:[T ][0-9:.]*)?"
 _SEPARATORS = ("decimal", "thousands")
@@ -134,12 +134,10 @@ class CSVEngine(FileEngine):
         given = {name: value for name, value in self.given_options.items() if name in (*_SEPARATORS, *_DATES)}
         if not column_formats.is_known(given):
             given = {name: value for name, value in given.items() if name not in _SEPARATORS}
-        if "date_format" in given:
-            given = {name: value for name, value in given.items() if name not in _DATES}
         layout = self.layout
         names = layout.columns
         columns = {name: column_formats.Column(has_words=layout.has_words) for name in names}
-        options = self._options(dates=False)
+        options = self._options()
         if layout.has_words:
             options |= {"keep_default_na": False, "na_values": [""]}
         with csv_errors(self.path):
@@ -184,18 +182,11 @@ class CSVEngine(FileEngine):
         patterns = sorted(given, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
         return dict(next((given[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
 
-    def _options(self, *, dates: bool = True) -> dict[str, Any]:
-        """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
-        given, options = self.given_options, dict(self.layout.options)
-        if column_formats.is_known(given):
+    def _options(self) -> dict[str, Any]:
+        """How pandas has to read the file; separators and dates are left to :attr:`formats`."""
+        options = dict(self.layout.options)
+        if column_formats.is_known(self.given_options):
             options = {name: value for name, value in options.items() if name not in _SEPARATORS}
-        if not dates or "date_format" not in given:
-            return options
-        options.update({name: given[name] for name in _DATES if name in given})
-        if "parse_dates" not in given:
-            head = next(self.batches(SNIFFED_ROWS, dtype=str, **self._options(dates=False)))
-            cells = {name: head[name].dropna() for name in head.columns}
-            options["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
         return options
 
     def _typed_options(self, as_text: Collection[str] = ()) -> dict[str, Any]:

@@ -258,7 +258,7 @@ _TAIL_BYTES = 2**14
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("parse_dates", "date_format", "dayfirst")}
+    return {name: value for name, value in options.items() if name not in ("parse_dates", "dayfirst")}
 
 
 def _given_head(rows: Sequence[Sequence[str]], given: Mapping[str, Any]) -> header.Head | None:

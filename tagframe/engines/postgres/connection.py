@@ -6,7 +6,7 @@ set to read only, to stop a statement after a time and not to wait for locks. Th
 statement says.
 
 Connections wait for the next call of the process: psycopg's in a pool of psycopg_pool, ADBC's, which that cannot have,
-in one of SQLAlchemy's, as ADBC's own guide recommends. A child process has pools of its own: it must neither use nor
+in a list. A child process has pools of its own: it must neither use nor
 close its parent's connections.
 """
 
@@ -21,6 +21,7 @@ import sys
 import threading
 import urllib.parse
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -37,7 +38,6 @@ from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingE
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
-    from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 T = TypeVar("T")
 SECONDS = 600.0
@@ -531,7 +531,7 @@ _PATIENCE = 0.5
 _Key = tuple[int, str]
 """The process and the server."""
 _looking: dict[_Key, ConnectionPool[Any]] = {}
-_reading: dict[_Key, QueuePool] = {}
+_reading: defaultdict[_Key, list[Reading]] = defaultdict(list)
 # Errors are raised here; without a handler Python would print those of the pool's own threads, too.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
@@ -541,7 +541,8 @@ def close_connections() -> None:
     for key in [key for key in list(_looking) if key[0] == os.getpid()]:
         _looking.pop(key).close()
     for key in [key for key in list(_reading) if key[0] == os.getpid()]:
-        _reading.pop(key).dispose()
+        for session in _reading.pop(key):
+            session.close()
 
 
 atexit.register(close_connections)
@@ -603,8 +604,7 @@ def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False)
         ConnectionRefusedByServer: the server does not accept it.
         ServerGone: none can be made.
     """
-    lent, is_whole = _of_adbc(server, seconds, snapshot), False
-    session: Any = lent.dbapi_connection
+    session, is_whole = _of_adbc(server, seconds, snapshot), False
     try:
         yield session
         with suppress(Exception):  # all that was wanted is there
@@ -612,30 +612,26 @@ def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False)
                 session.run("COMMIT")
             is_whole = True
     finally:
-        if is_whole:
-            lent.close()
+        free = _reading[os.getpid(), server.conninfo]
+        if is_whole and len(free) < _MOST_FREE:
+            free.append(session)
         else:
-            lent.invalidate()
+            session.close()
 
 
-def _of_adbc(server: Server, seconds: float, snapshot: bool) -> PoolProxiedConnection:
-    key = os.getpid(), server.conninfo
-    if (pool := _reading.get(key)) is None:
-        made = driver("sqlalchemy.pool").QueuePool
-        fresh = made(partial(Reading, server), pool_size=_MOST_FREE, max_overflow=-1, reset_on_return=None)
-        pool = _reading.setdefault(key, fresh)
+def _of_adbc(server: Server, seconds: float, snapshot: bool) -> Reading:
+    free = _reading[os.getpid(), server.conninfo]
     while True:
+        session = None
+        with suppress(IndexError):
+            session = free.pop()
         try:
-            lent = in_time(pool.connect, current().timeout, server, lambda late: late.result().close())
+            made = session or in_time(
+                partial(Reading, server), current().timeout, server, lambda late: late.result().close()
+            )
+            made.limit(seconds, snapshot=snapshot)  # fails if the server has closed it
+            return made
         except Exception as error:
-            raise named(error, server) from None
-        session: Any = lent.dbapi_connection
-        is_new, lent.info["is used"] = not lent.info, True
-        try:
-            session.limit(seconds, snapshot=snapshot)  # fails if the server has closed it
-        except Exception as error:
-            lent.invalidate()
-            if is_new:
+            if session is None:
                 raise named(error, server) from None
-        else:
-            return lent
+            session.close()

@@ -50,7 +50,7 @@ def relation(frame: pd.DataFrame) -> pa.Table:
         except OverflowError as error:
             raise SQLFailed(
                 f"column {str(name)!r} holds {error if isinstance(error, _Inexact) else 'an integer beyond 64 bits'}: "
-                f"SQLite has no such number. tf.open_corpus({{'name': frame}}, engine='duckdb') has"
+                f"SQLite has no such number. Give the frame with it as text, frame.astype({{{str(name)!r}: str}})"
             ) from error
         marks = {COLLATED: MOMENT} if _are_moments(cells) or _are_written_with_t(cells) else None
         fields.append(pa.field(str(name), arrays[-1].type, metadata=marks))
@@ -318,7 +318,7 @@ def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
                     )
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                beyond = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
+                beyond = "an integer beyond 64 bits, signed; give the frame with it as text, frame.astype(str)"
                 reason = beyond if isinstance(error, OverflowError) else error
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
 
