@@ -28,7 +28,7 @@ class Indexed:
         sources: by their keys.
         changed: the keys of the sources that differ from the catalogue.
         problems: the tables that could not be read.
-        notes: of sources that were not read again, each with the key of its source, and of several, with "".
+        notes: of sources that were not read again, each with the key of its source.
     """
 
     sources: dict[str, IndexedSource] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,12 +25,12 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
-from tagframe.corpus.toml_lists import lists_beside
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
+from tagframe.engines.files.limits import check_regular
 from tagframe.engines.frames import frame_engines
-from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
+from tagframe.engines.hiding import Hiding, checked_names, hiding, names_gone, warn_of_computed
 from tagframe.engines.registry import IN_PLACE, is_url, server_of
 from tagframe.errors import (
     BROKEN,
@@ -39,6 +40,7 @@ from tagframe.errors import (
     InvalidArgument,
     SourceNotFound,
     UnreadableCatalogue,
+    UnreadableFacts,
     UnreadableTable,
     UnreadableTableWarning,
     shown_path,
@@ -206,14 +208,41 @@ def open_corpus(
     for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
-    beside = lists_beside(path)
-    lists = Lists(Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private))
+    hidden, secret = lists_beside(path)
+    lists = Lists(Hiding("hide", hide, hidden), Hiding("private", private, secret))
     files = lists.offering(files)
     whole = path.resolve()
     made = cached(whole.stem, os.fsencode(whole), lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
     facts = FactStore(file=FactsFile.of_source(str(whole)))
     cache = SourceCatalogue(made, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
+
+
+def lists_beside(source: Path | None) -> tuple[list[str], list[str]]:
+    """What is hidden and private by ``tagframe.toml`` in a folder, or beside a file; nothing if there is no such file.
+
+    Raises:
+        UnreadableFacts: it cannot be read, or has something else.
+    """
+    if source is None:
+        return [], []
+    path = (source if source.is_dir() else source.parent) / "tagframe.toml"
+    try:
+        check_regular(path)
+        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
+        if unknown := sorted({*plain} - {"hide", "private"}):
+            raise ValueError(f"it has {unknown[0]!r}; known are 'hide' and 'private'")
+        hide, private = (checked_names(name, plain.get(name, [])) for name in ("hide", "private"))
+        if bare := [name for name in private if "." not in name]:
+            raise ValueError(f"private must have names such as 'users.email'; got {bare[0]!r}")
+    except FileNotFoundError:
+        return [], []
+    except (OSError, UnreadableTable, InvalidArgument, *BROKEN) as error:
+        raise UnreadableFacts(
+            f"{path}, the private and hidden columns of the data beside it, cannot be read: {error}. The data is not "
+            "opened, so that nothing hidden is shown; repair the file, or remove it"
+        ) from error
+    return hide, private
 
 
 @dataclass
@@ -365,8 +394,8 @@ def _open_catalogue(
     private: Sequence[str],
 ) -> Corpus:
     contents, lists = catalogue.load(), Lists(Hiding("hide"), Hiding("private"))
-    beside = lists_beside(contents.root)
-    later = Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private)
+    hidden, secret = lists_beside(contents.root)
+    later = Hiding("hide", hide, hidden), Hiding("private", private, secret)
     source = catalogue.path if contents.root is None else contents.root
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())))
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
@@ -415,7 +444,7 @@ def _open_files(
     gone = _names(whole) - _names(corpus) if later is not None and later[0].part else set()
     there = {key for key, _, one in _named(files, contents.sources) if one.id in corpus} if indexed.notes else set()
     for key, what, category in indexed.notes:
-        if (key in there or not key) and not any(name in what.casefold() for name in gone):
+        if key in there and not any(name in what.casefold() for name in gone):
             warn(what, getattr(errors, category, ColumnFormatWarning))
     return corpus
 

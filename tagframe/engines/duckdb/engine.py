@@ -353,7 +353,8 @@ class LakePushdown(SampledValues):
     def cells(self, table: str, column: str) -> Cells:
         """By the column's type."""
         type = self._type(table, column)
-        return Cells("integer" if type in _INTEGERS else _KEY_TYPES.get(type, ""), _KINDS.get(type.partition("(")[0], ""))
+        key = "integer" if type in _INTEGERS else _KEY_TYPES.get(type, "")
+        return Cells(key, _KINDS.get(type.partition("(")[0], ""))
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
         """With a column that numbers its rows, where they are sorted by that."""
