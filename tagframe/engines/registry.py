@@ -18,13 +18,12 @@ from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
 from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED, not_itself
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
-from tagframe.engines.other_servers import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
 from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.engines.postgres.statement import POSTGRES
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.engines.sqlite.statement import SQLITE
-from tagframe.errors import InvalidArgument
+from tagframe.errors import InvalidArgument, needing
 
 
 def _packed(*suffixes: str) -> tuple[str, ...]:
@@ -165,7 +164,10 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         )
     url = url.strip()
     url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
-    open_engine = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
+    open_engine = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), None)
+    if open_engine is None:
+        with needing(f'reading {scheme}:// needs SQLAlchemy: pip install "tagframe[sqlalchemy]"'):
+            from tagframe.engines.other_servers import other_server_engine as open_engine
     engine = open_engine(url, schemas)
     if password_from is not None:
         keep_source(engine.identity, password_from)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import gc
 import json
 import os
 import pickle
@@ -24,7 +23,6 @@ import tagframe as tf
 from tagframe.answer.sql_tree import parsed, written
 from tagframe.engines.base import Readable, SQLLimits, TableStatistics, UntrustedStatement
 from tagframe.engines.duckdb import engine as module
-from tagframe.engines.duckdb.connection import Lake
 from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.duckdb.tables import lake_tables
 from tagframe.errors import (
@@ -545,22 +543,6 @@ def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
     assert corpus.read("t")["a"].tolist() == [1, 2, 2, 2]
     with pytest.raises(FanOut):
         run_plan(plan, corpus, on_ambiguous="allow")
-
-
-@pytest.mark.slow
-def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
-    large = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(i) FROM range(500000) r(i))"
-    bare = duckdb.connect(config={"memory_limit": "12MB", "temp_directory": ""})
-    with bare, pytest.raises(duckdb.OutOfMemoryException):
-        bare.execute(large)
-    lake = Lake([], memory="12MB")
-    folder = Path(lake.connection.execute("SELECT current_setting('temp_directory')").fetchone()[0])
-    assert folder.is_dir()
-    assert lake.fetch(large)["n"].to_pylist() == [500_000]
-    lake.close()
-    del lake
-    gc.collect()
-    assert not folder.exists()
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from tagframe.answer import exec_sql, guard
 from tagframe.engines import other_servers as module
 from tagframe.engines.other_servers import SPOKEN, other_server_engine
 from tagframe.errors import (
-    ColumnNotFound,
     ConnectionRefusedByServer,
     InvalidArgument,
     MissingExtra,
@@ -111,17 +110,6 @@ def test_what_the_server_may_compare_otherwise_or_does_not_take_is_joined_in_mem
     with closing(sqlite3.connect(shop)) as file, file:
         file.execute("UPDATE orders SET customer_id = 'x' WHERE id = 3")
     assert run_plan(plan, corpus, limit=5, on_loss="allow")[1].engine == "pandas"
-
-
-def test_rows_are_picked_some_at_a_time(shop, monkeypatch):
-    engine = other_server_engine(f"sqlite:///{shop}", None)
-    numbers, _ = engine.numbered("main.orders", ["note"])
-    monkeypatch.setattr(module.OtherServerEngine, "numbers_at_once", 2)
-    picked = engine.pick("main.orders", ["note", "amount"], numbers[[4, 6, 900]])
-    assert picked.to_dict("list") == {"note": ["n5", "n7", "n10"], "amount": [6.25, 8.75, 1126.25]}
-    assert engine.numbered("main.totals", ["orders"]) is None
-    with pytest.raises(ColumnNotFound, match=r"no column 'nite'.*'note'"):
-        engine.scan("main.orders", ["nite"])
 
 
 def test_large_tables_are_counted_in_one_pass_and_sampled(shop, monkeypatch):

@@ -61,17 +61,6 @@ def empty() -> worker_pool.Pool:
     worker_pool.pool().close()
 
 
-def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):
-    execute("SELECT 1", kind=kind)
-    (process,) = empty._idle
-    execute("SELECT 2", kind=kind)
-    assert empty._idle == [process]
-    process._popen.kill()
-    process._popen.wait()
-    assert execute("SELECT 3 AS n", kind=kind)["n"].tolist() == [3]
-    assert process not in empty._idle
-
-
 def test_tables_are_copied_once(empty, kind, monkeypatch):
     frame = pd.DataFrame({"id": range(1000), "name": [f"n{number}" for number in range(1000)]})
     monkeypatch.setattr(sent_rows, "_MOST_BYTES", 0)
@@ -112,10 +101,6 @@ def test_many_threads_at_once(empty, kind):
         )
     assert [frame["n"].tolist() for frame in found] == [[number] for number in range(64)]
     assert len(empty._idle) <= worker_pool._MOST_IDLE
-
-
-def test_as_much_memory_as_there_may_be(empty, kind):
-    assert execute("SELECT 1 AS n", SQLLimits(memory=1_000_000), kind)["n"].tolist() == [1]
 
 
 def test_nothing_is_unpickled_that_could_act():
@@ -287,25 +272,3 @@ print(os.waitpid(child, 0)[1], mine, len(running()))
         kind,
     )
     assert shown == "0 [2] 1\n"
-
-
-@posix
-def test_a_child_that_lives_on_does_not_keep_the_process(kind):
-    running = program(
-        """
-execute("SELECT 1")
-pid, = running()
-child = os.fork()
-if child == 0:
-    time.sleep(600)
-print(pid, child, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-""",
-        kind,
-    )
-    pid, child = map(int, running.stdout.readline().split())
-    try:
-        wait_until_gone(pid)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        running.communicate()
