@@ -164,7 +164,7 @@ def estimated_profile(database: str, shape: TableShape, known: TableStatistics) 
     return replace(
         profile,
         rows=rows,
-        estimated=not known.exact,
+        estimated=True,
         columns=tuple(
             _column(column, statistics, rows) for column, statistics in zip(profile.columns, columns, strict=True)
         ),

@@ -133,12 +133,10 @@ class TableStatistics:
     Attributes:
         rows: of the table; None if only its names are known, because looking at its rows takes too long.
         columns: in the table's order; None if its rows are few and should be read: :meth:`Engine.chunks`.
-        exact: whether rows, nulls, minimum and maximum are counted, not estimated.
     """
 
     rows: int | None
     columns: tuple[ColumnStatistics, ...] | None
-    exact: bool = False
 
 
 @dataclass(frozen=True)

@@ -848,8 +848,7 @@ def test_texts_of_moments_in_a_sqlite_file_are_compared_as_moments(tmp_path, dec
 def test_durations_are_no_texts_and_no_bare_integers(tmp_path, engine):
     pytest.importorskip("duckdb")
     frame = pd.DataFrame({"id": [1, 2], "took": pd.to_timedelta(["10h", "2h"])})
-    last = tf.exec_sql(tf.open_corpus({"t": frame}, engine=engine))("SELECT max(took) AS m FROM t")["m"].tolist()
-    assert last == [36_000 if engine is None else pd.Timedelta("10h")]
+    assert tf.exec_sql(tf.open_corpus({"t": frame}))("SELECT max(took) AS m FROM t")["m"].tolist() == [36_000]
     frame.to_parquet(tmp_path / "t.parquet")
     (tmp_path / "o.csv").write_text("a\n1\n")
     assert ("DuckDB reads the durations of column 'took' as integers" in opened(tmp_path, engine=engine)[1]) == bool(
