@@ -163,8 +163,8 @@ def open_corpus(
         raise InvalidArgument("csv= is for CSV files; there are none here")
     if engine not in (None, IN_PLACE) or (engine is not None and (schema is not None or isinstance(source, Mapping))):
         raise InvalidArgument(
-            f"engine= must be {IN_PLACE!r}, for a folder, or None; got {engine!r}. For frames: write them as Parquet "
-            "files, frame.to_parquet('folder/name.parquet'), and open the folder"
+            f"engine= is {IN_PLACE!r} for a folder of files, and None for all else; got {engine!r}. Frames are written "
+            "as Parquet files, frame.to_parquet('folder/name.parquet'), and their folder is opened"
         )
     if schema is not None:
         if source is not None:
