@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,8 +20,7 @@ from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED, not_itself
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
-from tagframe.engines.postgres.engine import postgres_engine
-from tagframe.engines.postgres.statement import POSTGRES
+from tagframe.engines.postgres import POSTGRES
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import InvalidArgument, needing
@@ -69,10 +69,10 @@ IN_PLACE = "duckdb"
 DIALECTS = {dialect.name: dialect for dialect in (SQLITE, POSTGRES, DUCKDB)}
 """By sqlglot's name."""
 
-SERVERS: dict[tuple[str, ...], Callable[[str, Sequence[str] | None], Engine]] = {
-    ("postgresql", "postgres"): postgres_engine,
-}
-"""By the scheme of a URL, without the driver that may follow it after a plus."""
+SERVERS = {("postgresql", "postgres"): ("tagframe.engines.postgres.engine:postgres_engine", "postgres")}
+"""By the scheme of a URL, without the driver that may follow it after a plus: what opens it, loaded for such URLs only,
+and the extra with its drivers."""
+_OTHER_SERVERS = "tagframe.engines.other_servers:other_server_engine", "sqlalchemy"
 
 SUFFIXES = tuple(suffix for suffixes in ENGINES for suffix in suffixes)
 
@@ -164,10 +164,9 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         )
     url = url.strip()
     url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
-    open_engine = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), None)
-    if open_engine is None:
-        with needing(f'reading {scheme}:// needs SQLAlchemy: pip install "tagframe[sqlalchemy]"'):
-            from tagframe.engines.other_servers import other_server_engine as open_engine
+    named, extra = next((server for schemes, server in SERVERS.items() if scheme in schemes), _OTHER_SERVERS)
+    with needing(f'reading {scheme}:// needs its drivers: pip install "tagframe[{extra}]"'):
+        open_engine: Callable[[str, Sequence[str] | None], Engine] = pkgutil.resolve_name(named)
     engine = open_engine(url, schemas)
     if password_from is not None:
         keep_source(engine.identity, password_from)

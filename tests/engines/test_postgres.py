@@ -377,7 +377,7 @@ def test_a_server_that_goes_away_while_it_is_profiled_keeps_what_is_done(databas
 
 
 def test_views_that_fail_or_take_too_long(database, monkeypatch):
-    monkeypatch.setattr("tagframe.engines.postgres.engine.SECONDS", 1.0)
+    monkeypatch.setattr("tagframe.engines.postgres.pg_catalog.SECONDS", 1.0)
     url = database("""
         CREATE TABLE t (a int); INSERT INTO t VALUES (0);
         CREATE VIEW broken AS SELECT 1 / a AS x FROM t;

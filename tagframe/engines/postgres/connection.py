@@ -13,7 +13,6 @@ close its parent's connections.
 from __future__ import annotations
 
 import atexit
-import importlib
 import logging
 import os
 import re
@@ -28,16 +27,21 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import adbc_driver_postgresql.dbapi
+import psycopg
 import pyarrow as pa
+from psycopg import conninfo
+from psycopg.postgres import types
+from psycopg.rows import dict_row
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg.types.string import TextLoader
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tagframe.config import current
 from tagframe.engines import passwords
-from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
-
-if TYPE_CHECKING:
-    from psycopg_pool import ConnectionPool
+from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, ServerGone, UnreadableTable
 
 T = TypeVar("T")
 SECONDS = 600.0
@@ -86,9 +90,7 @@ class Server:
         Raises:
             InvalidArgument: it does not parse; the message shows no part of it, because a password may be anywhere in
                 it.
-            MissingExtra: the drivers are not installed.
         """
-        conninfo = driver("psycopg").conninfo
         scheme, _, rest = url.partition("://")
         rest, role = _without_role(rest)
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
@@ -118,7 +120,7 @@ class Server:
 
     def without_options(self, message: str) -> str:
         """A message without the values of options: a password that was typed for one would be in it."""
-        for name, value in driver("psycopg").conninfo.conninfo_to_dict(self.conninfo).items():
+        for name, value in conninfo.conninfo_to_dict(self.conninfo).items():
             if name not in _PUBLIC:
                 for part in {str(value), *str(value).split()}:
                     message = message.replace(f'"{part}"', '"…"') if len(part) < _LONG else message.replace(part, "…")
@@ -126,21 +128,18 @@ class Server:
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
-        conninfo = driver("psycopg").conninfo
         given = conninfo.conninfo_to_dict(self.conninfo)
         public = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
         state = {"conninfo": conninfo.make_conninfo("", **public), "identity": self.identity, "role": self.role}
         return {**state, "asks": "password" in given, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        conninfo = state["conninfo"]
+        address = state["conninfo"]
         if state.get("asks"):
             password = passwords.password_again(state["identity"], state["source"])
             # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
-            conninfo = driver("psycopg").conninfo.make_conninfo(
-                conninfo, **({"password": password} if password else {})
-            )
-        self.__dict__.update(conninfo=conninfo, identity=state["identity"], role=state["role"])
+            address = conninfo.make_conninfo(address, **({"password": password} if password else {}))
+        self.__dict__.update(conninfo=address, identity=state["identity"], role=state["role"])
 
 
 def _without_role(rest: str) -> tuple[str, str]:
@@ -150,14 +149,6 @@ def _without_role(rest: str) -> tuple[str, str]:
     others = "&".join(part for part in parts if not part.startswith("role="))
     roles = [urllib.parse.unquote(part.removeprefix("role=")) for part in parts if part.startswith("role=")]
     return f"{place}{mark if others else ''}{others}", "".join(roles[-1:])
-
-
-def driver(name: str) -> Any:
-    """A module of a driver; raises MissingExtra where it is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtra('PostgreSQL needs its drivers: pip install "tagframe[postgres]"') from error
 
 
 def lowered(setting: str, seconds: float, *, local: bool = False) -> str:
@@ -347,8 +338,6 @@ class Looking(Session):
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
-        from psycopg.rows import dict_row
-
         def fetched() -> list[dict[str, Any]]:
             rows: list[dict[str, Any]] = self.connection.cursor(row_factory=dict_row).execute(sql).fetchall()
             return rows
@@ -365,7 +354,7 @@ class Reading(Session):
     """
 
     def __init__(self, server: Server) -> None:
-        made = driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True)
+        made = adbc_driver_postgresql.dbapi.connect(server.conninfo, autocommit=True)
         super().__init__(made, server, made.close)
         try:
             self.run(settings(int(made.adbc_get_info()["vendor_version"])))
@@ -413,7 +402,7 @@ _LOADED = frozenset(
 
 def connected(server: Server) -> Any:
     """A new connection of psycopg's; raises what the driver raises."""
-    made = driver("psycopg").connect(server.conninfo, autocommit=True, prepare_threshold=None)
+    made = psycopg.connect(server.conninfo, autocommit=True, prepare_threshold=None)
     try:
         set_up(made)
     except BaseException:
@@ -425,11 +414,6 @@ def connected(server: Server) -> Any:
 def set_up(connection: Any) -> None:
     """Set a new connection of psycopg's up: values without a pandas type come as the server's text."""
     connection.execute(settings(connection.info.server_version))
-    from psycopg.errors import DataError
-    from psycopg.postgres import types
-    from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
-    from psycopg.types.string import TextLoader
-
     for info in types:
         if info.name not in _LOADED:
             connection.adapters.register_loader(info.oid, TextLoader)
@@ -443,7 +427,7 @@ def set_up(connection: Any) -> None:
             def load(self, data: Any) -> Any:
                 try:
                     return super().load(data)
-                except DataError:
+                except psycopg.DataError:
                     return bytes(data).decode()
 
         return Loader
@@ -575,16 +559,16 @@ def _of_psycopg(server: Server) -> tuple[Any, Callable[[], object]]:
     """A connection, and what gives it back."""
     key = os.getpid(), server.conninfo
     if (pool := _looking.get(key)) is not None:
-        with suppress(driver("psycopg_pool").PoolTimeout):
+        with suppress(PoolTimeout):
             connection = pool.getconn(_PATIENCE)
             return connection, partial(pool.putconn, connection)
     connection = connected(server)
-    made = driver("psycopg_pool").ConnectionPool
     pool = _looking.setdefault(
         key,
-        made(
+        ConnectionPool(
             server.conninfo, kwargs={"autocommit": True, "prepare_threshold": None}, min_size=0, max_size=_MOST_OPEN,
-            num_workers=1, open=False, configure=set_up, check=made.check_connection, reconnect_timeout=_PATIENCE,
+            num_workers=1, open=False, configure=set_up, check=ConnectionPool.check_connection,
+            reconnect_timeout=_PATIENCE,
         ),
     )  # fmt: skip
     pool.open()

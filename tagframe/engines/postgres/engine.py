@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from tagframe.engines.base import Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.cells import Kind
-from tagframe.engines.postgres import pg_catalog
+from tagframe.engines.postgres import POSTGRES, pg_catalog
 from tagframe.engines.postgres.connection import Reading, Server, Session, looking, reading
-from tagframe.engines.postgres.statement import POSTGRES, run_statement
+from tagframe.engines.postgres.statement import run_statement
 from tagframe.engines.pushdown import SAMPLED, Cells, SampledValues, SQLEngine, Statement, column_gone, table_gone
 from tagframe.engines.sql_text import table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
