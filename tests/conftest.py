@@ -21,7 +21,6 @@ import pytest
 import tagframe
 from tag_bench.postgres_server import PostgresServer, postgres_server
 from tag_bench.server import Server
-from tagframe.engines.postgres.connection import close_connections
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has a core; more threads would wait on each other
@@ -181,6 +180,8 @@ def festival() -> tagframe.Corpus:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server of the session's own; each test makes a database of its own there."""
+    from tagframe.engines.postgres.connection import close_connections
+
     with postgres_server() as running:
         yield running
         close_connections()
@@ -223,6 +224,8 @@ def lasting(postgres: PostgresServer) -> Callable[..., str]:
 def database(postgres: PostgresServer, lasting: Callable[..., str]) -> Iterator[Callable[..., str]]:
     """Make a database from a script for one test, and give its URL: ``database("CREATE TABLE …")``."""
     import psycopg
+
+    from tagframe.engines.postgres.connection import close_connections
 
     made: list[str] = []
 

@@ -14,8 +14,6 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.engines.base import SQLLimits, UntrustedStatement
-from tagframe.engines.hiding import HidingEngine
 from tagframe.errors import (
     ColumnNotFound,
     HidingWarning,
@@ -121,36 +119,6 @@ def test_a_bare_name_hides_every_table_that_has_it(tmp_path):
     corpus = tf.open_corpus(tmp_path, hide=["card.pin"])
     assert [[one.name for one in profile.columns] for profile in corpus] == [["id"], ["id"]]
     assert len(tf.open_corpus(tmp_path, hide=["a.card"])) == 1
-
-
-def test_the_engine_offers_nothing_hidden(shop):
-    corpus = tf.open_corpus(shop, hide=HIDE)
-    engine = corpus.engine("users")
-    assert isinstance(engine, HidingEngine)
-    assert {shape.name: [*shape.columns] for shape in engine.shapes()} == LEFT
-    users = next(shape for shape in engine.shapes() if shape.name == "users")
-    orders = next(shape for shape in engine.shapes() if shape.name == "orders")
-    assert (users.columns, users.unique, users.column_comments) == (("id", "city"), (), ("", ""))
-    assert [key.columns for key in orders.foreign_keys] == [("buyer",)]
-    assert sum(chunk.rows for chunk in engine.chunks(users)) == 2
-    assert [*engine.scan("users").columns] == ["id", "city"]
-    numbers, frame = engine.numbered("users", ["city"])
-    assert frame["city"].tolist() == engine.pick("users", ["city"], numbers)["city"].tolist()
-    for read in (lambda: engine.scan("users", ["email"]), lambda: engine.numbered("users", ["email"])):
-        with pytest.raises(ColumnNotFound, match="no column 'email' in users: ") as error:
-            read()
-        assert "did you mean 'email'" not in str(error.value)
-    for table in ("salaries", *VIEWS_HIDDEN):
-        for read in (engine.scan, lambda table: engine.pushdown([table])):
-            with pytest.raises(UnreadableTable, match=f"there is no table '{table}'"):
-                read(table)
-    assert "email" not in repr(engine)
-    assert not [word for word in (b"email", b"mails") if word in pickle.dumps(engine)]
-    from tagframe.engines.base import Readable
-
-    tables = {"u": Readable("users", ("id", "email", "city"))}
-    rows = engine.execute(UntrustedStatement("SELECT * FROM u", tables, {}, SQLLimits()))
-    assert [*rows.columns] == ["id", "city"]
 
 
 def test_a_source_that_changes_tells_no_hidden_name(shop):

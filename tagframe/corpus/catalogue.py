@@ -29,13 +29,7 @@ import numpy.typing as npt
 
 from tagframe.corpus.facts import Facts, FactStore
 from tagframe.corpus.profile import Hashes, TableProfile
-from tagframe.corpus.stored_profiles import (
-    ARRAYS,
-    columns_text,
-    digest_of,
-    keys_texts,
-    profile_of,
-)
+from tagframe.corpus.stored_profiles import ARRAYS, columns_text, digest_of, keys_texts, profile_of
 from tagframe.corpus.totals import totals_text
 from tagframe.engines.base import Engine, Stamp
 from tagframe.errors import CatalogueWarning, TagframeError, UnreadableCatalogue, warn

@@ -641,18 +641,18 @@ class View:
 
     def facts(self, facts: Facts) -> Facts:
         """The facts that are of these tables and columns only."""
-        values: dict[FactKey, Any] = {}
-        for (kind, of), value in facts.values.items():
-            if kind == "semantic":
-                values[kind, (of[0], *(table for table in of[1:] if table in self.columns))] = self._model(value)
-            elif self._has_all((kind, of), value, facts):
-                values[kind, of] = value
-        return Facts(values)
+        return Facts({key: value for key, value in facts.values.items() if self._has_all(key, value, facts)})
 
     def _has_all(self, key: FactKey, value: Any, facts: Facts) -> bool:
         kind, of = key
-        joins = [value] if kind == "key" else value.get("joins", ()) if kind == "statement" else ()
+        listed = {"statement": "joins", "semantic": "keys"}.get(kind)
+        joins = [value] if kind == "key" else value.get(listed, ()) if listed else ()
         columns = [column for one in joins for column in _ends(one)]
+        if kind == "semantic":
+            columns += [tuple(column) for metric in value["metrics"] for column in metric["reads"]]
+            columns += [
+                (id, name) for id, one in value["tables"].items() for name in (*one["columns"], *one["primary_key"])
+            ]
         if kind in ("column", "private", "annotated"):
             columns += [(of[0], name) for name in of[1:]]
         if kind == "annotated":  # what a model read to describe a table, or its columns
@@ -667,28 +667,6 @@ class View:
 
     def _is_silent(self, part: Any) -> bool:
         return not mentions(json.dumps(part, ensure_ascii=False), self.gone)
-
-    def _model(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """What a semantic model says of these tables and columns only."""
-
-        def of_table(id: str, one: Mapping[str, Any]) -> dict[str, Any]:
-            columns = {name: of for name, of in one["columns"].items() if self._has([(id, name)])}
-            left = {name: of for name, of in one.items() if name == "columns" or self._is_silent(of)}
-            silent = {name: of for name, of in columns.items() if self._is_silent(of)}
-            return {"description": "", "synonyms": [], "primary_key": [], **left, "columns": silent}
-
-        of_key = (one for one in value["keys"] if self._has(_ends(one)))
-        of_metric = (
-            one
-            for one in value["metrics"]
-            if self._has(map(tuple, one["reads"])) and self.columns.keys() >= {*one["sources"].values()}
-        )
-        return {
-            **value,
-            "keys": [*filter(self._is_silent, of_key)],
-            "metrics": [*filter(self._is_silent, of_metric)],
-            "tables": {id: of_table(id, one) for id, one in value["tables"].items() if id in self.columns},
-        }
 
 
 def _ends(key: Mapping[str, Any]) -> list[Column]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import clipped_text, profile_table
 from tagframe.corpus.schema_only import declared_profile
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
-from tagframe.errors import BROKEN, ColumnFormatWarning, TagframeError, UnreadableTable, noting
+from tagframe.errors import BROKEN, TagframeError, UnreadableTable, noting
 from tagframe.progress import track
 
 
@@ -29,7 +28,7 @@ class Indexed:
         sources: by their keys.
         changed: the keys of the sources that differ from the catalogue.
         problems: the tables that could not be read.
-        notes: of sources that were not read again, each with the key of its source, and of several, with "".
+        notes: of sources that were not read again, each with the key of its source.
     """
 
     sources: dict[str, IndexedSource] = field(default_factory=dict)
@@ -104,29 +103,7 @@ def index_files(
     finally:
         catalogue.flush()  # if a server goes away, nothing is lost
     result.sources = {key: replace(source, tables=tables[key]) for key, source in result.sources.items()}
-    result.notes += [("", note, ColumnFormatWarning.__name__) for note in _date_orders(result.sources.values())]
     return result
-
-
-def _date_orders(sources: Iterable[IndexedSource]) -> Iterator[str]:
-    """Of files that disagree on what comes first in the dates of a column: the same text is another day there."""
-    orders: dict[str, dict[str, list[str]]] = {}
-    for source in sources:
-        for name, order in (match for note, _ in source.notes for match in _DATES.findall(note)):
-            orders.setdefault(name.casefold(), {}).setdefault(order, []).append(source.key)
-    for name, by_order in orders.items():
-        if len(by_order) > 1:
-            differing = " and ".join(
-                f"the {order} in {', '.join(keys[:3])}" for order, keys in sorted(by_order.items())
-            )
-            yield (
-                f"dates of column {name} have {differing}: the same text is another day there. "
-                "csv={'FILE': {'dayfirst': True}} reads those of a file as dates"
-            )
-
-
-_DATES = re.compile(r": column (.+) has dates with the (day first|month first): ")
-"""What a note on the dates of a CSV file says."""
 
 
 def _unread(what: str, error: Exception) -> UnreadableTable:
@@ -187,7 +164,7 @@ def estimated_profile(database: str, shape: TableShape, known: TableStatistics) 
     return replace(
         profile,
         rows=rows,
-        estimated=not known.exact,
+        estimated=True,
         columns=tuple(
             _column(column, statistics, rows) for column, statistics in zip(profile.columns, columns, strict=True)
         ),

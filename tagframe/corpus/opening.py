@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,13 +25,13 @@ from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.profiler import profile_table
 from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
-from tagframe.corpus.toml_lists import lists_beside
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import TableShape
 from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
+from tagframe.engines.files.limits import check_regular
 from tagframe.engines.frames import frame_engines
-from tagframe.engines.hiding import Hiding, hiding, names_gone, warn_of_computed
-from tagframe.engines.registry import FRAMES, IN_PLACE, is_url, server_of
+from tagframe.engines.hiding import Hiding, checked_names, hiding, names_gone, warn_of_computed
+from tagframe.engines.registry import IN_PLACE, is_url, server_of
 from tagframe.errors import (
     BROKEN,
     CatalogueWarning,
@@ -39,6 +40,7 @@ from tagframe.errors import (
     InvalidArgument,
     SourceNotFound,
     UnreadableCatalogue,
+    UnreadableFacts,
     UnreadableTable,
     UnreadableTableWarning,
     shown_path,
@@ -105,9 +107,7 @@ def open_corpus(
         engine: "duckdb" reads all Parquet, CSV and JSON files of a folder in place, with DuckDB; of CSV files in which
             numbers, dates or words have formats of their own it reads a copy in the temporary folder. Without
             ``engine`` this is done for all Parquet files if one is of 256 MB or more, or if there are partitioned
-            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table. For frames,
-            "duckdb" runs statements in DuckDB, in its dialect and in place; the default is SQLite, over a copy.
-            :class:`tagframe.engines.duckdb.engine.DuckDBFrames` lists the differences.
+            folders, folders of numbered parts, Delta or Iceberg tables, each of which is one table.
         csv: options of :func:`pandas.read_csv` for CSV files, whoever reads them, if their format cannot be detected,
             such as ``{"decimal": ",", "dayfirst": True}``, or these by file or pattern: ``{"de_*.csv": {"decimal":
             ","}, "*": {}}``; the first pattern that fits counts. A column of numbers that does not have such a format
@@ -161,8 +161,11 @@ def open_corpus(
     csv_options = csv_option_text(csv)
     if csv_options and (schema is not None or isinstance(source, Mapping) or is_url(source)):
         raise InvalidArgument("csv= is for CSV files; there are none here")
-    if engine not in (None, IN_PLACE) or (engine is not None and schema is not None):
-        raise InvalidArgument(f"engine= must be {IN_PLACE!r} (for a folder or for frames) or None; got {engine!r}")
+    if engine not in (None, IN_PLACE) or (engine is not None and (schema is not None or isinstance(source, Mapping))):
+        raise InvalidArgument(
+            f"engine= is {IN_PLACE!r} for a folder of files, and None for all else; got {engine!r}. Frames are written "
+            "as Parquet files, frame.to_parquet('folder/name.parquet'), and their folder is opened"
+        )
     if schema is not None:
         if source is not None:
             raise InvalidArgument("open a corpus from a source or from schema=, not from both")
@@ -176,7 +179,7 @@ def open_corpus(
     if isinstance(source, Mapping):
         if catalogue is not None:
             raise InvalidArgument("catalogue= is not for frames, which stay in memory; corpus.save(path) saves them")
-        frames = open_frames(cast(Mapping[str, pd.DataFrame], source), engine=engine)
+        frames = open_frames(cast(Mapping[str, pd.DataFrame], source))
         return applied(Hiding("hide", hide), Hiding("private", private), frames)
     if not isinstance(source, str | os.PathLike):
         raise InvalidArgument(
@@ -205,14 +208,41 @@ def open_corpus(
     for pattern in patterns_of(csv_options):
         if not any(is_of(one, pattern) for one in read):
             raise InvalidArgument(f"csv= has options for {pattern!r}, and no CSV file in {str(path)!r} is called so")
-    beside = lists_beside(path)
-    lists = Lists(Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private))
+    hidden, secret = lists_beside(path)
+    lists = Lists(Hiding("hide", hide, hidden), Hiding("private", private, secret))
     files = lists.offering(files)
     whole = path.resolve()
     made = cached(whole.stem, os.fsencode(whole), lists.hide.part) if catalogue is None else Catalogue(Path(catalogue))
     facts = FactStore(file=FactsFile.of_source(str(whole)))
     cache = SourceCatalogue(made, catalogue is not None, facts)
     return _open_files(path, files, _loaded(cache, lists), cache, progress, lists, apart)
+
+
+def lists_beside(source: Path | None) -> tuple[list[str], list[str]]:
+    """What is hidden and private by ``tagframe.toml`` in a folder, or beside a file; nothing if there is no such file.
+
+    Raises:
+        UnreadableFacts: it cannot be read, or has something else.
+    """
+    if source is None:
+        return [], []
+    path = (source if source.is_dir() else source.parent) / "tagframe.toml"
+    try:
+        check_regular(path)
+        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
+        if unknown := sorted({*plain} - {"hide", "private"}):
+            raise ValueError(f"it has {unknown[0]!r}; known are 'hide' and 'private'")
+        hide, private = (checked_names(name, plain.get(name, [])) for name in ("hide", "private"))
+        if bare := [name for name in private if "." not in name]:
+            raise ValueError(f"private must have names such as 'users.email'; got {bare[0]!r}")
+    except FileNotFoundError:
+        return [], []
+    except (OSError, UnreadableTable, InvalidArgument, *BROKEN) as error:
+        raise UnreadableFacts(
+            f"{path}, the private and hidden columns of the data beside it, cannot be read: {error}. The data is not "
+            "opened, so that nothing hidden is shown; repair the file, or remove it"
+        ) from error
+    return hide, private
 
 
 @dataclass
@@ -289,29 +319,22 @@ def _loaded(cache: SourceCatalogue, lists: Lists) -> Contents:
     return replace(contents, part=lists.hide.part)
 
 
-def open_frames(
-    frames: Mapping[str, pd.DataFrame],
-    profile: Callable[..., TableProfile] = profile_table,
-    *,
-    engine: Literal["duckdb"] | None = None,
-) -> Corpus:
+def open_frames(frames: Mapping[str, pd.DataFrame], profile: Callable[..., TableProfile] = profile_table) -> Corpus:
     """Frames as a corpus; see :func:`open_corpus`.
 
     Args:
         frames: by name.
         profile: makes their profiles, as :func:`~tagframe.corpus.profiler.profile_table`, or the needed parts of them.
-        engine: the engine for statements over them; None for SQLite, over a copy.
 
     Raises:
         EmptyCorpus: there are none.
         InvalidArgument: frames that cannot be tables.
-        MissingExtra: the engine is not installed.
     """
     if not frames:
         raise EmptyCorpus("a corpus needs at least one frame; got an empty mapping")
     profiles, origins = [], {}
     facts: dict[FactKey, str] = {}
-    for database, tables, holder in frame_engines(frames, FRAMES_DATABASE, FRAMES[engine]):
+    for database, tables, holder in frame_engines(frames, FRAMES_DATABASE):
         shapes = {shape.name: shape for shape in holder.shapes()}
         for table, name in tables.items():
             made = profile(database, shapes[name], holder.chunks(shapes[name]), name=table)
@@ -371,8 +394,8 @@ def _open_catalogue(
     private: Sequence[str],
 ) -> Corpus:
     contents, lists = catalogue.load(), Lists(Hiding("hide"), Hiding("private"))
-    beside = lists_beside(contents.root)
-    later = Hiding("hide", hide, beside.hide), Hiding("private", private, beside.private)
+    hidden, secret = lists_beside(contents.root)
+    later = Hiding("hide", hide, hidden), Hiding("private", private, secret)
     source = catalogue.path if contents.root is None else contents.root
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())))
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
@@ -421,7 +444,7 @@ def _open_files(
     gone = _names(whole) - _names(corpus) if later is not None and later[0].part else set()
     there = {key for key, _, one in _named(files, contents.sources) if one.id in corpus} if indexed.notes else set()
     for key, what, category in indexed.notes:
-        if (key in there or not key) and not any(name in what.casefold() for name in gone):
+        if key in there and not any(name in what.casefold() for name in gone):
             warn(what, getattr(errors, category, ColumnFormatWarning))
     return corpus
 

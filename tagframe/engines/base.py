@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from tagframe.engines.sql_text import quoted as quoted
 from tagframe.errors import InvalidArgument, SQLFailed, UnreadableTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import sqlglot
 
     from tagframe.engines.pushdown import Pushdown
@@ -96,15 +96,15 @@ class Chunk:
     rows: int
     columns: Sequence[Values]
 
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Chunk:
+        """The rows of a frame."""
+        return cls(len(frame), [cells for _, cells in frame.items()])
 
-def frame_chunk(frame: pd.DataFrame) -> Chunk:
-    """The rows of a frame as a chunk."""
-    return Chunk(len(frame), [cells for _, cells in frame.items()])
-
-
-def frame_chunks(frame: pd.DataFrame, rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
-    """The rows of a frame in chunks of so many."""
-    return (frame_chunk(frame.iloc[start : start + rows]) for start in range(0, len(frame), rows))
+    @classmethod
+    def several(cls, frame: pd.DataFrame, rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
+        """The rows of a frame, so many at a time."""
+        return (cls.of(frame.iloc[start : start + rows]) for start in range(0, len(frame), rows))
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,10 @@ class TableStatistics:
     Attributes:
         rows: of the table; None if only its names are known, because looking at its rows takes too long.
         columns: in the table's order; None if its rows are few and should be read: :meth:`Engine.chunks`.
-        exact: whether rows, nulls, minimum and maximum are counted, not estimated.
     """
 
     rows: int | None
     columns: tuple[ColumnStatistics, ...] | None
-    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -326,7 +324,7 @@ class Engine(ABC):
         Raises:
             UnreadableTable: the rows cannot be read.
         """
-        return frame_chunks(self.scan(shape.name, shape.columns))
+        return Chunk.several(self.scan(shape.name, shape.columns))
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable] | None:
         """What the source knows about tables, one after the other, without a pass over their rows.

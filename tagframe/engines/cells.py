@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from tagframe.errors import InvalidArgument
 
@@ -382,8 +383,6 @@ def plain_dtypes(frame: pd.DataFrame) -> pd.DataFrame:
 
 def from_arrow(table: Any) -> pd.DataFrame:
     """Arrow rows as a frame; integers beside nulls are ``Int64``, never floats. Intervals of hours are durations."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
     for field, position in zip(table.schema, range(frame.shape[1]), strict=True):
         if pa.types.is_integer(field.type) and frame.iloc[:, position].dtype == object:

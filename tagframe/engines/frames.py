@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import pandas as pd
 
-from tagframe.engines.base import (
-    CHUNK_ROWS,
-    Chunk,
-    Stamp,
-    TableShape,
-    frame_chunks,
-)
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
 from tagframe.engines.sqlite.statement import RowsOnly
 from tagframe.errors import InvalidArgument
 
@@ -55,7 +49,7 @@ class FrameEngine(RowsOnly):
 
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows of a frame in pieces."""
-        return frame_chunks(self.frames[shape.name], _CHUNK_ROWS)
+        return Chunk.several(self.frames[shape.name], _CHUNK_ROWS)
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """A copy of a frame, index included, with its columns' names as text."""
@@ -72,14 +66,12 @@ class FrameEngine(RowsOnly):
 
 
 def frame_engines(
-    frames: Mapping[Any, pd.DataFrame],
-    default_database: str,
-    engine_of: Callable[[Mapping[str, pd.DataFrame]], FrameEngine] = FrameEngine,
+    frames: Mapping[Any, pd.DataFrame], default_database: str
 ) -> list[tuple[str, dict[str, str], FrameEngine]]:
     """The frames by database: (database, {name in the corpus: name in the engine}, engine).
 
     A name with a dot, ``"bank.loan"``, is a table of the database before the first dot. Named index levels become the
-    first columns; an index without a name is left out. ``engine_of`` makes the engine.
+    first columns; an index without a name is left out.
 
     Raises:
         InvalidArgument: a name is not a text or is empty, a value is not a frame, columns are a MultiIndex or have one
@@ -97,7 +89,7 @@ def frame_engines(
         if table in tables:
             raise InvalidArgument(f"two frames are called {database}.{table}: {tables[table]!r} and {name!r}")
         tables[table] = name
-    engine = engine_of({name: _with_levels(name, frame) for name, frame in frames.items()})
+    engine = FrameEngine({name: _with_levels(name, frame) for name, frame in frames.items()})
     return [(database, tables, engine) for database, tables in databases.items()]
 
 

@@ -1,8 +1,8 @@
 """The tables of any server that SQLAlchemy has a dialect for, and the parts of a merge that it runs.
 
-These are whole joins on integers, and in PostgreSQL on texts. sqlglot writes them in the server's dialect. What a
-server rejects runs in memory. So does everything in dialects in which names of tables and columns differ from
-SQLAlchemy's (Oracle, Snowflake). Only our own SELECTs run there, and messages of their errors contain no password.
+These are whole joins on integers. sqlglot writes them in the server's dialect. What a server rejects runs in memory. So
+does everything in dialects in which names of tables and columns differ from SQLAlchemy's (Oracle, Snowflake). Only our
+own SELECTs run there, and messages of their errors contain no password.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import pandas as pd
+import sqlalchemy as sa
+from sqlalchemy.engine.reflection import ObjectKind
+from sqlglot import exp
 
 from tagframe.config import current
 from tagframe.engines import passwords
 from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, RowNumbers, Stamp, TableShape, TableStatistics
-from tagframe.engines.cells import typed_series
-from tagframe.engines.postgres.connection import lowered
+from tagframe.engines.cells import typed_frame
 from tagframe.engines.pushdown import (
     NUMBER,
     Cells,
@@ -52,12 +54,7 @@ from tagframe.errors import (
 )
 from tagframe.quiet import quiet
 
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-    from sqlglot import exp
-
-
-SPOKEN = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql", "mssql": "tsql"}
+SPOKEN = {"sqlite": "sqlite", "mysql": "mysql", "mariadb": "mysql", "mssql": "tsql"}
 """By SQLAlchemy's name of a dialect: sqlglot's."""
 _POOL_SIZE = {"pool_size": 4}
 """Free connections that wait for the next call; SQLite, which SQLAlchemy reads too, has a pool of its own kind."""
@@ -93,17 +90,13 @@ class Address:
         Raises:
             InvalidArgument: it does not parse (the message shows no part of it, because a password may be anywhere in
                 it), or SQLAlchemy knows no such dialect.
-            MissingExtra: SQLAlchemy or the dialect's driver is not installed.
+            MissingExtra: the dialect's driver is not installed.
         """
         scheme, _, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         # An unescaped character could make a part of the password the host or the database, which are shown.
         if authority and not rest.count("@") == authority.count("@") <= 1:
             raise InvalidArgument(_NO_URL)
-        try:
-            import sqlalchemy as sa
-        except ImportError as error:
-            raise MissingExtra(f'reading {scheme}:// needs SQLAlchemy: pip install "tagframe[sqlalchemy]"') from error
         try:
             parsed = sa.make_url(url)
             parsed.get_dialect()
@@ -122,8 +115,6 @@ class Address:
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
-        import sqlalchemy as sa
-
         parsed = sa.make_url(self.url)
         query = {name: value for name, value in parsed.query.items() if not passwords.is_secret(name, value)}
         public = sa.URL.create(
@@ -135,16 +126,12 @@ class Address:
     def __setstate__(self, state: dict[str, Any]) -> None:
         url = state["url"]
         if state.get("asks"):
-            import sqlalchemy as sa
-
             password = passwords.password_again(state["identity"], state["source"])
             url = sa.make_url(url).set(password=password).render_as_string(False) if password else url
         self.__dict__.update(url=url, identity=state["identity"])
 
     def pool(self) -> sa.Engine:
         """SQLAlchemy's engine of this process; raises MissingExtra where the driver is not installed."""
-        import sqlalchemy as sa
-
         with _lock:
             if self.url not in _pools:
                 try:
@@ -176,8 +163,6 @@ class Address:
             ServerGone: it cannot be reached, or the connection was lost.
             UnreadableTable: it refuses a statement, or stops it at its time limit.
         """
-        import sqlalchemy as sa
-
         try:
             connection = self.pool().connect()
         except sa.exc.SQLAlchemyError as error:
@@ -202,8 +187,6 @@ class Address:
 
     def _message(self, error: Exception) -> str:
         """What the driver said, without the statement, cells that it quotes and the values of options."""
-        import sqlalchemy as sa
-
         message = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         if isinstance(error, sa.exc.DataError):
             message = re.sub("[\"'].*", "'…'", message)
@@ -227,12 +210,7 @@ def _limits(dialect: str) -> tuple[str, ...]:
         ),
         "SET SESSION TRANSACTION READ ONLY",
     )
-    known = {
-        "postgresql": (lowered("statement_timeout", seconds), "SET default_transaction_read_only = on"),
-        "mysql": mysql,
-        "mariadb": mysql,
-        "sqlite": ("PRAGMA query_only = ON",),
-    }
+    known = {"mysql": mysql, "mariadb": mysql, "sqlite": ("PRAGMA query_only = ON",)}
     return known.get(dialect, ())
 
 
@@ -281,8 +259,6 @@ def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[
     Raises:
         SourceNotFound: a schema is not there.
     """
-    import sqlalchemy as sa
-
     inspector = sa.inspect(connection)
     known = inspector.get_schema_names()
     for name in schemas or ():
@@ -293,8 +269,6 @@ def shapes_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[
 
 def shape_of(connection: sa.Connection, key: str) -> SchemaAndShape | None:
     """One table, by its key; None where it is not there."""
-    import sqlalchemy as sa
-
     inspector = sa.inspect(connection)
     database, name = schema_and_name(key)
     schema = database if inspector.default_schema_name is not None else None
@@ -302,8 +276,6 @@ def shape_of(connection: sa.Connection, key: str) -> SchemaAndShape | None:
 
 
 def _shapes(inspector: sa.Inspector, schemas: Sequence[str | None], only: dict[str, Any]) -> dict[str, SchemaAndShape]:
-    from sqlalchemy.engine.reflection import ObjectKind
-
     shapes = {}
     for schema in schemas:
         options: dict[str, Any] = {"schema": schema, "kind": ObjectKind.ANY, **only}
@@ -337,9 +309,6 @@ def _foreign_key(key: Mapping[str, Any], schema: str | None) -> ForeignKey:
 
 def definitions_of(connection: sa.Connection, schemas: Sequence[str] | None) -> dict[tuple[str, str], str]:
     """The SQL of views and generated columns, by table and column; see :meth:`tagframe.engines.base.Engine`."""
-    import sqlalchemy as sa
-    from sqlalchemy.engine.reflection import ObjectKind
-
     inspector = sa.inspect(connection)
     definitions: dict[tuple[str, str], str] = {}
     for schema in [inspector.default_schema_name] if schemas is None else schemas:
@@ -397,8 +366,6 @@ class ServerTable:
 
     @cached_property
     def selectable(self) -> sa.TableClause:
-        import sqlalchemy as sa
-
         return sa.table(self.shape.called, *map(sa.column, self.shape.columns), schema=self.schema)
 
     def column(self, name: str) -> sa.ColumnElement[Any]:
@@ -410,8 +377,6 @@ class ServerTable:
 
     def select(self, names: Sequence[str]) -> sa.Select[Any]:
         """Its rows, in these columns."""
-        import sqlalchemy as sa
-
         columns = [self.column(name).label(f"c{at}") for at, name in enumerate(names)]
         return sa.select(*(columns or [sa.literal(1)])).select_from(self.selectable)
 
@@ -440,14 +405,12 @@ _WORDS: dict[type, Callable[[Any], Any]] = {
 
 def frame_of(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> pd.DataFrame:
     """Rows as drivers give them. Numbers, booleans, text, dates, moments, bytes and decimals are kept."""
-    columns = list(zip(*rows, strict=True)) if rows and names else [()] * len(names)
-    data = {name: column_of(values) for name, values in zip(names, columns, strict=True)}
-    return pd.DataFrame(data, index=pd.RangeIndex(len(rows)), columns=list(names))
+    return typed_frame([tuple(map(_plain, row)) for row in rows] if names else [()] * len(rows), names)
 
 
-def column_of(values: Sequence[Any]) -> pd.Series:
-    """One column; see :func:`frame_of`. A driver may give text and numbers of types of its own."""
-    return typed_series([_WORDS[type(value)](value) if type(value) in _WORDS else value for value in values])
+def _plain(value: Any) -> Any:
+    """A cell; a driver may give text and numbers of types of its own."""
+    return _WORDS[type(value)](value) if type(value) in _WORDS else value
 
 
 @dataclass(frozen=True)
@@ -499,8 +462,6 @@ class OtherServerEngine(SQLEngine, RowsOnly):
         return replace(shape, state=digest(parts))
 
     def _counted(self, table: ServerTable) -> list[Any]:
-        import sqlalchemy as sa
-
         key = table.number
         ends = [] if key is None else [sa.func.min(table.column(key)), sa.func.max(table.column(key))]
         return list(self.fetched(sa.select(sa.func.count(), *ends).select_from(table.selectable), table)[0])
@@ -517,7 +478,7 @@ class OtherServerEngine(SQLEngine, RowsOnly):
                 table.select(shape.columns)
             )
             for rows in rows_of_table.partitions(CHUNK_ROWS):
-                yield Chunk(len(rows), [column_of(values) for values in zip(*rows, strict=True)])
+                yield Chunk.of(frame_of(rows, shape.columns))
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """For a table of many cells: rows and nulls counted in one pass, distinct values estimated from a sample."""
@@ -528,8 +489,6 @@ class OtherServerEngine(SQLEngine, RowsOnly):
                 yield error
 
     def _statistics(self, table: ServerTable) -> TableStatistics:
-        import sqlalchemy as sa
-
         rows, *ends = self._counted(table)
         columns = table.shape.columns
         if rows * len(columns) <= FEW_CELLS:
@@ -632,12 +591,9 @@ class OtherServerPushdown(Pushdown):
         declared = known.shape.declared_types[known.shape.columns.index(column)].upper()
         if _INTEGER.fullmatch(declared) and (self.dialect != "sqlite" or self._holds_integers(table, column)):
             return Cells("integer", "integer")
-        is_text = declared.startswith(("VARCHAR", "TEXT")) and "COLLATE" not in declared
-        return Cells("text", "text") if is_text and self.dialect == "postgres" else Cells("", "")
+        return Cells("", "")
 
     def _holds_integers(self, table: str, column: str) -> bool:
-        from sqlglot import exp
-
         odd = exp.func("typeof", named_column(column, "t")).isin("integer", "null").not_()
         query = exp.select("1").from_(self.item(table, "t")).where(odd).limit(1)
         return not self._run(query.sql(dialect=self.dialect)).fetchall()
@@ -648,8 +604,6 @@ class OtherServerPushdown(Pushdown):
         return [shape.primary_key, *shape.unique]
 
     def item(self, table: str, alias: str, *, numbered: bool = False, first: int | None = None) -> exp.Expr:
-        from sqlglot import exp
-
         known = self._tables[table]
         found = exp.table_(known.shape.called, db=known.schema, quoted=True)
         return exp.alias_(found, exp.to_identifier(alias, quoted=True), table=True)
@@ -682,8 +636,6 @@ class OtherServerPushdown(Pushdown):
         return frame_of(self._run(statement.query).fetchall(), [name for _, _, name in statement.columns])
 
     def _run(self, query: str) -> sa.CursorResult[Any]:
-        import sqlalchemy as sa
-
         try:
             return self._connection.exec_driver_sql(query, execution_options={"no_parameters": True})
         except sa.exc.DBAPIError as error:

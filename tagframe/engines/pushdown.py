@@ -17,17 +17,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from sqlglot import exp
 
 from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers, quoted
 from tagframe.engines.cells import EXACT, Bound, CellTest, Kind, cells_of, is_read
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 NUMBER = "tagframe row number"
 """The column of the numbers of rows, where they are given."""
@@ -156,8 +154,6 @@ class Pushdown(ABC):
             number: by which the rows are sorted; it is the first column.
             among: only the rows with these numbers.
         """
-        from sqlglot import exp
-
         parts: list[exp.Expr] = [named_column(name, "t") for name in columns]
         own = [(table, name, name) for name in columns]
         values: dict[str, Any] = {}
@@ -204,8 +200,6 @@ class Pushdown(ABC):
 
 def compared(pushdown: Pushdown, table: str, column: str, alias: str) -> exp.Expr:
     """A column in the form in which keys and tests compare it, and keys are grouped."""
-    from sqlglot import exp
-
     node: exp.Expr = named_column(column, alias)
     if pushdown.collation:
         return exp.Collate(this=node, expression=exp.Var(this=pushdown.collation))
@@ -214,15 +208,11 @@ def compared(pushdown: Pushdown, table: str, column: str, alias: str) -> exp.Exp
 
 def named_column(column: str, alias: str) -> exp.Column:
     """A column by its name and its table's alias."""
-    from sqlglot import exp
-
     return exp.column(exp.to_identifier(column, quoted=True), table=exp.to_identifier(alias, quoted=True))
 
 
 def named_item(source: str, alias: str) -> exp.Expr:
     """An item in FROM, as SQL, with a name."""
-    from sqlglot import exp
-
     return exp.Table(this=exp.Var(this=source), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
 
@@ -275,8 +265,6 @@ def condition(
         test: one that a statement can express.
         values: collects the values of the statement's placeholders; None to write them into the statement.
     """
-    from sqlglot import exp
-
     cells = pushdown.cells(table, test.column[1])
     kind, missing = cells.kind, is_missing(pushdown, column, cells.kind)
     if cells.key == "null":
@@ -290,8 +278,6 @@ def condition(
 
 def is_missing(pushdown: Pushdown, column: exp.Expr, kind: Kind) -> exp.Expr:
     """Whether a cell is empty. NaN counts as empty; where it exists, it is equal to itself and the greatest number."""
-    from sqlglot import exp
-
     null = column.is_(exp.null())
     if kind not in pushdown.nan_kinds:
         return null
@@ -301,8 +287,6 @@ def is_missing(pushdown: Pushdown, column: exp.Expr, kind: Kind) -> exp.Expr:
 
 def within(column: exp.Expr, bound: Bound, ends: list[exp.Expr]) -> exp.Expr:
     """Whether a cell is within a bound."""
-    from sqlglot import exp
-
     if bound == "between":
         return exp.Between(this=column, low=ends[0], high=ends[1])
     node: exp.Expr = getattr(exp, _BOUNDS[bound])(this=column, expression=ends[0])
@@ -311,8 +295,6 @@ def within(column: exp.Expr, bound: Bound, ends: list[exp.Expr]) -> exp.Expr:
 
 def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) -> exp.Expr:
     """Whether a cell is one of some values, or empty where that is allowed."""
-    from sqlglot import exp
-
     parts: list[exp.Expr] = [] if missing is None else [missing]
     if len(known) == 1:
         parts.append(column.eq(known[0]))
@@ -322,8 +304,6 @@ def one_of(column: exp.Expr, known: list[exp.Expr], missing: exp.Expr | None) ->
 
 
 def _written(cell: Any, values: dict[str, Any] | None) -> exp.Expr:
-    from sqlglot import exp
-
     if values is not None and isinstance(cell, bool | int | float | str):
         name = f"v{len(values)}"
         values[name] = cell
@@ -333,8 +313,6 @@ def _written(cell: Any, values: dict[str, Any] | None) -> exp.Expr:
 
 def literal(value: Any) -> exp.Expr:
     """A value in SQL."""
-    from sqlglot import exp
-
     if isinstance(value, Decimal):
         return exp.Literal.number(f"{value:f}")
     if isinstance(value, uuid.UUID):
@@ -475,8 +453,6 @@ class SampledValues(Pushdown):
 
     def distinct(self, table: str, column: str) -> pd.Series | None:
         """The distinct values of a column as its rows have them; None where its type has no equality everywhere."""
-        from sqlglot import exp
-
         cells = self.cells(table, column)
         if not (cells.key or cells.kind):
             return None
@@ -492,25 +468,8 @@ class SampledValues(Pushdown):
         """The same with a name."""
         return named_item(self.from_item(table), alias)
 
-    def compared(self, table: str, column: str) -> str:
-        """A key column of ``t`` as it is compared."""
-        return compared(self, table, column, "t").sql(dialect=self.dialect)
-
-    @abstractmethod
     def stop_after(self, seconds: float) -> None:
         """Later statements are stopped after this time, if the source can stop them."""
-
-    def some(self, table: str, column: str, most: int) -> str:
-        """A query for at most this many distinct values of a column that are not null, as ``k``.
-
-        They have the smallest hashes among :data:`SAMPLED` rows from all over the table, so they are not just the first
-        ones.
-        """
-        rows, ending = self.sample(table)
-        read = f"{self.from_item(table)} AS t{rows}"
-        some = f"SELECT {self.compared(table, column)} AS k FROM {read} WHERE t.{quoted(column)} IS NOT NULL{ending}"
-        once = f"SELECT DISTINCT s.k FROM ({some}) AS s"
-        return f"SELECT d.k FROM ({once}) AS d ORDER BY md5(CAST(d.k AS varchar)) LIMIT {most}"
 
     @abstractmethod
     def sample(self, table: str) -> tuple[str, str]:
@@ -518,10 +477,18 @@ class SampledValues(Pushdown):
         it."""
 
     def keys(self, table: str, column: str, most: int) -> pd.Index:
-        """Some distinct values of a column that are not null."""
-        query = Statement(self.some(table, column, most), [(table, column, "k")], f"table {table!r}")
-        found = self.rows(query)["k"].tolist()
-        return pd.Index(list(map(int, found)) if self.cells(table, column).key == "integer" else found)
+        """At most so many distinct values of a column that are not null.
+
+        They have the smallest hashes among :data:`SAMPLED` rows from all over the table, so they are not just the first
+        ones.
+        """
+        rows, ending = self.sample(table)
+        key = compared(self, table, column, "t").sql(dialect=self.dialect)
+        source = f"{self.from_item(table)} AS t{rows} WHERE t.{quoted(column)} IS NOT NULL{ending}"
+        once = f"SELECT DISTINCT s.k FROM (SELECT {key} AS k FROM {source}) AS s"
+        query = f"SELECT d.k FROM ({once}) AS d ORDER BY md5(CAST(d.k AS varchar)) LIMIT {most}"
+        keys = self.rows(Statement(query, [(table, column, "k")], f"table {table!r}"))["k"].tolist()
+        return pd.Index(list(map(int, keys)) if self.cells(table, column).key == "integer" else keys)
 
     def count_keys(self, table: str, column: str, keys: pd.Index) -> int:
         """How many of these keys a column holds."""

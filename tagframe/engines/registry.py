@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tagframe.engines.base import Engine
-from tagframe.engines.duckdb.engine import DuckDBFileEngine, DuckDBFrames
+from tagframe.engines.duckdb.engine import DuckDBFileEngine
 from tagframe.engines.duckdb.engine import folder_engine as folder_engine
 from tagframe.engines.duckdb.engine import pattern_engine as pattern_engine
 from tagframe.engines.duckdb.statement import DUCKDB
@@ -18,14 +19,11 @@ from tagframe.engines.files.csv import CSVEngine, is_of, patterns_of
 from tagframe.engines.files.layout import delimiter_of, not_delimited, option
 from tagframe.engines.files.limits import PACKED, not_itself
 from tagframe.engines.files.whole import JSONEngine, UnreadEngine, WorkbookEngine
-from tagframe.engines.frames import FrameEngine
-from tagframe.engines.other_servers import other_server_engine
 from tagframe.engines.passwords import PasswordFrom, keep_source, with_password, with_password_of_environment
-from tagframe.engines.postgres.engine import postgres_engine
-from tagframe.engines.postgres.statement import POSTGRES
+from tagframe.engines.postgres import POSTGRES
 from tagframe.engines.sqlite.engine import SQLiteEngine, is_sqlite_file
 from tagframe.engines.sqlite.statement import SQLITE
-from tagframe.errors import InvalidArgument
+from tagframe.errors import InvalidArgument, needing
 
 
 def _packed(*suffixes: str) -> tuple[str, ...]:
@@ -45,25 +43,14 @@ ENGINES: dict[tuple[str, ...], Callable[[Path], Engine]] = {
 TEXTS = _packed(".txt", ".tab", ".psv", ".dat", ".data", ".asc", ".tbl")
 """Endings of texts that are tables if they are written like one, as those of GTFS are."""
 
-_READERS = {
-    "read_orc": ".orc", "read_stata": ".dta", "read_spss": ".sav", "read_sas": ".sas7bdat .xpt",
-    "read_hdf": ".h5 .hdf5", "read_pickle": ".pkl .pickle", "read_xml": ".xml", "read_html": ".html .htm",
-    "read_fwf": ".fwf .prn",
-}  # fmt: skip
-"""Functions of pandas, and the endings of what they read."""
-
 UNREAD: dict[tuple[str, ...], str] = {
     (".zip", ".7z", ".rar", *_packed(".tar"), ".tgz", ".csv.zst", ".tsv.zst", ".json.zst", ".jsonl.zst"): "unpack it",
-    **{
-        tuple(endings.split()): f"open its rows as a frame, with pandas.{reader}, or write them as Parquet"
-        for reader, endings in _READERS.items()
-    },
     (".sql",): "open_corpus(schema=…) reads its CREATE TABLE statements; load it into a database for its rows",
-    (".npy", ".npz"): "open its arrays as frames, with pandas.DataFrame(numpy.load(…))",
     tuple(
-        ".avro .dbf .mdb .accdb .rds .rda .rdata .geojson .topojson .shp .kml .kmz .gml .gpkg .mat .nc .por .numbers "
-        ".wk1 .yaml .yml .proto .msgpack .bson".split()
-    ): "export its tables as CSV or Parquet",
+        ".orc .dta .sav .sas7bdat .xpt .h5 .hdf5 .pkl .pickle .xml .html .htm .fwf .prn .npy .npz .avro .dbf .mdb "
+        ".accdb .rds .rda .rdata .geojson .topojson .shp .kml .kmz .gml .gpkg .mat .nc .por .numbers .wk1 .yaml "
+        ".yml .proto .msgpack .bson".split()
+    ): "read it with pandas or its own program, and open its rows as a frame, or export them as CSV or Parquet",
 }
 """Endings of files with tables that are not read, and the way to read them."""
 
@@ -77,18 +64,15 @@ _NO_DATA = re.compile(
 """The names of documents, programs, pictures, settings, and sums of other files: they hold no table."""
 
 IN_PLACE = "duckdb"
-"""The value of ``engine=`` for the engine that reads files of folders, and frames, in place."""
+"""The value of ``engine=`` for the engine that reads files of folders in place."""
 
 DIALECTS = {dialect.name: dialect for dialect in (SQLITE, POSTGRES, DUCKDB)}
 """By sqlglot's name."""
 
-SERVERS: dict[tuple[str, ...], Callable[[str, Sequence[str] | None], Engine]] = {
-    ("postgresql", "postgres"): postgres_engine,
-}
-"""By the scheme of a URL, without the driver that may follow it after a plus."""
-
-FRAMES: dict[str | None, type[FrameEngine]] = {None: FrameEngine, IN_PLACE: DuckDBFrames}
-"""By ``engine=``: what runs statements over frames."""
+SERVERS = {("postgresql", "postgres"): ("tagframe.engines.postgres.engine:postgres_engine", "postgres")}
+"""By the scheme of a URL, without the driver that may follow it after a plus: what opens it, loaded for such URLs only,
+and the extra with its drivers."""
+_OTHER_SERVERS = "tagframe.engines.other_servers:other_server_engine", "sqlalchemy"
 
 SUFFIXES = tuple(suffix for suffixes in ENGINES for suffix in suffixes)
 
@@ -180,7 +164,9 @@ def server_of(url: str, schemas: Sequence[str] | None, password_from: PasswordFr
         )
     url = url.strip()
     url = with_password_of_environment(url) if password_from is None else with_password(url, password_from)
-    open_engine = next((engine for schemes, engine in SERVERS.items() if scheme in schemes), other_server_engine)
+    named, extra = next((server for schemes, server in SERVERS.items() if scheme in schemes), _OTHER_SERVERS)
+    with needing(f'reading {scheme}:// needs its drivers: pip install "tagframe[{extra}]"'):
+        open_engine: Callable[[str, Sequence[str] | None], Engine] = pkgutil.resolve_name(named)
     engine = open_engine(url, schemas)
     if password_from is not None:
         keep_source(engine.identity, password_from)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tagframe.corpus import ColumnProfile, Corpus, TableProfile, computed_of
 from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
-from tagframe.engines.base import TableShape, frame_chunk
+from tagframe.engines.base import Chunk, TableShape
 from tagframe.errors import NotConnected
 from tagframe.joins.direct import is_dense
 from tagframe.joins.edges import is_sound
@@ -307,7 +307,7 @@ def _counted(corpus: Corpus, profile: TableProfile) -> TableProfile:
     names = [column.name for column in profile.columns if _may_be_key(column)]
     rows = corpus.read(profile.id, names)
     types = tuple(column.declared_type for column in profile.columns if _may_be_key(column))
-    found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [frame_chunk(rows)])
+    found = profile_table(profile.database, TableShape(profile.name, tuple(names), types), [Chunk.of(rows)])
     counted = {column.name: column for column in found.columns}
     columns = tuple(
         replace(counted[column.name], position=column.position, description=column.description, private=column.private)

@@ -11,6 +11,7 @@ import pytest
 import tagframe as tf
 from tagframe.answer.doubts import doubts_of
 from tagframe.errors import UnsureWarning
+from tests import opened_in
 
 NEAR_POLO = "no cell of club.name has the value 'polo'; the nearest is 'Polo': with it, it would be Polo"
 CLUBS = pd.DataFrame({"club_id": [1, 2, 3], "name": ["Dressage", "Polo", "Tölt"], "coach_id": [7, None, 8]})
@@ -279,7 +280,7 @@ INSERT INTO coach VALUES (7, 'Ann', 3), (8, 'Bo', 5), (9, 'Cy', 5);
 @pytest.mark.parametrize("kind", ["duckdb", "postgres"])
 def test_other_engines_are_looked_up_in_their_own_words(kind, request):
     if kind == "duckdb":
-        corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES}, engine="duckdb")
+        corpus = opened_in.lake({"club": CLUBS, "coach": COACHES}, request.getfixturevalue("tmp_path"))
     else:
         corpus = tf.open_corpus(request.getfixturevalue("database")(SCRIPT))
     for sql, reasons in [
@@ -312,8 +313,8 @@ def test_what_a_model_judged_is_not_asked_again_for_another_reading(live, clubs)
         ("SELECT coach FROM coach ORDER BY wins DESC LIMIT 1.0", []),
     ],
 )
-def test_odd_cells_and_numbers_cost_no_answer(sql, reasons):
-    corpus = tf.open_corpus({"club": CLUBS, "coach": COACHES}, engine="duckdb")
+def test_odd_cells_and_numbers_cost_no_answer(sql, reasons, tmp_path):
+    corpus = opened_in.lake({"club": CLUBS, "coach": COACHES}, tmp_path)
     assert [reason for reason, _ in kinds(corpus, sql)] == reasons
 
 

@@ -9,7 +9,7 @@ import tagframe as tf
 from tagframe.answer import SQLLimits
 from tagframe.answer.guard import check_sql
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.postgres.statement import POSTGRES
+from tagframe.engines.postgres import POSTGRES
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL
 from tests.answer.guarded import dry_run, run_sql

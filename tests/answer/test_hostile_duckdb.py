@@ -216,13 +216,12 @@ def lake(folder: Path) -> tf.Corpus:
     return tf.open_corpus(folder, engine="duckdb")
 
 
-@pytest.fixture(scope="module", params=["lake", "frames"])
-def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, Path]:
-    """A corpus of each kind with hidden columns, and the folder of its files."""
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[tf.Corpus, Path]:
+    """A corpus with hidden columns, and the folder of its files."""
     folder = tmp_path_factory.mktemp("lake") / "cinema"
     folder.mkdir()
-    corpus = lake(folder) if request.param == "lake" else tf.open_corpus(tables(), engine="duckdb")
-    return hide(corpus), folder
+    return hide(lake(folder)), folder
 
 
 def hide(corpus: tf.Corpus) -> tf.Corpus:
@@ -349,7 +348,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "cinema"
         folder.mkdir()
-        corpora = {"lake": lake(folder), "frames": tf.open_corpus(tables(), engine="duckdb")}
+        corpora = {"lake": lake(folder)}
         for kind, corpus in corpora.items():
             hide(corpus)
             ids = {name: corpus.profile(name).id for name in NAMES}

@@ -13,6 +13,7 @@ from tagframe.answer.doubts import repeats_of
 from tagframe.answer.steps import driver
 from tagframe.errors import DoubtWarning
 from tagframe.operators import run
+from tests import opened_in
 
 SHOP = """
 CREATE TABLE client (client_id integer PRIMARY KEY, name text, credit integer);
@@ -234,7 +235,7 @@ def shop(request, tmp_path):
         return tf.open_corpus(path)
     if request.param == "postgres":
         return tf.open_corpus(request.getfixturevalue("database")(SHOP + VIEWS))
-    return tf.open_corpus(frames, engine="duckdb") if request.param == "duckdb" else tf.open_corpus(frames)
+    return opened_in.lake(frames, tmp_path / "lake") if request.param == "duckdb" else tf.open_corpus(frames)
 
 
 def doubts(corpus, sql):
@@ -272,11 +273,12 @@ def test_the_picture_of_an_answer_has_the_joins_of_its_statement(shop):
 
 
 @pytest.mark.parametrize("engine", [None, "duckdb"])
-def test_groups_by_half_of_a_key_that_nobody_declared_are_doubted(engine):
+def test_groups_by_half_of_a_key_that_nobody_declared_are_doubted(engine, tmp_path):
     seasons = ["2021/22", "2022/23"]
     goals = pd.DataFrame({"goal": range(5), "team": list("RRRBB"), "season": [*seasons, seasons[0], *seasons]})
     table = pd.DataFrame({"team": list("RRBB"), "season": seasons * 2, "points": [4, 9, 7, 1]})
-    corpus = tf.open_corpus({"goals": goals, "standings": table}, engine=engine)
+    frames = {"goals": goals, "standings": table}
+    corpus = opened_in.lake(frames, tmp_path) if engine else tf.open_corpus(frames)
     join = "FROM goals g JOIN standings s ON s.team = g.team"
     (doubt,) = doubts(corpus, f"SELECT s.season, count(g.goal) AS n {join} GROUP BY s.season ORDER BY 1")
     assert doubt.rows["n"].tolist() == [3, 2]

@@ -47,11 +47,12 @@ def test_a_comment_or_semicolon_at_the_end_is_no_second_statement(orders, end):
 
 
 @pytest.mark.parametrize("engine", [None, "duckdb"])
-def test_statistics_are_the_same_in_sqlite_and_duckdb(engine):
+def test_statistics_are_the_same_in_sqlite_and_duckdb(engine, tmp_path):
     frame = pd.DataFrame(
         {"x": [1.0, 2.0, None, 4.0, 10.0], "y": [2.0, 3.0, 9.0, 9.0, 19.0], "z": ["b", "a", "a", None, ""]}
     )
-    corpus = tf.open_corpus({"t": frame}, engine=engine) if engine else tf.open_corpus({"t": frame})
+    frame.to_parquet(tmp_path / "t.parquet")
+    corpus = tf.open_corpus(tmp_path, engine=engine) if engine else tf.open_corpus({"t": frame})
     sql = (
         "SELECT median(x) AS a, stddev(x) AS b, var_pop(x) AS c, corr(x, y) AS d, quantile_cont(x, 0.25) AS e, "
         "quantile_disc(x, 0.5) AS f, mode(y) AS g, stddev(x) FILTER (WHERE x < 2) AS h FROM t"

@@ -8,7 +8,7 @@ import pytest
 import tagframe as tf
 from tagframe import results
 from tagframe.engines.duckdb.statement import DUCKDB
-from tagframe.engines.postgres.statement import POSTGRES
+from tagframe.engines.postgres import POSTGRES
 from tagframe.engines.sql_reader import named_tables, with_known_names
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SQLFailed, UnsafeSQL

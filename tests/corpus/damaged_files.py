@@ -124,10 +124,10 @@ def outcome(source: Path, files: list[Path], draw: random.Random) -> str:
 def _catalogue(source: Path) -> Catalogue:
     """That of the data without what is hidden."""
     from tagframe.corpus.catalogue import cached
-    from tagframe.corpus.toml_lists import lists_beside
+    from tagframe.corpus.opening import lists_beside
     from tagframe.engines.hiding import Hiding
 
-    catalogue = cached(source.stem, os.fsencode(source.resolve()), Hiding("hide", (), lists_beside(source).hide).part)
+    catalogue = cached(source.stem, os.fsencode(source.resolve()), Hiding("hide", (), lists_beside(source)[0]).part)
     assert catalogue is not None
     return catalogue
 

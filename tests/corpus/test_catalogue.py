@@ -8,15 +8,13 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.corpus import indexing as index_module
-from tagframe.corpus.catalogue import VERSION, Catalogue, Contents, is_catalogue
-from tagframe.corpus.stored_profiles import StoredColumns
-from tagframe.errors import CatalogueWarning, InvalidArgument, SourceNotFound, UnreadableCatalogue
+from tagframe.corpus.catalogue import VERSION, Catalogue, is_catalogue
+from tagframe.errors import CatalogueWarning, SourceNotFound, UnreadableCatalogue
 
 
 @pytest.fixture
@@ -40,21 +38,10 @@ def change(path: Path, statement: str) -> None:
 
 def assert_same(one: tf.Corpus, other: tf.Corpus) -> None:
     assert one.ids == other.ids
-    for left, right in zip(one.profiles, other.profiles, strict=True):
-        assert (left.database, left.name, left.rows, left.primary_key, left.foreign_keys) == (
-            right.database,
-            right.name,
-            right.rows,
-            right.primary_key,
-            right.foreign_keys,
-        )
-        for a, b in zip(left.columns, right.columns, strict=True):
-            assert replace(a, sketch=None) == replace(b, sketch=None)
-            assert a.sketch is not None
-            assert b.sketch is not None
-            assert a.sketch.complete == b.sketch.complete
-            assert a.sketch.hashes.dtype == b.sketch.hashes.dtype == np.uint64
-            assert a.sketch.hashes.tolist() == b.sketch.hashes.tolist()
+    assert all(
+        replace(left, columns=left.columns) == replace(right, columns=right.columns)
+        for left, right in zip(one, other, strict=True)
+    )
 
 
 def test_what_is_unchanged_is_not_profiled_again(bank, profiled):
@@ -127,11 +114,6 @@ def test_a_catalogue_of_ones_own_that_is_no_catalogue(bank, tmp_path):
 
 
 class TestSaved:
-    def test_needs_no_other_catalogue(self, bank, tmp_path):
-        saved = tf.open_corpus(bank).save(tmp_path / "index")
-        with pytest.raises(InvalidArgument, match="is a catalogue itself"):
-            tf.open_corpus(saved, catalogue=tmp_path / "other")
-
     def test_opens_as_the_corpus_that_it_was(self, bank, tmp_path, profiled):
         corpus = tf.open_corpus(bank)
         saved = corpus.save(tmp_path / "index")
@@ -250,14 +232,6 @@ class TestUnusable:
         with pytest.warns(CatalogueWarning, match="kept in memory only"):
             assert len(tf.open_corpus(bank).read("loan")) == 3
 
-    def test_a_cache_folder_that_cannot_be_written(self, bank, cache_folder):
-        tf.open_corpus(bank)
-        (file,) = cache_folder.iterdir()
-        file.unlink()
-        file.mkdir()  # root may write into any folder, but nobody into a folder as if it were a file
-        with pytest.warns(CatalogueWarning, match="kept in memory only"):
-            assert len(tf.open_corpus(bank)) == 2
-
     @pytest.mark.slow
     def test_a_cached_one_that_another_process_holds(self, bank, cache_folder, monkeypatch):
         tf.open_corpus(bank)
@@ -268,28 +242,3 @@ class TestUnusable:
             with pytest.warns(CatalogueWarning, match="kept in memory only: .*locked"):
                 assert len(tf.open_corpus(bank)) == 2
         assert len(Catalogue(file).load().sources) == 1
-
-
-def test_a_failed_write_leaves_the_old_contents(tmp_path):
-    catalogue = Catalogue(tmp_path / "c")
-    tf.open_corpus({"t": pd.DataFrame({"a": [1]})}).save(catalogue.path)
-    before = catalogue.load()
-    broken = Contents(None, None, {"x": None})  # type: ignore[dict-item]
-    with pytest.raises(AttributeError):
-        catalogue.write(broken)
-    assert catalogue.load().sources.keys() == before.sources.keys()
-
-
-def test_profiles_of_a_catalogue_are_compared_unread(tmp_path, monkeypatch):
-    (tmp_path / "t.csv").write_text("a,b\n1,x\n")
-    first = tf.open_corpus(tmp_path, catalogue=tmp_path / "c").profiles
-    again = tf.open_corpus(tmp_path, catalogue=tmp_path / "c").profiles
-    assert again == (replace(first[0], columns=first[0].columns),)
-    (tmp_path / "t.csv").write_text("a,b\n1,y\n")
-    changed = tf.open_corpus(tmp_path, catalogue=tmp_path / "c").profiles
-    with monkeypatch.context() as patch:
-        patch.setattr(StoredColumns, "columns", lambda _: pytest.fail("columns are read"))
-        assert first == again
-        assert first != changed
-        assert first != (again[0].called("u"),)
-    assert first[0] != "t"

@@ -154,14 +154,6 @@ def test_facts_are_kept_apart_from_the_catalogue(shop, cache_folder, monkeypatch
     assert tf.open_corpus(shop).profile("orders").column("st").description == "status"
 
 
-def test_tables_of_which_nothing_is_told_stay_the_same_objects(shop):
-    corpus = tf.open_corpus(shop)
-    before = {profile.id: profile for profile in corpus.profiles}
-    corpus.describe("orders.st", "status")
-    assert corpus.profile("customers") is before["shop.customers"]
-    assert corpus.profiles is corpus.profiles
-
-
 BUYER = "orders.buyer = customers.id"
 
 

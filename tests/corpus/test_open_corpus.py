@@ -12,14 +12,7 @@ import tagframe as tf
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.discover import discover
 from tagframe.corpus.documents import column_document, table_document
-from tagframe.errors import (
-    ColumnNotFound,
-    EmptyCorpus,
-    InvalidArgument,
-    SourceNotFound,
-    TableNotFound,
-    UnreadableTable,
-)
+from tagframe.errors import ColumnNotFound, EmptyCorpus, InvalidArgument, SourceNotFound, TableNotFound, UnreadableTable
 
 
 def write(root: Path, *files: str) -> None:
@@ -48,29 +41,20 @@ class TestFolders:
         (tmp_path / "lake").mkdir()
         return tmp_path / "lake"
 
-    def test_a_subfolder_is_a_database(self, root):
-        assert ids(root, "loose.csv", "bank/loan.csv", "bank/old/x.csv") == ["bank.loan", "lake.loose", "old.x"]
-
-    def test_a_sqlite_file_is_a_database_named_after_it(self, root):
-        assert ids(root, "bank.sqlite", "shop/orders.sqlite") == ["bank.t", "orders.t"]
-
-    def test_a_folder_and_its_file_of_one_name_are_one_database(self, root):
-        assert ids(root, "bank/bank.sqlite", "bank/loan.csv") == ["bank.loan", "bank.t"]
-
-    def test_databases_of_one_name_are_called_by_their_paths(self, root):
-        assert ids(root, "2023/bank/a.csv", "2024/bank/a.csv", "other/a.csv") == [
-            "2023/bank.a",
-            "2024/bank.a",
-            "other.a",
-        ]
-
-    def test_tables_of_one_id_are_called_by_their_files(self, root):
-        assert ids(root, "bank/bank.sqlite", "bank/t.csv", "bank/u.csv", "shop/t.csv") == [
-            "bank/bank.sqlite.t",
-            "bank/t.csv.t",
-            "bank/u.csv.u",
-            "shop.t",
-        ]
+    @pytest.mark.parametrize(
+        ("files", "tables"),
+        [
+            ("loose.csv bank/loan.csv bank/old/x.csv", "bank.loan lake.loose old.x"),
+            ("bank.sqlite shop/orders.sqlite", "bank.t orders.t"),
+            ("bank/bank.sqlite bank/loan.csv", "bank.loan bank.t"),
+            ("2023/bank/a.csv 2024/bank/a.csv other/a.csv", "2023/bank.a 2024/bank.a other.a"),
+            ("bank/bank.sqlite bank/t.csv bank/u.csv shop/t.csv",
+             "bank/bank.sqlite.t bank/t.csv.t bank/u.csv.u shop.t"),
+            ("b/z.csv b/a.csv a/b.csv", "a.b b.a b.z"),
+        ],
+    )  # fmt: skip
+    def test_a_subfolder_and_a_sqlite_file_are_databases(self, root, files, tables):
+        assert ids(root, *files.split()) == tables.split()
 
     def test_hidden_files_and_other_formats_are_left_out(self, root):
         write(root, ".cache/x.csv", ".x.csv", "a.csv", "readme.md")
@@ -80,10 +64,6 @@ class TestFolders:
         write(root, "bank/a.csv")
         (root / "bank" / "again").symlink_to(root, target_is_directory=True)
         assert [file.key for file in discover(root)] == ["bank/a.csv"]
-
-    def test_the_order_of_files_does_not_matter(self, root):
-        write(root, "b/z.csv", "b/a.csv", "a/b.csv")
-        assert list(tf.open_corpus(root).ids) == ["a.b", "b.a", "b.z"]
 
     def test_a_catalogue_among_the_files_is_no_table(self, root):
         write(root, "a.csv")
@@ -213,9 +193,12 @@ class TestFrames:
         with pytest.raises(EmptyCorpus, match="at least one frame"):
             tf.open_corpus({})
 
-    def test_a_catalogue_for_frames(self, tmp_path):
-        with pytest.raises(InvalidArgument, match=r"corpus\.save"):
-            tf.open_corpus({"t": pd.DataFrame({"a": [1]})}, catalogue=tmp_path / "x")
+    @pytest.mark.parametrize(
+        ("option", "way"), [({"catalogue": "x"}, r"corpus\.save"), ({"engine": "duckdb"}, "to_parquet")]
+    )
+    def test_what_is_for_files(self, option, way):
+        with pytest.raises(InvalidArgument, match=way):
+            tf.open_corpus({"t": pd.DataFrame({"a": [1]})}, **option)
 
 
 class TestCorpus:

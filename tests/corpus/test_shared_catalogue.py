@@ -126,16 +126,6 @@ def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, m
 
 
 @pytest.mark.slow
-def test_what_was_profiled_before_a_kill_of_a_file_that_changed_is(lake, tmp_path):
-    catalogue = tmp_path / "c.catalogue"
-    killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
-    with closing(sqlite3.connect(lake / "a.sqlite")) as file, file:
-        file.execute("INSERT INTO a1 VALUES (3, 'Cy', 1)")
-    corpus = tf.open_corpus(lake, catalogue=catalogue)
-    assert [profile.rows for profile in corpus] == [2, 3, 2, 2, 2, 2]
-
-
-@pytest.mark.slow
 def test_what_was_encoded_before_a_kill_is_not_encoded_again(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_THIRD_BATCH, lake, catalogue)
@@ -196,15 +186,6 @@ def test_opening_reads_no_columns(lake, tmp_path, monkeypatch):
     assert corpus.profile("a1").column("name").samples == ("Ann", "Bo")
     assert corpus.profile("a1").columns is corpus.profile("a1").columns
     assert len(made) == 1
-
-
-def test_few_columns_stay_at_hand(lake, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_profiles.COLUMNS, "most", 6)
-    corpus = tf.open_corpus(lake, catalogue=tmp_path / "c.catalogue")
-    first = corpus.profile("a1").columns
-    assert [len(profile.columns) for profile in corpus] == [3] * 6
-    assert corpus.profile("a1").columns is not first
-    assert corpus.profile("a1").columns == first
 
 
 def test_sketches_of_a_table_that_another_process_has_indexed_anew(lake, tmp_path):

@@ -93,19 +93,3 @@ def test_the_corpus_is_not_changed_through_its_frame(corpus):
     frame["column_names"].iloc[0].append("x")
     assert corpus.tables["id"][0] == "bank.client"
     assert corpus.tables["column_names"][0] == ["id"]
-
-
-def test_names_of_columns_are_read_once_for_many_questions(tmp_path, monkeypatch):
-    for name in ("loan", "client"):
-        pd.DataFrame({"id": [1, 2], "city": ["a", "b"]}).to_csv(tmp_path / f"{name}.csv", index=False)
-    tf.open_corpus(tmp_path, progress=False)
-    corpus = tf.open_corpus(tmp_path, progress=False)  # its profiles lie in the catalogue
-    first = corpus.tables
-
-    def read(*given):
-        raise AssertionError("columns are read again")
-
-    monkeypatch.setattr("tagframe.corpus.stored_profiles.StoredColumns.columns", read)
-    pd.testing.assert_frame_equal(corpus.tables, first)
-    monkeypatch.undo()
-    assert pickle.loads(pickle.dumps(corpus)).tables["column_names"].tolist() == [["id", "city"]] * 2

@@ -436,14 +436,8 @@ def test_numbers_that_sqlite_does_not_have_are_refused_by_name(cells):
     frame = pd.DataFrame({"id": [1, 2], "long": pd.Series(cells, dtype=object)})
     run = tf.exec_sql(tf.open_corpus({"t": frame}))
     assert run("SELECT sum(id) AS n FROM t")["n"][0] == 3
-    with pytest.raises(SQLFailed, match=r"column 'long' holds .*engine='duckdb'"):
+    with pytest.raises(SQLFailed, match=r"column 'long' holds .*frame.astype\(\{'long': str\}\)"):
         run("SELECT long FROM t")
-
-
-def test_duckdb_keeps_the_digits_of_decimals():
-    pytest.importorskip("duckdb")
-    run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"long": [LONG, LONG + 1]})}, engine="duckdb"))
-    assert run("SELECT max(long) AS x, count(DISTINCT long) AS n FROM t").iloc[0].tolist() == [LONG + 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -854,8 +848,7 @@ def test_texts_of_moments_in_a_sqlite_file_are_compared_as_moments(tmp_path, dec
 def test_durations_are_no_texts_and_no_bare_integers(tmp_path, engine):
     pytest.importorskip("duckdb")
     frame = pd.DataFrame({"id": [1, 2], "took": pd.to_timedelta(["10h", "2h"])})
-    last = tf.exec_sql(tf.open_corpus({"t": frame}, engine=engine))("SELECT max(took) AS m FROM t")["m"].tolist()
-    assert last == [36_000 if engine is None else pd.Timedelta("10h")]
+    assert tf.exec_sql(tf.open_corpus({"t": frame}))("SELECT max(took) AS m FROM t")["m"].tolist() == [36_000]
     frame.to_parquet(tmp_path / "t.parquet")
     (tmp_path / "o.csv").write_text("a\n1\n")
     assert ("DuckDB reads the durations of column 'took' as integers" in opened(tmp_path, engine=engine)[1]) == bool(
@@ -916,7 +909,7 @@ def test_lists_are_json_in_sql():
     run = tf.exec_sql(tf.open_corpus({"t": pd.DataFrame({"a": cells, "big": np.array([2**63, 1, 2], "uint64")})}))
     assert run("SELECT json_extract(a, '$[#-1]') AS last FROM t")["last"].tolist() == [2999, 1, 1.5]
     assert json.loads(run("SELECT a FROM t")["a"].tolist()[2]) == [{"a": "2024-01-01", "b": None}, 1.5]
-    with pytest.raises(SQLFailed, match=r"beyond 64 bits.*engine='duckdb'"):
+    with pytest.raises(SQLFailed, match=r"beyond 64 bits.*as text"):
         run("SELECT big FROM t")
 
 

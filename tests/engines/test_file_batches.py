@@ -47,18 +47,6 @@ def test_a_pattern_and_a_file(folder: Path):
     assert len(pd.concat(tf.read_batches(folder / f"part3{suffix}"))) == 100
 
 
-@pytest.mark.slow
-@pytest.mark.pandas2
-def test_columns_and_where(folder: Path, sales: pd.DataFrame):
-    read = tf.read_batches(folder, columns=["amount", "id"], where={"place": ["Rome", "Lima"], "amount": None}, rows=7)
-    wanted = sales[sales["place"].isin(["Rome", "Lima"]) & sales["amount"].isna()]
-    found = pd.concat(read)
-    assert found["id"].tolist() == wanted["id"].tolist()
-    assert list(found.columns) == ["amount", "id"]
-    odd = pd.concat(tf.read_batches(folder, where={"amount": lambda column: column > 4}))
-    assert len(odd) == (sales["amount"] > 4).sum()
-
-
 def test_csv_files_in_batches_are_read_as_they_are_written(tmp_path: Path):
     """Each by its own delimiter and encoding; a column that one of them lacks is null there."""
     (tmp_path / "a.csv").write_bytes("ort;zahl\nKöln;7\nBonn;8\n".encode("cp1252"))
@@ -69,17 +57,12 @@ def test_csv_files_in_batches_are_read_as_they_are_written(tmp_path: Path):
     assert found["jahr"].isna().tolist() == [True, True, False]
 
 
-def test_no_row_fits(folder: Path):
-    (none,) = tf.read_batches(folder, where={"amount": -1, "place": "Rome"})
-    assert none.empty
-    assert list(none.columns) == ["id", "place", "amount"]
-
-
 def test_folders_that_name_values_are_columns(tmp_path: Path):
     for year in (2023, 2024):
         (tmp_path / f"year={year}").mkdir()
         pd.DataFrame({"n": [year * 10]}).to_parquet(tmp_path / f"year={year}" / "a.parquet", index=False)
-    assert pd.concat(tf.read_batches(tmp_path, where={"year": 2024})).to_dict("list") == {"n": [20240], "year": [2024]}
+    whole = pd.concat(tf.read_batches(tmp_path))
+    assert whole.to_dict("list") == {"n": [20230, 20240], "year": [2023, 2024]}
     assert len(pd.concat(tf.read_batches(tmp_path / "*" / "*.parquet", columns=["year"]))) == 2
 
 
@@ -107,10 +90,9 @@ def test_what_cannot_be_read_is_named(tmp_path: Path):
     with pytest.raises(SourceNotFound, match=r"\.parquet"):
         tf.read_batches(tmp_path)
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "a.parquet")
-    for argument in ({"columns": ["b"]}, {"where": {"b": 1}}):
-        with pytest.raises(ColumnNotFound, match="'b'"):
-            tf.read_batches(tmp_path, **argument)
-    for argument in ({"columns": "a"}, {"where": "a > 1"}, {"rows": 0}):
+    with pytest.raises(ColumnNotFound, match="'b'"):
+        tf.read_batches(tmp_path, columns=["b"])
+    for argument in ({"columns": "a"}, {"rows": 0}):
         with pytest.raises(InvalidArgument):
             tf.read_batches(tmp_path, **argument)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 nothing")

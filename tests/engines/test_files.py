@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 
 import numpy as np
 import pandas as pd
@@ -135,21 +134,6 @@ def test_no_rows(csv):
     assert (corpus.profile("loan").rows, corpus.read("loan").shape) == (0, (0, 2))
 
 
-@pytest.mark.filterwarnings("ignore::tagframe.errors.NumbersAsTextWarning")
-def test_profiles_do_not_depend_on_pieces(csv, monkeypatch):
-    text = "a,b\n" + "".join(f"{n % 7},{n if n < 15 else 'x'}\n" for n in range(30))
-    whole = csv(text).profile("loan")
-    monkeypatch.setattr("tagframe.engines.files.csv.CHUNK_ROWS", 4)
-    parts = csv(text.replace("\n", "\r\n")).profile("loan")
-    for one, other in zip(whole.columns, parts.columns, strict=True):
-        assert (one.family, one.rows, one.distinct, one.samples) == (
-            other.family,
-            other.rows,
-            other.distinct,
-            other.samples,
-        )
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -188,13 +172,6 @@ def test_only_bad_files(tmp_path):
 
 class TestParquet:
     """These need a pyarrow that accepts the installed numpy."""
-
-    @pytest.fixture(autouse=True)
-    def _needs_pyarrow(self):
-        try:
-            import pyarrow.parquet  # noqa: F401
-        except ImportError as error:
-            pytest.skip(f"pyarrow cannot be imported: {error}")
 
     @pytest.mark.parametrize("compression", ["", "uncompressed", "lz4", "zstd"])
     def test_types(self, tmp_path, compression):
@@ -266,11 +243,3 @@ class TestParquet:
         pq.write_table(table, tmp_path / "t.parquet")
         with pytest.raises(UnreadableTable, match="duplicate field names"):
             tf.open_corpus(tmp_path / "t.parquet")
-
-
-def test_a_pyarrow_that_cannot_be_imported_is_said(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    path = tmp_path / "t.parquet"
-    path.write_bytes(b"PAR1")
-    with pytest.raises(UnreadableTable, match=r"cannot be read as Parquet: .*pyarrow"):
-        tf.open_corpus(path)

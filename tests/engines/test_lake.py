@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import gc
 import json
 import os
 import pickle
@@ -10,6 +9,7 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
+from tagframe.answer.sql_tree import parsed, written
 from tagframe.engines.base import Readable, SQLLimits, TableStatistics, UntrustedStatement
-from tagframe.engines.duckdb import pushdown
-from tagframe.engines.duckdb.connection import Lake
+from tagframe.engines.duckdb import engine as module
 from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.duckdb.tables import lake_tables
 from tagframe.errors import (
@@ -162,7 +162,7 @@ def test_a_lake_that_was_opened_is_not_profiled_again(shop: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pushdown, "FEW_CELLS", 100)
+    monkeypatch.setattr(module, "FEW_CELLS", 100)
     generator = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -187,7 +187,7 @@ def test_a_large_table_is_known_by_its_footers_and_a_sample(tmp_path: Path, monk
 
 
 def test_what_footers_do_not_tell_of_all_rows_is_no_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pushdown, "FEW_CELLS", 10)
+    monkeypatch.setattr(module, "FEW_CELLS", 10)
     (tmp_path / "big").mkdir()
     pq.write_table(pa.table({"id": [1, 2], "note": ["a", None]}), tmp_path / "big" / "0.parquet")
     pq.write_table(pa.table({"id": range(3, 11)}), tmp_path / "big" / "1.parquet")
@@ -212,7 +212,7 @@ def test_delta_counts_by_its_log_and_reads_what_counts(tmp_path: Path, monkeypat
     rows = pa.table({"id": range(1_000), "day": ["mo", "tu"] * 500})
     deltalake.write_deltalake(folder, rows, partition_by=["day"])
     deltalake.DeltaTable(folder).delete("id < 100")
-    monkeypatch.setattr(pushdown, "FEW_CELLS", 100)
+    monkeypatch.setattr(module, "FEW_CELLS", 100)
     corpus = tf.open_corpus(tmp_path)
     profile = corpus.profile("sales")
     assert (profile.rows, profile.column("id").minimum) == (900, "100")
@@ -232,8 +232,8 @@ def test_a_log_that_lies_of_its_files_is_not_believed(tmp_path: Path, monkeypatc
             entry["add"]["stats"] = json.dumps(told)
 
     rewritten(folder, 0, None, lie)
-    for few in (pushdown.FEW_CELLS, 1):
-        monkeypatch.setattr(pushdown, "FEW_CELLS", few)
+    for few in (module.FEW_CELLS, 1):
+        monkeypatch.setattr(module, "FEW_CELLS", few)
         profile = tf.open_corpus(tmp_path / "lake", catalogue=tmp_path / f"{few}.sqlite").profile("sales")
         column = profile.column("id")
         assert (profile.rows, column.nulls, column.minimum, column.maximum) == (3, 1, "1", "2")
@@ -455,8 +455,8 @@ def odd_lake(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.MonkeyPatch):
-    for few in (pushdown.FEW_CELLS, 1):
-        monkeypatch.setattr(pushdown, "FEW_CELLS", few)
+    for few in (module.FEW_CELLS, 1):
+        monkeypatch.setattr(module, "FEW_CELLS", few)
         corpus = tf.open_corpus(odd_lake, engine="duckdb", catalogue=odd_lake.parent / f"{few}.sqlite")
         assert corpus.problems == ()
         for profile in corpus.profiles:
@@ -543,22 +543,6 @@ def test_a_table_that_has_changed_is_opened_anew(tmp_path: Path, kind: str):
     assert corpus.read("t")["a"].tolist() == [1, 2, 2, 2]
     with pytest.raises(FanOut):
         run_plan(plan, corpus, on_ambiguous="allow")
-
-
-@pytest.mark.slow
-def test_what_passes_the_memory_goes_through_a_folder_that_is_removed():
-    large = "SELECT count(*) AS n FROM (SELECT DISTINCT hash(i) FROM range(500000) r(i))"
-    bare = duckdb.connect(config={"memory_limit": "12MB", "temp_directory": ""})
-    with bare, pytest.raises(duckdb.OutOfMemoryException):
-        bare.execute(large)
-    lake = Lake([], memory="12MB")
-    folder = Path(lake.connection.execute("SELECT current_setting('temp_directory')").fetchone()[0])
-    assert folder.is_dir()
-    assert lake.fetch(large)["n"].to_pylist() == [500_000]
-    lake.close()
-    del lake
-    gc.collect()
-    assert not folder.exists()
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -726,3 +710,71 @@ def test_dates_of_csv_files_that_do_not_begin_with_the_year_stay_text(tmp_path):
         frame = tf.open_corpus(tmp_path, engine="duckdb", progress=False)["a"]
     assert frame["day"].tolist() == ["01/02/2024", "02/03/2024"], "which is the day is not known"
     assert pd.to_datetime(frame["iso"]).dt.month.tolist() == [2, 3]
+
+
+def beside(folder: Path, frame: pd.DataFrame) -> tf.answer.ExecSQL:
+    """Runs statements over a lake with a table of days, and a frame beside it."""
+    (folder / "shop").mkdir(exist_ok=True)
+    days = pd.DataFrame({"day": [dt.date(2020, 1, n) for n in (1, 2, 3)] * 4, "n": range(12)})
+    days.to_parquet(folder / "shop" / "days.parquet", index=False)
+    return tf.exec_sql(tf.corpus.opening.with_frame(tf.open_corpus(folder / "shop", engine="duckdb"), frame)[0])
+
+
+ODD = {
+    "mixed": ["a", 5, 2.5, None], "lists": [[1, 2], None, {"k": 1}, "t"],
+    "half": pd.Series(["\ud800", "b", None, "c"], dtype=object),
+    "month": pd.period_range("2020-01", periods=4, freq="M"), "small": np.array([1, 2, 3, np.nan], np.float16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_cells_of_a_frame_that_are_no_column_of_duckdb_are_texts_as_in_sqlite(tmp_path: Path, name: str):
+    frame = pd.DataFrame({"x": ODD[name]})
+    mine = beside(tmp_path, frame)("SELECT x FROM frame WHERE (SELECT count(*) FROM days) > 0")["x"]
+    theirs = tf.exec_sql(tf.open_corpus({"frame": frame}))("SELECT x FROM frame")["x"]
+    assert [None if pd.isna(cell) else cell for cell in mine] == [None if pd.isna(cell) else cell for cell in theirs]
+
+
+@pytest.mark.parametrize(
+    ("cells", "condition"),
+    [
+        (pd.to_datetime(["2020-01-02", None]), "x = DATE '2020-01-02'"),
+        (pd.to_datetime(["2020-01-01 12:00"]).tz_localize("Europe/Prague"), "x < TIMESTAMPTZ '2020-01-01 11:30+00'"),
+        (pd.array([0.0, 1.0], "Float64") / 0, "x > 0.5"), ([Decimal("1.10"), Decimal("2.25")], "x = 1.1"),
+        (pd.to_timedelta(["1D", "3s"]), "x > INTERVAL 1 HOUR"), ([2**63, 1], "x > 1"),
+        (pd.array([Decimal("1.5"), None], dtype=pd.ArrowDtype(pa.decimal256(50, 2))), "x = 1.5"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_frame_beside_a_lake_keeps_its_types(tmp_path: Path, cells: Any, condition: str):
+    run = beside(tmp_path, pd.DataFrame({"x": cells}))
+    assert run(f"SELECT count(*) AS n FROM frame JOIN days ON n = 0 WHERE {condition}")["n"].tolist() == [1]
+
+
+@pytest.mark.parametrize("cells", [[2**130, 1], [Decimal("1" * 45 + ".5"), 1]], ids=str)
+def test_numbers_that_duckdb_does_not_have_are_refused_with_a_way_out(tmp_path: Path, cells: list[Any]):
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    sql = "SELECT x FROM frame JOIN days ON n = 0"
+    with pytest.raises(SQLFailed, match=r"'x' holds .*\{'x': str\}"):
+        beside(tmp_path, frame)(sql)
+    assert beside(tmp_path, frame.astype({"x": str}))(sql)["x"].tolist() == [*map(str, cells)]
+
+
+def test_rows_behind_a_result_and_conditions_that_leave_none_are_found_in_duckdb_too(tmp_path: Path):
+    film = {"id": [1, 2, 3, 4], "stars": [3.5, None, 4.0, 1.0], "seen": pd.array([True, None, False, True], "boolean")}
+    made = pd.to_datetime(["1998-05-01", None, "2015-01-02", "2001-07-07"])
+    pd.DataFrame({**film, "made": made}).to_parquet(tmp_path / "film.parquet", index=False)
+    execute = tf.exec_sql(tf.open_corpus(tmp_path, engine="duckdb"))
+    rows = execute("SELECT seen, count(*) AS n FROM film WHERE stars > 2 GROUP BY seen ORDER BY n")
+    assert tf.results.recall(rows, "execution").sources()["value"].tolist() == ["1", "3"]
+    told = execute.why_empty(execute("SELECT id FROM film WHERE stars > 2 AND made < DATE '1990-01-01'"))
+    assert "0 are left where made < CAST('1990-01-01' AS DATE)" in told
+
+
+def test_a_statement_is_written_again_as_it_was():
+    for sql in (
+        "SELECT id // 2, median(x) FILTER(WHERE id > 1) FROM t GROUP BY ALL HAVING count_if(x > 1) > 0",
+        "SELECT date_trunc('month', d), l[1], x::DOUBLE FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY id) = 1",
+    ):
+        again = written(parsed(sql, "duckdb"), "duckdb")
+        assert again.replace("CAST(x AS DOUBLE)", "x::DOUBLE").casefold() == sql.casefold()

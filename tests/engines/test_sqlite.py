@@ -128,16 +128,6 @@ def test_integers_that_floats_cannot_hold_stay_integers():
     assert typed_series([2**53, 0.5]).dtype == np.float64
 
 
-def test_a_table_with_no_rows(sqlite_file):
-    corpus = tf.open_corpus(sqlite_file("CREATE TABLE t (a INT, b TEXT);"))
-    table = corpus.profile("t")
-    assert (table.rows, [(c.family, c.rows, c.distinct, c.null_share) for c in table.columns]) == (
-        0,
-        [("empty", 0, 0, 0.0)] * 2,
-    )
-    assert corpus.read("t").shape == (0, 2)
-
-
 def test_text_that_is_not_utf8(sqlite_file):
     path = sqlite_file("CREATE TABLE t (name TEXT); INSERT INTO t VALUES (CAST(x'4dfc6c6c6572' AS TEXT)), ('Müller');")
     with pytest.warns(ColumnFormatWarning, match="texts of 'name' are not UTF-8"):
@@ -155,17 +145,6 @@ def test_big_cells_infinity_and_mixed_types(sqlite_file):
     table = tf.open_corpus(path).profile("t")
     assert (table.column("a").family, table.column("a").distinct, table.column("a").nulls) == ("text", 3, 0)
     assert (table.column("b").minimum, table.column("b").maximum, table.column("b").nulls) == ("-1.5", "inf", 1)
-
-
-def test_reading_is_in_pieces(sqlite_file, monkeypatch):
-    path = sqlite_file("CREATE TABLE t (a TEXT, b BLOB);")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [("é" * 1000, b"x" * 3000)] * 200)
-    engine = SQLiteEngine(path)
-    (shape,) = engine.shapes()
-    assert [chunk.rows for chunk in engine.chunks(shape)] == [200]
-    monkeypatch.setattr("tagframe.engines.sqlite.engine.CHUNK_BYTES", 400_000)
-    assert [chunk.rows for chunk in engine.chunks(shape)] == [100, 100]
 
 
 def test_the_file_cannot_be_changed_and_gets_no_company(bank):

@@ -18,7 +18,8 @@ import pytest
 import tagframe as tf
 from tagframe.engines import sent_rows, worker_pool
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.duckdb.engine import DuckDBFrames
+from tagframe.engines.duckdb.engine import LakeEngine
+from tagframe.engines.duckdb.statement import readable
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
 from tagframe.progress import Stopped, Stopping, stopped_by
@@ -45,9 +46,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def execute(sql: str, limits: SQLLimits | None = None, kind: str = "sqlite", **frames: pd.DataFrame) -> pd.DataFrame:
-    engine = FrameEngine(frames) if kind == "sqlite" else DuckDBFrames(frames)
+    if kind == "duckdb":
+        sent = {name: readable(frame) for name, frame in frames.items()}
+        return LakeEngine(ROOT, ()).execute(UntrustedStatement(sql, {}, sent, limits or SQLLimits()))
     tables = {name: Readable(name, tuple(map(str, frame.columns))) for name, frame in frames.items()}
-    return engine.execute(UntrustedStatement(sql, tables, {}, limits or SQLLimits()))
+    return FrameEngine(frames).execute(UntrustedStatement(sql, tables, {}, limits or SQLLimits()))
 
 
 @pytest.fixture
@@ -56,17 +59,6 @@ def empty() -> worker_pool.Pool:
     worker_pool.pool().close()
     yield worker_pool.pool()
     worker_pool.pool().close()
-
-
-def test_a_process_is_kept_warm_and_replaced_where_it_died(empty, kind):
-    execute("SELECT 1", kind=kind)
-    (process,) = empty._idle
-    execute("SELECT 2", kind=kind)
-    assert empty._idle == [process]
-    process._popen.kill()
-    process._popen.wait()
-    assert execute("SELECT 3 AS n", kind=kind)["n"].tolist() == [3]
-    assert process not in empty._idle
 
 
 def test_tables_are_copied_once(empty, kind, monkeypatch):
@@ -109,10 +101,6 @@ def test_many_threads_at_once(empty, kind):
         )
     assert [frame["n"].tolist() for frame in found] == [[number] for number in range(64)]
     assert len(empty._idle) <= worker_pool._MOST_IDLE
-
-
-def test_as_much_memory_as_there_may_be(empty, kind):
-    assert execute("SELECT 1 AS n", SQLLimits(memory=1_000_000), kind)["n"].tolist() == [1]
 
 
 def test_nothing_is_unpickled_that_could_act():
@@ -179,13 +167,14 @@ def test_what_is_stopped_begins_nothing_more():
 
 START = """
 import os, signal, sys, threading, time
+from pathlib import Path
 from tagframe.engines import sent_rows, worker_pool
 from tagframe.engines.base import SQLLimits, UntrustedStatement
-from tagframe.engines.duckdb.engine import DuckDBFrames
+from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.frames import FrameEngine
 
 def execute(sql, seconds=600):
-    engine = FrameEngine({}) if KIND == "sqlite" else DuckDBFrames({})
+    engine = FrameEngine({}) if KIND == "sqlite" else LakeEngine(Path(), ())
     return engine.execute(UntrustedStatement(sql, {}, {}, SQLLimits(seconds=seconds)))
 
 def running():
@@ -283,25 +272,3 @@ print(os.waitpid(child, 0)[1], mine, len(running()))
         kind,
     )
     assert shown == "0 [2] 1\n"
-
-
-@posix
-def test_a_child_that_lives_on_does_not_keep_the_process(kind):
-    running = program(
-        """
-execute("SELECT 1")
-pid, = running()
-child = os.fork()
-if child == 0:
-    time.sleep(600)
-print(pid, child, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-""",
-        kind,
-    )
-    pid, child = map(int, running.stdout.readline().split())
-    try:
-        wait_until_gone(pid)
-    finally:
-        os.kill(child, signal.SIGKILL)
-        running.communicate()

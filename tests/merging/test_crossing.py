@@ -15,7 +15,7 @@ from accounted import alike
 
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
-from tagframe.engines.duckdb.pushdown import LakePushdown
+from tagframe.engines.duckdb.engine import LakePushdown
 from tagframe.engines.postgres.engine import PostgresPushdown
 from tagframe.errors import ServerGone, UnreadableTable
 from tagframe.joins import JoinPlan, keys_on

@@ -247,22 +247,3 @@ def test_a_bound_runs_in_the_server(corpora):
     frame, report = run_plan(planned(corpus), corpus, where=where, by="engine")
     assert frame["id"].tolist() == [1]
     assert "BETWEEN 0 AND 5" in report.sql
-
-
-@pytest.mark.slow
-@pytest.mark.pandas2
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_where_means_the_same_of_files_in_batches(tmp_path, suffix):
-    if suffix == "csv":
-        typed_rows().to_csv(tmp_path / "rows.csv", index=False)
-    else:  # a row group a row, so that what Parquet's own statistics leave out is tested, too
-        typed_rows().to_parquet(tmp_path / "rows.parquet", index=False, row_group_size=1)
-    wrong = []
-    for where, expected in CASES:
-        # Functions see whole batches there, and CSV files have no days.
-        if "label" in where or any(map(callable, where.values())) or (suffix == "csv" and PLAIN_SQLITE & set(where)):
-            continue
-        found = pd.concat(tf.read_batches(tmp_path, columns=["id"], where=where, rows=2))["id"].tolist()
-        if found != expected:
-            wrong.append((where, expected, found))
-    assert not wrong

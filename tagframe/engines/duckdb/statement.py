@@ -13,13 +13,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from sqlglot.dialects.duckdb import DuckDB
 
 from tagframe.engines import worker_program as worker
@@ -31,10 +31,6 @@ from tagframe.engines.sql_text import quoted, quoted_text
 from tagframe.engines.sqlite.statement import check_names, storable, unique_names
 from tagframe.engines.worker_pool import Kind, answered
 from tagframe.errors import SQLFailed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # --- frames as DuckDB reads them ------------------------------------------------------------------------------------
 
@@ -53,8 +49,6 @@ def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> pa.Table
     Raises:
         SQLFailed: a number of more than 38 digits, or two columns whose names differ in case alone.
     """
-    import pyarrow as pa
-
     columns = {str(name): cells for name, cells in frame.items() if only is None or str(name) in only}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
@@ -64,37 +58,17 @@ def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> pa.Table
 
 def array_of(name: str, values: pd.Series) -> pa.Array:
     """A column of a frame as Arrow has it."""
-    import pyarrow as pa
-
-    cells = values if _is_column(values) else storable(values)
+    cells = values
     if pd.api.types.is_float_dtype(values.dtype) and values.dtype not in (np.float32, np.float64):
         # Such columns can hold NaN beside nulls; for DuckDB, NaN is the greatest of all numbers.
         cells = pd.Series(values.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        array = pa.array(cells, from_pandas=True)
-    except OverflowError:
-        array = _whole_decimals(name, values)
+        array = pa.array(cells if _is_column(cells) else storable(cells), from_pandas=True)
+    except OverflowError as error:
+        raise _too_long(name) from error
     except (UnicodeEncodeError, pa.ArrowException):  # lone surrogates, or cells that only look alike
         array = pa.array(storable(values), from_pandas=True)
     return _comparable(name, array)
-
-
-def _whole_decimals(name: str, values: pd.Series) -> pa.Array:
-    """Integers beyond 64 bits, exact, as decimals.
-
-    Raises:
-        SQLFailed: one has more than 38 digits, or the cells are not all integers.
-    """
-    import pyarrow as pa
-
-    try:
-        cells = [None if null else Decimal(int(cell)) for cell, null in zip(values, values.isna(), strict=True)]
-        return pa.array(cells, pa.decimal128(38, 0))
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise SQLFailed(
-            f"column {name!r} holds an integer of more than 38 digits, the most that DuckDB has: open the frame with "
-            f"it as text, frame.astype({{{name!r}: str}})"
-        ) from error
 
 
 def _comparable(name: str, cells: pa.Array) -> pa.Array:
@@ -104,22 +78,22 @@ def _comparable(name: str, cells: pa.Array) -> pa.Array:
     Raises:
         SQLFailed: a decimal is longer.
     """
-    import pyarrow as pa
-
     if pa.types.is_decimal256(cells.type):
         try:
             return cells.cast(pa.decimal128(38, min(cells.type.scale, 38)))
         except pa.ArrowException as error:
-            raise SQLFailed(
-                f"column {name!r} holds decimals of more than 38 digits, the most that DuckDB has: open the frame with "
-                f"it as text, frame.astype({{{name!r}: str}}), or without it, or without engine='duckdb'"
-            ) from error
+            raise _too_long(name) from error
     if pa.types.is_timestamp(cells.type) and cells.type.tz is not None and cells.type.unit == "ns":
-        try:
+        with suppress(pa.ArrowInvalid):
             return cells.cast(pa.timestamp("us", cells.type.tz))
-        except pa.ArrowInvalid:
-            return cells
     return cells
+
+
+def _too_long(name: str) -> SQLFailed:
+    return SQLFailed(
+        f"column {name!r} holds an integer beyond 64 bits, or a decimal of more than 38 digits: give the frame with it "
+        f"as text, frame.astype({{{name!r}: str}})"
+    )
 
 
 def _is_column(values: pd.Series) -> bool:
@@ -135,8 +109,6 @@ def _is_column(values: pd.Series) -> bool:
 
 def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts of few values as texts."""
-    import pyarrow as pa
-
     return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
 
@@ -247,7 +219,6 @@ def _allowed(opened: Opened, only: Collection[str]) -> list[str]:
 
 
 def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     ((_, rows),) = relations.items()
@@ -259,8 +230,6 @@ def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
 
 
 def _source(path: Path, rows: pa.Table) -> str:
-    import pyarrow as pa
-
     spans = [quoted(field.name) for field in rows.schema if pa.types.is_duration(field.type)]
     source = f"read_parquet({quoted_text(str(path))}, hive_partitioning=false)"
     replaced = ", ".join(f"to_microseconds({name}) AS {name}" for name in spans)
@@ -268,8 +237,6 @@ def _source(path: Path, rows: pa.Table) -> str:
 
 
 def _frame(parts: Sequence[worker.Block]) -> pd.DataFrame:
-    import pyarrow as pa
-
     table = pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
     table.validate(full=True)
     # Arrow tables may have a name twice, frames of ours not.
@@ -279,8 +246,6 @@ def _frame(parts: Sequence[worker.Block]) -> pd.DataFrame:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Sums of integers are integers again, where 64 bits hold them; other decimals stay."""
-    import pyarrow as pa
-
     column = decoded(column)
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         with suppress(pa.ArrowInvalid):

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from tagframe.engines.base import Stamp
 from tagframe.engines.files.csv import CSVEngine
@@ -31,10 +33,6 @@ from tagframe.errors import (
     shown_path,
     warn,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 Format = Literal["parquet", "csv", "json", "delta", "iceberg", "duckdb"]
 LARGE = 256 * 2**20
@@ -403,8 +401,6 @@ def _local(location: str, bounds: Bounds) -> str:
 def _delta(path: Path, bounds: Bounds) -> Logged:
     with needing(f"{path} is a Delta table, and deltalake is not installed: pip install 'tagframe[delta]'"):
         import deltalake
-    import pyarrow as pa
-
     try:
         delta = deltalake.DeltaTable(str(path))
         files = [_local(file if os.path.exists(file) else unquote(file), bounds) for file in delta.file_uris()]

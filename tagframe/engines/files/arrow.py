@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape, frame_chunk
+from tagframe.engines.base import CHUNK_ROWS, Chunk, TableShape
 from tagframe.engines.cells import from_arrow
 from tagframe.engines.files import limits
 from tagframe.engines.files.limits import FileEngine, reading_as
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
 
 PARQUET_BUFFER = 2**18
 """Bytes of a column that are read at once where rows are read in pieces; otherwise a row group of it is held."""
@@ -58,7 +56,7 @@ class ArrowEngine(FileEngine):
                 read += max(batch.nbytes, batch.num_rows * batch.num_columns)
                 way = "Leave out what is alike, or have DuckDB read it: open_corpus(…, engine='duckdb')"
                 limits.check_bytes(self.path, read, way)
-                yield frame_chunk(from_arrow(batch))
+                yield Chunk.of(from_arrow(batch))
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows of the one table, in the file's order."""
@@ -81,8 +79,6 @@ class ArrowEngine(FileEngine):
                 for batch in file.iter_batches(CHUNK_ROWS, columns=names):
                     yield batch.select(names)  # to Parquet "a" is also the beginning of the name "a.b"
         else:
-            import pyarrow as pa
-
             with pa.memory_map(str(self.path)) as mapped, pa.ipc.open_file(mapped) as file:
                 for number in range(file.num_record_batches):
                     yield file.get_batch(number).select(names)

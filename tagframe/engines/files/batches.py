@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from tagframe.engines.cells import CellTest, cells_of, fitting, from_arrow, kind_of, plain_dtypes, test_of
+from tagframe.engines.cells import from_arrow, plain_dtypes
 from tagframe.engines.files.arrow import PARQUET_BUFFER
 from tagframe.engines.files.csv import CSVEngine, CSVRows
 from tagframe.engines.files.limits import files_below, found_by, reading_as
 from tagframe.errors import ColumnNotFound, InvalidArgument, SourceNotFound, UnreadableTable, did_you_mean, shown_path
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BATCH_ROWS = 20_000
 """Rows of a batch; a prompt for each of them takes some kilobytes while an operator runs."""
 
 _CSV, _PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 
-Tests = Mapping[str, CellTest | Callable[[pd.Series], Any]]
-"""Tests by column: of a test's (table, column) only the column is used."""
-
 
 def read_batches(
     source: str | os.PathLike[str],
     *,
     columns: Sequence[str] | None = None,
-    where: Mapping[str, Any] | None = None,
     rows: int = BATCH_ROWS,
 ) -> Iterator[pd.DataFrame]:
     """Read the rows of Parquet or CSV files as an iterator of frames, with no more than one batch in memory.
@@ -45,9 +38,6 @@ def read_batches(
             the order of their paths, as one table: a column that one of them lacks is null there. Names of folders such
             as ``year=2024`` are columns of Parquet files below them.
         columns: which columns to read, in this order; None for all.
-        where: keeps the rows that fit. It maps a column to a value, a list of values, None (for null), or a function
-            that takes the column (of one batch) and returns booleans. Values mean the same as in
-            :func:`tagframe.merge`. Parts of Parquet files in which no row can fit are not read.
         rows: how many rows a batch has; the last one may have fewer.
 
     Returns:
@@ -57,7 +47,7 @@ def read_batches(
 
     Raises:
         SourceNotFound: no such file, or none in the folder.
-        ColumnNotFound: ``columns`` or ``where`` name no column.
+        ColumnNotFound: ``columns`` name no column.
         UnreadableTable: the files are of no known kind, of two kinds, damaged, or do not go together.
         InvalidArgument: another argument has a wrong value.
     """
@@ -65,36 +55,24 @@ def read_batches(
         raise InvalidArgument(f"columns must be a list of names; got the text {columns!r}: write [{columns!r}]")
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise InvalidArgument(f"rows must be the number of rows of a batch, at least 1; got {rows!r}")
-    if where is not None and not isinstance(where, Mapping):
-        raise InvalidArgument(f"where must be a mapping from columns to values; got {where!r}")
     base, files = _files(source)
     kinds = {_kind(file) for file in files}
     if len(kinds) > 1:
         raise UnreadableTable(f"{source} has Parquet and CSV files: read each kind by itself, such as {base}/*.parquet")
     read = _ParquetRows(base, files) if kinds == {"parquet"} else _CSVRows(base, files)
-    tests = {name: value if callable(value) else test_of(("", name), value) for name, value in (where or {}).items()}
-    for column in (*(columns or ()), *tests):
+    for column in columns or ():
         if column not in read.columns:
             raise ColumnNotFound(f"no column {column!r} in {source}: {did_you_mean(str(column), read.columns)}")
-    return _batches(read, list(read.columns if columns is None else columns), tests, rows)
+    return _batches(read, list(read.columns if columns is None else columns), rows)
 
 
-def _batches(read: _ParquetRows | _CSVRows, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
-    needed = list(dict.fromkeys([*columns, *tests]))
+def _batches(read: _ParquetRows | _CSVRows, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
     empty = True
-    for frame in regrouped(_fitting(read.frames(needed, tests, rows), tests, columns), rows):
+    for frame in regrouped(read.frames(columns, rows), rows):
         empty = False
         yield frame
     if empty:
         yield read.empty(columns)
-
-
-def _fitting(frames: Iterable[pd.DataFrame], tests: Tests, columns: list[str]) -> Iterator[pd.DataFrame]:
-    for frame in frames:
-        mask = np.ones(len(frame), dtype=bool)
-        for column, one in tests.items():
-            mask &= fitting(frame[column], one)
-        yield frame.loc[mask, columns]
 
 
 def regrouped(frames: Iterator[pd.DataFrame], rows: int) -> Generator[pd.DataFrame, None, None]:
@@ -169,7 +147,6 @@ class _ParquetRows:
 
     def __init__(self, base: Path, files: Sequence[Path]) -> None:
         with reading_as("Parquet", base):
-            import pyarrow as pa
             import pyarrow.dataset as ds
 
             with reading_as("Parquet", files[0]):  # the one that tells the schema, at first
@@ -190,65 +167,30 @@ class _ParquetRows:
         if twice:
             raise UnreadableTable(f"{base} has more than one column called {', '.join(map(repr, twice))}")
 
-    def frames(self, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
-        """These columns, without most of the rows that do not fit."""
-        import pyarrow as pa
+    def frames(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
+        """The rows in these columns."""
         import pyarrow.dataset as ds
         import pyarrow.parquet as pq
 
-        test = self._filter(tests)
         schema = pa.schema([self._dataset.schema.field(name) for name in columns])
-        for part in self._dataset.get_fragments(test):
+        for part in self._dataset.get_fragments():
             with reading_as("Parquet", Path(part.path)):
                 folders = ds.get_partition_keys(part.partition_expression)
-                chosen = part if test is None else part.subset(test, schema=self._dataset.schema)
-                groups = [group.id for group in chosen.row_groups]
                 # The dataset's own scanner reads ahead of a slow consumer, without a bound.
                 with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=PARQUET_BUFFER) as file:
-                    for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
-                        part_rows = pa.table(
-                            [_typed(batch, field, folders.get(field.name)) for field in schema], schema=schema
-                        )
-                        yield from_arrow(part_rows if test is None else part_rows.filter(test))
+                    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+                        cells = [_typed(batch, field, folders.get(field.name)) for field in schema]
+                        yield from_arrow(pa.table(cells, schema=schema))
                         # Otherwise what decoding has taken grows to several times a batch.
                         pa.default_memory_pool().release_unused()
 
     def empty(self, columns: list[str]) -> pd.DataFrame:
-        import pyarrow as pa
-
         fields = [self._dataset.schema.field(name) for name in columns]
         return from_arrow(pa.schema(fields).empty_table())
-
-    def _filter(self, tests: Tests) -> Any:
-        """The tests that Parquet's own statistics can decide; the others are applied to the rows."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        is_told = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
-                   pa.types.is_large_string, pa.types.is_timestamp)  # fmt: skip
-        condition = None
-        for name, test in tests.items():
-            type, field = self._dataset.schema.field(name).type, pc.field(name)
-            if (
-                not isinstance(test, CellTest)
-                or test.bound
-                or (test.values and not any(is_kind(type) for is_kind in is_told))
-            ):
-                continue
-            part = field.is_null(nan_is_null=True) if test.null else pc.scalar(False)
-            if test.values:
-                try:
-                    part |= field.isin(pa.array(cells_of(test, kind_of(self.empty([name])[name])), type))
-                except (pa.ArrowException, OverflowError):
-                    continue  # a value that the column cannot hold: tested on the rows
-            condition = part if condition is None else condition & part
-        return condition
 
 
 def _typed(batch: pa.RecordBatch, field: pa.Field, of_folder: Any) -> pa.Array:
     """A column of a file as the table has it; a file may lack it, and its folder may tell it."""
-    import pyarrow as pa
-
     if field.name in batch.schema.names:
         return batch.column(field.name).cast(field.type)
     return pa.repeat(pa.scalar(of_folder, field.type), len(batch))
@@ -266,6 +208,6 @@ class _CSVRows(CSVRows):
             )
         super().__init__([*map(CSVEngine, files)])
 
-    def frames(self, columns: list[str], tests: Tests, rows: int) -> Iterator[pd.DataFrame]:
+    def frames(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         for engine in self.engines:
             yield from map(plain_dtypes, self.typed(engine, columns, rows))

@@ -16,20 +16,10 @@ from typing import IO, Any
 
 import pandas as pd
 
-from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape, frame_chunk
+from tagframe.engines.base import CHUNK_ROWS, Chunk, Stamp, TableShape
 from tagframe.engines.cells import plain_dtypes
-from tagframe.engines.files.column_formats import (
-    AMBIGUOUS,
-    EITHER,
-    GROUPED,
-    OTHER_CELLS,
-    OTHER_UNITS,
-    Column,
-    Formats,
-    formats_of,
-    is_known,
-)
-from tagframe.engines.files.layout import SNIFFED_ROWS, Layout, layout_of, option
+from tagframe.engines.files import column_formats
+from tagframe.engines.files.layout import Layout, layout_of, option
 from tagframe.engines.files.limits import FileEngine, reading_as, stem_of
 from tagframe.errors import (
     ColumnFormatWarning,
@@ -43,10 +33,10 @@ from tagframe.errors import (
 CSV_OPTIONS = frozenset(
     "sep delimiter encoding encoding_errors decimal thousands quotechar quoting doublequote escapechar comment "
     "header names skiprows skipfooter skipinitialspace na_values keep_default_na true_values false_values parse_dates "
-    "dayfirst date_format on_bad_lines".split()
+    "dayfirst on_bad_lines".split()
 )
 """Options of :func:`pandas.read_csv` that say how a file is written; the other options would change the table."""
-_DATES = ("parse_dates", "dayfirst", "date_format")
+_DATES = ("parse_dates", "dayfirst")
 _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
 _YEAR_FIRST = "[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?:[T ][0-9:.]*)?"
 _SEPARATORS = ("decimal", "thousands")
@@ -96,7 +86,7 @@ class CSVEngine(FileEngine):
     def chunks(self, shape: TableShape) -> Iterator[Chunk]:
         """The rows in pieces, in dtypes that lose nothing of their meaning."""
         for frame in self.frames(CHUNK_ROWS):
-            yield frame_chunk(frame[list(shape.columns)])
+            yield Chunk.of(frame[list(shape.columns)])
         for what, category in self.notes(shape.columns):
             warn(f"{self.path}: {what}", category)
 
@@ -129,7 +119,7 @@ class CSVEngine(FileEngine):
         return _layout_of(self, *_state(self.path))
 
     @property
-    def formats(self) -> Formats:
+    def formats(self) -> column_formats.Formats:
         """How numbers and dates of the columns are written: decided over all rows, once for each state of the file."""
         return _formats_of(self, *_state(self.path))
 
@@ -139,17 +129,15 @@ class CSVEngine(FileEngine):
         with csv_errors(self.path):
             return layout_of(self.path, given)
 
-    def find_formats(self) -> Formats:
+    def find_formats(self) -> column_formats.Formats:
         """:attr:`formats`, from the file."""
         given = {name: value for name, value in self.given_options.items() if name in (*_SEPARATORS, *_DATES)}
-        if not is_known(given):
+        if not column_formats.is_known(given):
             given = {name: value for name, value in given.items() if name not in _SEPARATORS}
-        if "date_format" in given:
-            given = {name: value for name, value in given.items() if name not in _DATES}
         layout = self.layout
         names = layout.columns
-        columns = {name: Column(has_words=layout.has_words) for name in names}
-        options = self._options(dates=False)
+        columns = {name: column_formats.Column(has_words=layout.has_words) for name in names}
+        options = self._options()
         if layout.has_words:
             options |= {"keep_default_na": False, "na_values": [""]}
         with csv_errors(self.path):
@@ -167,7 +155,9 @@ class CSVEngine(FileEngine):
                         break
         if isinstance(dates := given.get("parse_dates"), list | tuple):
             given["parse_dates"] = [names[one] if isinstance(one, int) and one < len(names) else one for one in dates]
-        return formats_of(columns, given, has_commas=layout.options["sep"] == ";" and not self.given_options)
+        return column_formats.formats_of(
+            columns, given, has_commas=layout.options["sep"] == ";" and not self.given_options
+        )
 
     @contextmanager
     def _opened(self) -> Iterator[Path | IO[bytes]]:
@@ -192,18 +182,11 @@ class CSVEngine(FileEngine):
         patterns = sorted(given, key=lambda pattern: pattern == "*")  # which is for the others, wherever it stands
         return dict(next((given[pattern] for pattern in patterns if is_of(self.path, pattern)), {}))
 
-    def _options(self, *, dates: bool = True) -> dict[str, Any]:
-        """How pandas has to read the file; separators and dates that :attr:`formats` has are left to it."""
-        given, options = self.given_options, dict(self.layout.options)
-        if is_known(given):
+    def _options(self) -> dict[str, Any]:
+        """How pandas has to read the file; separators and dates are left to :attr:`formats`."""
+        options = dict(self.layout.options)
+        if column_formats.is_known(self.given_options):
             options = {name: value for name, value in options.items() if name not in _SEPARATORS}
-        if not dates or "date_format" not in given:
-            return options
-        options.update({name: given[name] for name in _DATES if name in given})
-        if "parse_dates" not in given:
-            head = next(self.batches(SNIFFED_ROWS, dtype=str, **self._options(dates=False)))
-            cells = {name: head[name].dropna() for name in head.columns}
-            options["parse_dates"] = [name for name, seen in cells.items() if len(seen) and all(map(_DATE.match, seen))]
         return options
 
     def _typed_options(self, as_text: Collection[str] = ()) -> dict[str, Any]:
@@ -246,13 +229,13 @@ class CSVEngine(FileEngine):
             say(f"these columns of text are read as numbers: {', '.join(read)}{percent}")
         for name, why in formats.mixed.items():
             way = ""
-            if why == AMBIGUOUS:
+            if why == column_formats.AMBIGUOUS:
                 way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,), "
                 way += "and thousands=',' or thousands='.' in its place commas or points between thousands"
-            if why == GROUPED:
+            if why == column_formats.GROUPED:
                 way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
             words = formats.words.get(name, ())
-            if why in (OTHER_CELLS, OTHER_UNITS) and not words:
+            if why in (column_formats.OTHER_CELLS, column_formats.OTHER_UNITS) and not words:
                 how = ".str.replace(',', '').str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
                 way = f". A frame in which {how} makes numbers of them has them (replace(',', '.') of decimal commas)"
             if words:
@@ -275,7 +258,7 @@ class CSVEngine(FileEngine):
         for name, order in formats.orders.items():
             if name in formats.dates:
                 found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"
-            elif order == EITHER:
+            elif order == column_formats.EITHER:
                 way = option(self.path, dayfirst=True)
                 found = (
                     f"of which nothing tells whether the day comes first: they stay text; {way} reads them day first"
@@ -298,7 +281,7 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def _formats_of(engine: CSVEngine, size: int, mtime_ns: int) -> Formats:
+def _formats_of(engine: CSVEngine, size: int, mtime_ns: int) -> column_formats.Formats:
     return engine.find_formats()
 
 
@@ -312,7 +295,7 @@ def either(words: Sequence[str]) -> str:
     return " or ".join(map(repr, words))
 
 
-def _see(columns: Mapping[str, Column], frame: pd.DataFrame, *, is_quick: bool = False) -> None:
+def _see(columns: Mapping[str, column_formats.Column], frame: pd.DataFrame, *, is_quick: bool = False) -> None:
     """Look at the cells of a frame; ``is_quick`` leaves out dates that begin with the year where all were such ones."""
     for position, column in enumerate(columns[str(name)] for name in frame.columns):
         cells = frame.iloc[:, position]
@@ -455,7 +438,7 @@ def _with_codes(engine: CSVEngine, codes: Mapping[str, tuple[str, ...]]) -> CSVE
     """The reader of a file in which words are no codes, that reads them as the codes that they are in another file."""
     if not any({*words} & {*codes.get(name, ())} for name, words in engine.formats.missing.items()):
         return engine
-    words = Formats(codes=codes).missing_options(engine.layout.columns)
+    words = column_formats.Formats(codes=codes).missing_options(engine.layout.columns)
     return replace(engine, given=repr({**engine.given_options, **words}))
 
 

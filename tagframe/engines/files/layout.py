@@ -22,24 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tagframe.engines.cells import NULL_WORDS
-from tagframe.engines.files import limits
-from tagframe.engines.files.header import (
-    Head,
-    are_names,
-    comments_above,
-    first_names,
-    head_below_titles,
-    head_of,
-    is_comment,
-    is_split_note,
-    is_value,
-    names_in,
-    notes_below,
-    numbered_names,
-    second_table,
-    sentences,
-    title_text,
-)
+from tagframe.engines.files import header, limits
 from tagframe.engines.files.limits import blocks, ending_of, is_packed, opened
 from tagframe.errors import UnreadableTable
 
@@ -97,7 +80,7 @@ class Layout:
     @property
     def is_nameless(self) -> bool:
         """Whether no row names the columns, so that they are numbered."""
-        return "names" in self.options and [*self.names] == numbered_names([], len(self.names))
+        return "names" in self.options and [*self.names] == header.numbered_names([], len(self.names))
 
 
 def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
@@ -132,9 +115,9 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     blank = next((at for at, row in enumerate(rows) if row), 0)
     may_have_titles = "skiprows" not in given
     head = _given_head(rows, given) or (
-        head_of(rows[0 if may_have_titles else blank :], may_have_titles=may_have_titles)
+        header.head_of(rows[0 if may_have_titles else blank :], may_have_titles=may_have_titles)
         if is_free and rows
-        else Head()
+        else header.Head()
     )
     if blank and not head.above and head.depth:
         head = replace(head, above=blank)
@@ -151,7 +134,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             f"some bytes of it are no UTF-8, and are read as \ufffd; {option(path, encoding='cp1252')} reads others"
         )
     above = (skipped if is_free else 0) + head.above
-    if isinstance(head, Head) and not isinstance(given.get("header", 0), int):
+    if isinstance(head, header.Head) and not isinstance(given.get("header", 0), int):
         options.pop("header", None)
     if head.is_plain:
         options = {**options, **({"skiprows": above} if is_free and above else {})}
@@ -159,11 +142,13 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         if names and not any(
             name.startswith(("Unnamed: ", "\ufeff")) for name in names
         ):  # pandas takes ten times as long
-            columns = numbered_names(names, width, "Unnamed: {}", first=0)
+            columns = header.numbered_names(names, width, "Unnamed: {}", first=0)
         else:
             columns = [*map(str, pd.read_csv(path, nrows=0, **_untyped(options)).columns)]
     else:
-        columns = numbered_names(head.names, max(map(len, rows), default=0) if not head.depth else len(head.names))
+        columns = header.numbered_names(
+            head.names, max(map(len, rows), default=0) if not head.depth else len(head.names)
+        )
         options = {**options, "header": None, "skiprows": above - head.above + head.rows, "names": columns}
     if is_free and given.get("on_bad_lines") == "skip":  # pandas would take the first row for as long as all may be
         at, before = head.rows, above - head.above
@@ -190,7 +175,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
         notes = [*_notes(path, rows, titled, kept_names, given), *notes]
     if is_sniffed and len(columns) == 1 and (mark := other_delimiter(text)):
         notes.append(f"it has one column, and {mark!r} splits its rows evenly; {option(path, sep=mark)} reads several")
-    notes += second_table(rows, head.rows)
+    notes += header.second_table(rows, head.rows)
     if encoding is None and scan.foreign:
         way = f"{option(path, encoding='cp1251')}, for example, reads Cyrillic"
         if "\u00c3" in scan.foreign:
@@ -214,7 +199,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
             options = {**options, "skiprows": [*range(first), *comments]}
             how = f"left out, the first one after {comments[0]} others; {option(path, skiprows=first)} reads rows"
             notes.append(f"{len(comments)} line{'s' * (len(comments) > 1)} of comments among the rows are {how}")
-    title = title_text(rows[: head.above]) if head.above else ""
+    title = header.title_text(rows[: head.above]) if head.above else ""
     has_words = scan.has_words and not {*_MISSING_OPTIONS} & {*given}
     has_odd = scan.has_odd_numbers
     return Layout(options, tuple(kept_names), tuple(columns), title, described, tuple(notes), has_odd, has_words, end)
@@ -255,14 +240,14 @@ def _end(
     if skipped is None:
         last = next(filter(None, reversed(texts)), "")
         cells = next(iter(first_rows(last, delimiter, written)), [])
-        if len([*filter(str.strip, cells)]) > 1 and not is_split_note(cells):
+        if len([*filter(str.strip, cells)]) > 1 and not header.is_split_note(cells):
             return None  # by far the most frequent
         # A line with one quote is a part of a cell of several lines.
         tail = ["12" if text.count('"') % 2 else next(iter(first_rows(text, delimiter, written)), []) for text in texts]
-        skipped = notes_below(tail, rows, width)
+        skipped = header.notes_below(tail, rows, width)
         if not skipped:
             return None
-        lines_below = title_text([text] for text in texts[-skipped:])
+        lines_below = header.title_text([text] for text in texts[-skipped:])
         notes.append(
             f"the notes below the rows are left out ({lines_below!r}); {option(path, skipfooter=0)} reads them as rows"
         )
@@ -273,39 +258,39 @@ _TAIL_BYTES = 2**14
 
 
 def _untyped(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("parse_dates", "date_format", "dayfirst")}
+    return {name: value for name, value in options.items() if name not in ("parse_dates", "dayfirst")}
 
 
-def _given_head(rows: Sequence[Sequence[str]], given: Mapping[str, Any]) -> Head | None:
+def _given_head(rows: Sequence[Sequence[str]], given: Mapping[str, Any]) -> header.Head | None:
     """What the user says of the names; None for nothing."""
     if "names" in given:
-        return Head()
+        return header.Head()
     if "header" not in given:
         return None
-    header = given["header"]
-    if header is None:
-        return Head(depth=0)
-    if isinstance(header, list | tuple) and header and all(isinstance(one, int) for one in header):
-        return names_in(rows, header[0], header[-1] - header[0] + 1)
-    return Head()
+    at = given["header"]
+    if at is None:
+        return header.Head(depth=0)
+    if isinstance(at, list | tuple) and at and all(isinstance(one, int) for one in at):
+        return header.names_in(rows, at[0], at[-1] - at[0] + 1)
+    return header.Head()
 
 
 def _notes(
-    path: Path, rows: Sequence[Sequence[str]], head: Head, columns: Sequence[str], given: Mapping[str, Any]
+    path: Path, rows: Sequence[Sequence[str]], head: header.Head, columns: Sequence[str], given: Mapping[str, Any]
 ) -> list[str]:
     """Sentences on the rows before the data, with the options that read them otherwise."""
     others: dict[str, Any] = {"skiprows": 0} if head.above else {"header": 0} if head.depth != 1 else {}
     how = "reads all as rows" if head.above else "takes the names from the first row"
     if head.is_unsure:
         others, how = {"header": None}, "reads it as one of them"
-    notes = sentences(head)
+    notes = header.sentences(head)
     if notes and others:
         notes[-1] += f"; {option(path, **others)} {how}"
     if not head.depth:
         notes[-1] += f", {option(path, names=columns[:3])} gives other names"
     unnamed = sum(name.startswith("Unnamed: ") for name in columns)
     if head.is_plain and not head.above and unnamed and unnamed >= len(columns) / 2:
-        below, way = first_names(rows), "names=[…] in csv= gives names"
+        below, way = header.first_names(rows), "names=[…] in csv= gives names"
         if below is not None:
             there = option(path, skiprows=below + given.get("skiprows", 0))
             way = f"If the names are in a row below, {there} reads them there"
@@ -324,7 +309,7 @@ def _beyond(path: Path, cells: _Cells, columns: list[str], notes: list[str]) -> 
     filled = sum(cells.beyond.values())
     if cells.is_indexed:
         notes.append(f"rows have a cell more than there are names: the first one, as R writes it, is called {_INDEX!r}")
-        return numbered_names(["", *columns], named + 1), set()
+        return header.numbered_names(["", *columns], named + 1), set()
     if filled and cells.rows_beyond <= cells.rows / 2:
         raise UnreadableTable(
             f"{path} cannot be read as CSV: line {cells.first_line} has {cells.first_width} cells, and there are names "
@@ -342,7 +327,7 @@ def _beyond(path: Path, cells: _Cells, columns: list[str], notes: list[str]) -> 
     if unnamed:
         called = ", ".join(repr(f"column_{at + 1}") for at in unnamed[:10])
         notes.append(f"rows have more cells than there are names; those without one are called {called}")
-    return numbered_names(columns, named + extra), empty
+    return header.numbered_names(columns, named + extra), empty
 
 
 class _Scan:
@@ -462,7 +447,7 @@ class _Cells:
             try:
                 for at, row in islice(enumerate(reader), skip, None):
                     limits.check_columns(path, len(row))
-                    if row and width > 1 and row[0].lstrip().startswith(_COMMENTS) and is_comment(row):
+                    if row and width > 1 and row[0].lstrip().startswith(_COMMENTS) and header.is_comment(row):
                         if not any(map(str.strip, row[1:])):
                             self.comments.append(at)
                             continue
@@ -549,8 +534,8 @@ def sniff_delimiter(text: str) -> str:
         rows = first_rows(text, delimiter)
         if max(map(len, rows), default=0) < 2:
             continue
-        above = comments_above(rows)
-        if head := head_below_titles(rows[above:]):
+        above = header.comments_above(rows)
+        if head := header.head_below_titles(rows[above:]):
             above += head.above
         widths = [len(row) for row in rows[above:] if row]
         if not widths or widths[0] < 2:
@@ -570,7 +555,7 @@ def other_delimiter(text: str) -> str:
         split = [
             re.split(mark if mark == r"\s+" else re.escape(mark), line) for line in lines[: max(len(lines) - 1, 2)]
         ]
-        has_values = any(is_value(cell) for row in split[1:] for cell in row)
+        has_values = any(header.is_value(cell) for row in split[1:] for cell in row)
         is_usual = mark in _DELIMITERS and len(split) > 1
         if split and (has_values or is_usual) and len(split[0]) > 1 and {*map(len, split)} == {len(split[0])}:
             return mark
@@ -604,13 +589,13 @@ def not_delimited(path: Path, *, is_strict: bool = False) -> str:
     if "\0" in text:
         return "it is not a text file: it holds zero bytes"
     rows = [row for row in first_rows(text, sniff_delimiter(text)) if row]
-    head = head_of(rows) if rows else Head()
+    head = header.head_of(rows) if rows else header.Head()
     rows = rows[head.above :]
     width = len(rows[0]) if rows else 0
     lengths = [len(row) for row in rows[head.depth :]]
     if width < 2:
         return "commas, semicolons, tabs or bars do not split its rows"
-    if head.depth == 1 and not are_names([*dict.fromkeys(filter(None, rows[0]))]):
+    if head.depth == 1 and not header.are_names([*dict.fromkeys(filter(None, rows[0]))]):
         return "its first row has no names of columns"
     if any(length > width and any(map(str.strip, row[width:])) for length, row in zip(lengths, rows[1:], strict=False)):
         return "rows have more cells than the first one"

@@ -16,20 +16,11 @@ from typing import Any
 
 import pandas as pd
 
-from tagframe.engines.base import Chunk, Stamp, TableShape, frame_chunks
+from tagframe.engines.base import Chunk, Stamp, TableShape
 from tagframe.engines.cells import EXACT, plain_dtypes
-from tagframe.engines.files import limits
+from tagframe.engines.files import header, limits
 from tagframe.engines.files.column_formats import EITHER, Column, Formats, formats_of
 from tagframe.engines.files.csv import either
-from tagframe.engines.files.header import (
-    LOOKED_AT,
-    head_of,
-    notes_below,
-    numbered_names,
-    second_table,
-    sentences,
-    title_text,
-)
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
@@ -166,21 +157,24 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
         (at, column) for at, row in enumerate(rows) for column, cell in enumerate(row) if isinstance(cell, bytes)
     ]
     rows = _without_merged(rows)
-    head = head_of(rows[:LOOKED_AT])
+    head = header.head_of(rows[: header.LOOKED_AT])
     width = max(map(len, rows), default=0)
-    notes = sentences(head) if any(map(any, rows[: head.above])) or not head.above else []
+    notes = header.sentences(head) if any(map(any, rows[: head.above])) or not head.above else []
     down = {column for at, column in cells_down if at > head.rows and _is_filled(rows[at - 1][column])}
     for at, column in cells_down:
         if at > head.rows and isinstance(rows[at - 1][column], str):
             rows[at][column] = rows[at - 1][column]
-    title, below = title_text(rows[: head.above]), [row for row in rows[head.rows :] if any(map(_is_filled, row))]
+    title, below = (
+        header.title_text(rows[: head.above]),
+        [row for row in rows[head.rows :] if any(map(_is_filled, row))],
+    )
     given = [*head.names, *[""] * (width - len(head.names))]
-    names = numbered_names(given, width)
+    names = header.numbered_names(given, width)
     if head.is_plain:  # as pandas names them
         names = [name if given[at] else f"Unnamed: {at}" for at, name in enumerate(names)]
-    if count := notes_below(rows[-LOOKED_AT:], below[:LOOKED_AT], width):
+    if count := header.notes_below(rows[-header.LOOKED_AT :], below[: header.LOOKED_AT], width):
         last = [row for row in rows[-count:] if any(map(_is_filled, row))]
-        notes.append(f"the notes below the rows are left out ({title_text(last)!r})")
+        notes.append(f"the notes below the rows are left out ({header.title_text(last)!r})")
         below = below[: len(below) - len(last)]
     cells = {
         name: pd.Series([row[at] if _is_filled(row[at]) else None for row in below], dtype=object)
@@ -193,7 +187,7 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
     gap = next((at for at in range(1, width - 1) if blank[at] and given[at - 1] and given[at + 1]), 0)
     if gap:
         notes.append(f"column {gap + 1} is empty: the columns from {names[gap + 1]!r} on may be another table")
-    notes += second_table(rows, head.rows)
+    notes += header.second_table(rows, head.rows)
     formats = formats_of({name: _seen(column) for name, column in cells.items()}, {})
     for name, words in formats.missing.items():
         cells[name] = cells[name].where(~cells[name].isin(words), None)
@@ -276,7 +270,7 @@ class WorkbookEngine(WholeFileEngine):
         if notes := [note for note in sheet.notes if not any(name in note for name in others)]:
             way = "pandas.read_excel reads the first row as names and all others as rows"
             warn(f"sheet {shape.name!r} of {self.path}: {'; '.join(notes)}; {way}", ColumnFormatWarning)
-        return frame_chunks(sheet.frame[list(shape.columns)])
+        return Chunk.several(sheet.frame[list(shape.columns)])
 
     def frame(self, table: str) -> pd.DataFrame:
         """The rows of a sheet; it has at most 1,048,576."""

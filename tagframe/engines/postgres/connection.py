@@ -6,14 +6,13 @@ set to read only, to stop a statement after a time and not to wait for locks. Th
 statement says.
 
 Connections wait for the next call of the process: psycopg's in a pool of psycopg_pool, ADBC's, which that cannot have,
-in one of SQLAlchemy's, as ADBC's own guide recommends. A child process has pools of its own: it must neither use nor
+in a list. A child process has pools of its own: it must neither use nor
 close its parent's connections.
 """
 
 from __future__ import annotations
 
 import atexit
-import importlib
 import logging
 import os
 import re
@@ -21,22 +20,28 @@ import sys
 import threading
 import urllib.parse
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import adbc_driver_postgresql.dbapi
+import psycopg
+import pyarrow as pa
+from psycopg import conninfo
+from psycopg.postgres import types
+from psycopg.rows import dict_row
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg.types.string import TextLoader
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from tagframe.config import current
 from tagframe.engines import passwords
-from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, MissingExtra, ServerGone, UnreadableTable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from psycopg_pool import ConnectionPool
-    from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from tagframe.errors import ConnectionRefusedByServer, InvalidArgument, ServerGone, UnreadableTable
 
 T = TypeVar("T")
 SECONDS = 600.0
@@ -85,9 +90,7 @@ class Server:
         Raises:
             InvalidArgument: it does not parse; the message shows no part of it, because a password may be anywhere in
                 it.
-            MissingExtra: the drivers are not installed.
         """
-        conninfo = driver("psycopg").conninfo
         scheme, _, rest = url.partition("://")
         rest, role = _without_role(rest)
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
@@ -117,7 +120,7 @@ class Server:
 
     def without_options(self, message: str) -> str:
         """A message without the values of options: a password that was typed for one would be in it."""
-        for name, value in driver("psycopg").conninfo.conninfo_to_dict(self.conninfo).items():
+        for name, value in conninfo.conninfo_to_dict(self.conninfo).items():
             if name not in _PUBLIC:
                 for part in {str(value), *str(value).split()}:
                     message = message.replace(f'"{part}"', '"…"') if len(part) < _LONG else message.replace(part, "…")
@@ -125,21 +128,18 @@ class Server:
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle is written to files and sent to others: it says where the password comes from, not what it is.
-        conninfo = driver("psycopg").conninfo
         given = conninfo.conninfo_to_dict(self.conninfo)
         public = {name: value for name, value in given.items() if not passwords.is_secret(name, value)}
         state = {"conninfo": conninfo.make_conninfo("", **public), "identity": self.identity, "role": self.role}
         return {**state, "asks": "password" in given, "source": passwords.source_of(self.identity)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        conninfo = state["conninfo"]
+        address = state["conninfo"]
         if state.get("asks"):
             password = passwords.password_again(state["identity"], state["source"])
             # Without one, libpq looks for it itself: PGPASSWORD, the file of passwords.
-            conninfo = driver("psycopg").conninfo.make_conninfo(
-                conninfo, **({"password": password} if password else {})
-            )
-        self.__dict__.update(conninfo=conninfo, identity=state["identity"], role=state["role"])
+            address = conninfo.make_conninfo(address, **({"password": password} if password else {}))
+        self.__dict__.update(conninfo=address, identity=state["identity"], role=state["role"])
 
 
 def _without_role(rest: str) -> tuple[str, str]:
@@ -149,14 +149,6 @@ def _without_role(rest: str) -> tuple[str, str]:
     others = "&".join(part for part in parts if not part.startswith("role="))
     roles = [urllib.parse.unquote(part.removeprefix("role=")) for part in parts if part.startswith("role=")]
     return f"{place}{mark if others else ''}{others}", "".join(roles[-1:])
-
-
-def driver(name: str) -> Any:
-    """A module of a driver; raises MissingExtra where it is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtra('PostgreSQL needs its drivers: pip install "tagframe[postgres]"') from error
 
 
 def lowered(setting: str, seconds: float, *, local: bool = False) -> str:
@@ -346,8 +338,6 @@ class Looking(Session):
         self.connection.execute(sql)
 
     def rows(self, sql: str, what: str = "pg_catalog") -> list[dict[str, Any]]:
-        from psycopg.rows import dict_row
-
         def fetched() -> list[dict[str, Any]]:
             rows: list[dict[str, Any]] = self.connection.cursor(row_factory=dict_row).execute(sql).fetchall()
             return rows
@@ -364,7 +354,7 @@ class Reading(Session):
     """
 
     def __init__(self, server: Server) -> None:
-        made = driver("adbc_driver_postgresql.dbapi").connect(server.conninfo, autocommit=True)
+        made = adbc_driver_postgresql.dbapi.connect(server.conninfo, autocommit=True)
         super().__init__(made, server, made.close)
         try:
             self.run(settings(int(made.adbc_get_info()["vendor_version"])))
@@ -412,7 +402,7 @@ _LOADED = frozenset(
 
 def connected(server: Server) -> Any:
     """A new connection of psycopg's; raises what the driver raises."""
-    made = driver("psycopg").connect(server.conninfo, autocommit=True, prepare_threshold=None)
+    made = psycopg.connect(server.conninfo, autocommit=True, prepare_threshold=None)
     try:
         set_up(made)
     except BaseException:
@@ -424,11 +414,6 @@ def connected(server: Server) -> Any:
 def set_up(connection: Any) -> None:
     """Set a new connection of psycopg's up: values without a pandas type come as the server's text."""
     connection.execute(settings(connection.info.server_version))
-    from psycopg.errors import DataError
-    from psycopg.postgres import types
-    from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
-    from psycopg.types.string import TextLoader
-
     for info in types:
         if info.name not in _LOADED:
             connection.adapters.register_loader(info.oid, TextLoader)
@@ -442,7 +427,7 @@ def set_up(connection: Any) -> None:
             def load(self, data: Any) -> Any:
                 try:
                     return super().load(data)
-                except DataError:
+                except psycopg.DataError:
                     return bytes(data).decode()
 
         return Loader
@@ -530,7 +515,7 @@ _PATIENCE = 0.5
 _Key = tuple[int, str]
 """The process and the server."""
 _looking: dict[_Key, ConnectionPool[Any]] = {}
-_reading: dict[_Key, QueuePool] = {}
+_reading: defaultdict[_Key, list[Reading]] = defaultdict(list)
 # Errors are raised here; without a handler Python would print those of the pool's own threads, too.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
@@ -540,7 +525,8 @@ def close_connections() -> None:
     for key in [key for key in list(_looking) if key[0] == os.getpid()]:
         _looking.pop(key).close()
     for key in [key for key in list(_reading) if key[0] == os.getpid()]:
-        _reading.pop(key).dispose()
+        for session in _reading.pop(key):
+            session.close()
 
 
 atexit.register(close_connections)
@@ -573,16 +559,16 @@ def _of_psycopg(server: Server) -> tuple[Any, Callable[[], object]]:
     """A connection, and what gives it back."""
     key = os.getpid(), server.conninfo
     if (pool := _looking.get(key)) is not None:
-        with suppress(driver("psycopg_pool").PoolTimeout):
+        with suppress(PoolTimeout):
             connection = pool.getconn(_PATIENCE)
             return connection, partial(pool.putconn, connection)
     connection = connected(server)
-    made = driver("psycopg_pool").ConnectionPool
     pool = _looking.setdefault(
         key,
-        made(
+        ConnectionPool(
             server.conninfo, kwargs={"autocommit": True, "prepare_threshold": None}, min_size=0, max_size=_MOST_OPEN,
-            num_workers=1, open=False, configure=set_up, check=made.check_connection, reconnect_timeout=_PATIENCE,
+            num_workers=1, open=False, configure=set_up, check=ConnectionPool.check_connection,
+            reconnect_timeout=_PATIENCE,
         ),
     )  # fmt: skip
     pool.open()
@@ -602,8 +588,7 @@ def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False)
         ConnectionRefusedByServer: the server does not accept it.
         ServerGone: none can be made.
     """
-    lent, is_whole = _of_adbc(server, seconds, snapshot), False
-    session: Any = lent.dbapi_connection
+    session, is_whole = _of_adbc(server, seconds, snapshot), False
     try:
         yield session
         with suppress(Exception):  # all that was wanted is there
@@ -611,30 +596,26 @@ def reading(server: Server, seconds: float = SECONDS, *, snapshot: bool = False)
                 session.run("COMMIT")
             is_whole = True
     finally:
-        if is_whole:
-            lent.close()
+        free = _reading[os.getpid(), server.conninfo]
+        if is_whole and len(free) < _MOST_FREE:
+            free.append(session)
         else:
-            lent.invalidate()
+            session.close()
 
 
-def _of_adbc(server: Server, seconds: float, snapshot: bool) -> PoolProxiedConnection:
-    key = os.getpid(), server.conninfo
-    if (pool := _reading.get(key)) is None:
-        made = driver("sqlalchemy.pool").QueuePool
-        fresh = made(partial(Reading, server), pool_size=_MOST_FREE, max_overflow=-1, reset_on_return=None)
-        pool = _reading.setdefault(key, fresh)
+def _of_adbc(server: Server, seconds: float, snapshot: bool) -> Reading:
+    free = _reading[os.getpid(), server.conninfo]
     while True:
+        session = None
+        with suppress(IndexError):
+            session = free.pop()
         try:
-            lent = in_time(pool.connect, current().timeout, server, lambda late: late.result().close())
+            made = session or in_time(
+                partial(Reading, server), current().timeout, server, lambda late: late.result().close()
+            )
+            made.limit(seconds, snapshot=snapshot)  # fails if the server has closed it
+            return made
         except Exception as error:
-            raise named(error, server) from None
-        session: Any = lent.dbapi_connection
-        is_new, lent.info["is used"] = not lent.info, True
-        try:
-            session.limit(seconds, snapshot=snapshot)  # fails if the server has closed it
-        except Exception as error:
-            lent.invalidate()
-            if is_new:
+            if session is None:
                 raise named(error, server) from None
-        else:
-            return lent
+            session.close()

@@ -5,49 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sqlglot import exp
 
 from tagframe.engines.base import Stamp, TableShape, TableStatistics, UntrustedStatement, quoted
 from tagframe.engines.cells import Kind
-from tagframe.engines.postgres.columns import (
-    MOMENTS,
-    SECONDS,
-    TEXTS,
-    frame_of,
-    is_whole,
-    out_of_calendar,
-    statistics_of,
-    travels_as,
-)
+from tagframe.engines.postgres import POSTGRES, pg_catalog
 from tagframe.engines.postgres.connection import Reading, Server, Session, looking, reading
-from tagframe.engines.postgres.pg_catalog import (
-    INTEGERS,
-    ServerColumn,
-    ServerTable,
-    closed_to,
-    contents_of,
-    literal,
-    state_of,
-    tables_now,
-)
-from tagframe.engines.postgres.statement import POSTGRES, run_statement
-from tagframe.engines.pushdown import (
-    SAMPLED,
-    Cells,
-    SampledValues,
-    SQLEngine,
-    Statement,
-    column_gone,
-    table_gone,
-)
+from tagframe.engines.postgres.statement import run_statement
+from tagframe.engines.pushdown import SAMPLED, Cells, SampledValues, SQLEngine, Statement, column_gone, table_gone
 from tagframe.engines.sql_text import table_key
 from tagframe.errors import SourceNotFound, UnreadableTable, did_you_mean
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _LOG = """
 SELECT quote_ident(n.nspname) || '.pg_stat_statements' AS name FROM pg_extension AS e
@@ -97,7 +68,7 @@ class PostgresEngine(SQLEngine):
         """The server's address, without password."""
         return self.server.identity
 
-    def look(self) -> list[ServerTable]:
+    def look(self) -> list[pg_catalog.ServerTable]:
         """All that may be read.
 
         Raises:
@@ -105,7 +76,7 @@ class PostgresEngine(SQLEngine):
             SourceNotFound: a schema that was asked for is not there.
         """
         with looking(self.server) as session:
-            tables, there = contents_of(session, self.schemas)
+            tables, there = pg_catalog.contents_of(session, self.schemas)
         for name in self.schemas or ():
             if name not in there:
                 raise SourceNotFound(f"no schema {name!r} in {self.identity}: {did_you_mean(name, there)}")
@@ -134,13 +105,16 @@ class PostgresEngine(SQLEngine):
     def closed(self) -> list[UnreadableTable]:
         """Schemas, and tables and columns of the others, that the user who connects may not read, or should not."""
         with looking(self.server) as session:
-            return [UnreadableTable(f"{self.identity}: {problem}") for problem in closed_to(session, self.schemas)]
+            return [
+                UnreadableTable(f"{self.identity}: {problem}")
+                for problem in pg_catalog.closed_to(session, self.schemas)
+            ]
 
     def statistics(self, shapes: Sequence[TableShape]) -> Iterator[TableStatistics | UnreadableTable]:
         """The server's statistics, if they are fresh; else a sample."""
         known = {table.key: table for table in self.look()}
-        with reading(self.server, SECONDS) as reads:
-            yield from statistics_of(reads, [known[shape.name] for shape in shapes])
+        with reading(self.server, pg_catalog.SECONDS) as reads:
+            yield from pg_catalog.statistics_of(reads, [known[shape.name] for shape in shapes])
 
     @contextmanager
     def reading(self, table: str) -> Iterator[PostgresPushdown]:
@@ -157,7 +131,7 @@ class PostgresEngine(SQLEngine):
     def fingerprint(self, known: Stamp | None = None) -> Stamp:
         """The state of the system catalogs and of the counters of all tables."""
         with looking(self.server) as session:
-            return Stamp(0, 0, state_of(session, self.schemas))
+            return Stamp(0, 0, pg_catalog.state_of(session, self.schemas))
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[PostgresPushdown]:
         """All statements see one state of the tables."""
@@ -179,8 +153,8 @@ class PostgresEngine(SQLEngine):
             }
             return run_statement(statement, session=session, tables=tables, schemas=schemas)
 
-    def _now(self, session: Session, tables: Collection[str]) -> dict[str, ServerTable]:
-        known = tables_now(session, tables)
+    def _now(self, session: Session, tables: Collection[str]) -> dict[str, pg_catalog.ServerTable]:
+        known = pg_catalog.tables_now(session, tables)
         for table in tables:
             if table not in known:
                 raise table_gone(table, self.identity)
@@ -195,8 +169,9 @@ def postgres_engine(url: str, schemas: Sequence[str] | None) -> PostgresEngine:
 # --- merges -----------------------------------------------------------------------------------------------------------
 
 _KINDS: dict[str, Kind] = {
-    **dict.fromkeys(INTEGERS, "integer"), **dict.fromkeys(TEXTS, "text"), "numeric": "decimal", "float8": "real",
-    "float4": "real32", "bool": "boolean", "date": "date", "timestamp": "moment", "timestamptz": "instant",
+    **dict.fromkeys(pg_catalog.INTEGERS, "integer"), **dict.fromkeys(pg_catalog.TEXTS, "text"),
+    "numeric": "decimal", "float8": "real", "float4": "real32", "bool": "boolean", "date": "date",
+    "timestamp": "moment", "timestamptz": "instant",
 }  # fmt: skip
 _COMPARED = {"date": "date", "timestamp": "moment", "timestamptz": "zoned moment", "uuid": "uuid", "bool": "boolean"}
 _MADE = {"integer": "int8", "real": "float8"}
@@ -220,10 +195,10 @@ class PostgresPushdown(SampledValues):
     nan_kinds = ("real", "real32", "decimal")
     stored = "ctid"
 
-    def __init__(self, identity: str, reads: Reading, tables: dict[str, ServerTable]) -> None:
+    def __init__(self, identity: str, reads: Reading, tables: dict[str, pg_catalog.ServerTable]) -> None:
         self._identity, self._reads, self._tables = identity, reads, tables
 
-    def _column(self, table: str, column: str) -> ServerColumn:
+    def _column(self, table: str, column: str) -> pg_catalog.ServerColumn:
         """A column of a table as it is now; raises ColumnNotFound where it no longer has that."""
         known = self._tables[table]
         called = f"{known.key!r} of {self._identity}"
@@ -243,9 +218,9 @@ class PostgresPushdown(SampledValues):
         ones for equal. Of a padded text what travels is compared.
         """
         known = self._column(table, column)
-        if known.base in INTEGERS or is_whole(known):
+        if known.base in pg_catalog.INTEGERS or pg_catalog.is_whole(known):
             return Cells("integer", "integer")
-        if known.base in TEXTS:
+        if known.base in pg_catalog.TEXTS:
             return Cells("text", "text", "TEXT" * (known.base in _PADDED)) if known.exact else Cells("", "")
         return Cells(_COMPARED.get(known.base, ""), _KINDS.get(known.base, ""))
 
@@ -265,8 +240,6 @@ class PostgresPushdown(SampledValues):
 
     def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
         """An array as a text, which the server hashes."""
-        from sqlglot import exp
-
         if cells.key == "integer":
             type, sent = "BIGINT[]", ",".join(map(str, keys.to_numpy(dtype=np.int64).tolist()))
         else:
@@ -284,15 +257,17 @@ class PostgresPushdown(SampledValues):
         few = statement.limit is not None and statement.limit <= _MAX_FEW_ROWS
         return self._fetched(columns, start, statement.what, few=few)
 
-    def _server_columns(self, statement: Statement) -> list[ServerColumn]:
+    def _server_columns(self, statement: Statement) -> list[pg_catalog.ServerColumn]:
         return [
             replace(self._column(table, column), name=name)
             if table
-            else ServerColumn(name, _MADE[column], None, exact=True, filled=False)
+            else pg_catalog.ServerColumn(name, _MADE[column], None, exact=True, filled=False)
             for table, column, name in statement.columns
         ]
 
-    def _fetched(self, columns: Sequence[ServerColumn], rest: str, what: str, *, few: bool = False) -> pd.DataFrame:
+    def _fetched(
+        self, columns: Sequence[pg_catalog.ServerColumn], rest: str, what: str, *, few: bool = False
+    ) -> pd.DataFrame:
         """The rows of a query, with the dtypes of its columns.
 
         Args:
@@ -306,32 +281,10 @@ class PostgresPushdown(SampledValues):
             rows = self._reads.fetch(f"SELECT {_selected(columns, as_text)} {rest}", what, few=few)
             if not columns:
                 return pd.DataFrame(index=pd.RangeIndex(rows.num_rows))
-            odd = set(out_of_calendar(rows)) - as_text
+            odd = set(pg_catalog.out_of_calendar(rows)) - as_text
             if not odd:
-                return frame_of(rows, columns)
+                return pg_catalog.frame_of(rows, columns)
             as_text |= odd
-
-    def _stepped(self, columns: Sequence[ServerColumn], rest: str, what: str, rows: int) -> Iterator[pd.DataFrame]:
-        """As :meth:`_fetched`, in frames of so many rows, in a transaction that is begun."""
-        as_text: set[int] = set()
-        done, moved = 0, True
-        while True:
-            if moved:
-                query = f"SELECT {_selected(columns, as_text)} {rest}"
-                with self._reads.errors(what):
-                    self._reads.run(f"DECLARE tagframe NO SCROLL CURSOR FOR {query}; MOVE FORWARD {done} FROM tagframe")
-            batch = self._reads.fetch(f"FETCH {rows} FROM tagframe", what, few=True)
-            odd = set(out_of_calendar(batch)) - as_text if columns else set()
-            if moved := bool(odd):  # the same rows again, of the same state
-                as_text |= odd
-                self._reads.run("CLOSE tagframe")
-                continue
-            size = batch.num_rows
-            if size:
-                yield frame_of(batch, columns) if columns else pd.DataFrame(index=pd.RangeIndex(size))
-            done += size
-            if size < rows:
-                return
 
     @contextmanager
     def _workers(self) -> Iterator[None]:
@@ -350,7 +303,7 @@ class PostgresPushdown(SampledValues):
         known = self._tables[table]
         if known.kind not in ("r", "m"):
             return "", f" LIMIT {SAMPLED}"
-        oid = f"{literal(self.from_item(table))}::regclass"
+        oid = f"{pg_catalog.literal(self.from_item(table))}::regclass"
         # Of a table that was never analysed the size is known; rows of a hundred bytes are a guess.
         rows = "CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / 100.0 END::float8"
         (known_rows,) = self._reads.rows(f"SELECT {rows} AS n FROM pg_class AS c WHERE c.oid = {oid}")
@@ -361,11 +314,11 @@ class PostgresPushdown(SampledValues):
         return self._tables[table].in_sql
 
 
-def _selected(columns: Sequence[ServerColumn], as_text: Collection[int] = ()) -> str:
+def _selected(columns: Sequence[pg_catalog.ServerColumn], as_text: Collection[int] = ()) -> str:
     """The SELECT list for :meth:`PostgresPushdown._fetched`."""
     parts = []
     for number, column in enumerate(columns):
-        travels = travels_as(column, '"t".', as_text=number in as_text and column.base in MOMENTS)
+        travels = pg_catalog.travels_as(column, '"t".', as_text=number in as_text and column.base in pg_catalog.MOMENTS)
         name = quoted(column.name)
         parts.append(travels if travels.endswith(f".{name}") else f"{travels} AS {name}")
     return ", ".join(parts) or "NULL"

@@ -25,59 +25,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import pandas as pd
+import psycopg
+import pyarrow as pa
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
 
 from tagframe.config import current
-from tagframe.engines.base import Dialect, SQLLimits, UntrustedStatement, quoted
+from tagframe.engines.base import SQLLimits, UntrustedStatement, quoted
 from tagframe.engines.cells import EXACT, typed_series
+from tagframe.engines.postgres import POSTGRES
 from tagframe.engines.postgres.connection import SNAPSHOT, Looking, Server, lowered, named, spilling, without_cells
 from tagframe.engines.postgres.pg_catalog import ServerTable
 from tagframe.engines.sql_reader import trees_of
-from tagframe.engines.sqlite.statement import relation, unique_names
+from tagframe.engines.sqlite.statement import unique_names
 from tagframe.errors import ConnectionRefusedByServer, ServerGone, SQLFailed, UnsafeSQL, did_you_mean
 from tagframe.progress import stopped_by
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class FaithfulPostgres(Postgres):
-    """PostgreSQL's dialect, in which a function with plain arguments stays a name and its arguments."""
-
-    class Parser(Postgres.Parser):  # type: ignore[misc, valid-type]  # made by a metaclass
-        """Knows only functions that have a grammar of their own (EXTRACT, SUBSTRING … FROM, …)."""
-
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        # EXTRACT gives another type than date_part.
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name != "DATE_PART"
-        }
-
-
-# Functions that compute from their arguments alone, and words of the grammar that stand before a parenthesis. What
-# reads files, settings or system catalogs, runs SQL from a text, waits, writes or speaks to other sessions is not here.
-_FUNCTIONS = frozenset(
-    "abs acos age array_agg array_append array_cat array_length array_position array_remove array_to_string ascii asin "
-    "atan atan2 avg bit_and bit_length bit_or bool_and bool_or btrim cardinality cast cbrt ceil ceiling char_length "
-    "character_length chr coalesce concat concat_ws corr cos cot count covar_pop covar_samp cube cume_dist date "
-    "date_bin date_part date_trunc degrees dense_rank div every exp extract first_value floor format gcd greatest "
-    "grouping initcap isfinite json_agg json_array_elements json_array_elements_text json_array_length "
-    "json_build_array json_build_object json_each json_each_text json_extract_path json_extract_path_text "
-    "json_object_agg json_typeof jsonb_agg jsonb_array_elements jsonb_array_elements_text jsonb_array_length "
-    "jsonb_build_array jsonb_build_object jsonb_extract_path jsonb_extract_path_text jsonb_object_agg jsonb_typeof "
-    "justify_days justify_hours justify_interval lag last_value lcm lead least left length ln log log10 lower lpad "
-    "ltrim make_date make_interval make_time make_timestamp md5 max min mod mode now nth_value ntile nullif "
-    "octet_length overlay percent_rank percentile_cont percentile_disc pi position pow power radians rank "
-    "regexp_count regexp_instr regexp_like regexp_match regexp_replace regexp_substr regr_intercept regr_r2 "
-    "regr_slope repeat replace reverse right rollup round row_number row_to_json rpad rtrim sign sin split_part sqrt "
-    "starts_with stddev stddev_pop stddev_samp string_agg string_to_array strpos substr substring sum tan to_char "
-    "to_date to_json to_jsonb to_number to_timestamp translate trim trunc unnest upper var_pop var_samp variance "
-    "width_bucket quote_nullable".split()
-)
+_FUNCTIONS = POSTGRES.functions - {"all"}
 _TYPES = frozenset(
     "array bigint bit boolean bpchar char date datemultirange daterange decimal double float inet int int4multirange "
     "int4range int8multirange int8range interval json jsonb money name nummultirange numrange smallint text time "
@@ -99,18 +65,6 @@ _REFUSED = frozenset(
 )
 """Words that no plain SELECT over given tables needs, unless in double quotes."""
 
-
-POSTGRES = Dialect(
-    "postgres",
-    "PostgreSQL",
-    FaithfulPostgres,
-    relation,
-    _FUNCTIONS | {"all"},
-    str.lower,
-    "all if recursive",
-    rules="What is compared has to be of one type: cast, as in name = id::text.",
-)
-"""PostgreSQL's SQL."""
 
 _MEGABYTE = 2**20
 _RESULT_SHARE = 4
@@ -173,7 +127,7 @@ def _checked(statement: UntrustedStatement) -> exp.Query:
     """The statement as a tree, in which types are allowed, and sizes of texts are small literals."""
     excerpt = statement.excerpt
     try:
-        trees = trees_of(statement.sql, FaithfulPostgres)
+        trees = trees_of(statement.sql, POSTGRES.tree)
         if len(trees) != 1 or not isinstance(tree := trees[0], exp.Query):
             raise UnsafeSQL(f"only one SELECT may run, not {[tree.key.upper() for tree in trees]}: {excerpt}")
         for kind in tree.find_all(exp.DataType, exp.ObjectIdentifier):
@@ -230,8 +184,6 @@ def _begin(version: int, limits: SQLLimits, tree: exp.Query) -> str:
 
 def _take_role(session: Looking) -> None:
     """Until the end of the transaction, what may be read is what the role of the URL may read."""
-    import psycopg
-
     if role := session.server.role:
         try:
             session.run(f"SET LOCAL ROLE {quoted(role)}")
@@ -263,8 +215,6 @@ def _gives_up(connection: Any, seconds: float, expired: threading.Event) -> Iter
 def _rows(
     connection: Any, text: str, values: Sequence[Any], statement: UntrustedStatement, deadline: float
 ) -> pd.DataFrame:
-    import psycopg
-
     most_bytes = statement.limits.memory * _MEGABYTE // _RESULT_SHARE
     cursor = psycopg.RawServerCursor(connection, "tagframe")
     try:
@@ -287,8 +237,6 @@ def _rows(
 
 
 def _fetched(connection: Any, statement: UntrustedStatement, most_bytes: int) -> list[tuple[Any, ...]]:
-    import psycopg
-
     rows: list[tuple[Any, ...]] = []
     size = 0
     # One at a time: the driver would hold several rows in memory before the first can be measured.
@@ -412,8 +360,6 @@ def _expressions(tables: Readables, relations: Mapping[str, pa.Table], values: l
 
 
 def _array_of(kind: Any) -> str:
-    import pyarrow as pa
-
     if pa.types.is_boolean(kind):
         return "bool[]"
     if pa.types.is_integer(kind):
@@ -448,8 +394,6 @@ def _has_float(number: Decimal) -> bool:
 def _named_errors(
     server: Server, statement: UntrustedStatement, tables: Readables, expired: threading.Event
 ) -> Iterator[None]:
-    import psycopg
-
     excerpt, limits = statement.excerpt, statement.limits
     exceeds = f"the SQL exceeds SQLLimits(memory={limits.memory}) megabytes:"
     try:

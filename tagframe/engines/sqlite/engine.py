@@ -12,27 +12,17 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from sqlglot import exp
 
-from tagframe.engines.base import (
-    CHUNK_ROWS,
-    Chunk,
-    ForeignKey,
-    Stamp,
-    TableShape,
-    UntrustedStatement,
-    quoted,
-)
+from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, Stamp, TableShape, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.files.limits import file_stamp
 from tagframe.engines.pushdown import Cells, Pushdown, SQLEngine, Statement, named_item
 from tagframe.engines.sqlite.statement import SQLITE, run_statement, with_copies
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _MAGIC = b"SQLite format 3\x00"
 CHUNK_BYTES = 128 * 2**20
@@ -304,7 +294,6 @@ def _definition(connection: sqlite3.Connection, table: str) -> str:
 def _written(definition: str) -> list[exp.ColumnDef]:
     """The columns in a CREATE TABLE; none if it does not parse."""
     import sqlglot
-    from sqlglot import exp
 
     try:
         return list(sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef))
@@ -436,8 +425,6 @@ class SQLitePushdown(Pushdown):
 
     def among(self, column: exp.Expr, cells: Cells, keys: pd.Index, values: dict[str, Any]) -> exp.Expr:
         """Keys are sent as JSON."""
-        from sqlglot import exp
-
         name = f"k{len(values)}"
         values[name] = json.dumps(keys.tolist())
         sent = exp.select("value").from_(exp.Table(this=exp.func("json_each", exp.Placeholder(this=name))))

@@ -12,10 +12,11 @@ from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.sqlite import SQLite
 
@@ -25,10 +26,6 @@ from tagframe.engines.sent_rows import sent_rows
 from tagframe.engines.sqlite.worker import AGGREGATES, MOMENT, ascii_lower, compare_moments
 from tagframe.engines.worker_pool import Kind, answered, plain
 from tagframe.errors import SQLFailed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 # --- frames as relations, which are sent with a statement -------------------------------------------------------------
 
@@ -46,8 +43,6 @@ def relation(frame: pd.DataFrame) -> pa.Table:
     Raises:
         SQLFailed: a number that SQLite does not have: an integer beyond 64 bits, or a decimal of too many digits.
     """
-    import pyarrow as pa
-
     arrays, fields = [], []
     for name, cells in frame.items():
         try:
@@ -55,7 +50,7 @@ def relation(frame: pd.DataFrame) -> pa.Table:
         except OverflowError as error:
             raise SQLFailed(
                 f"column {str(name)!r} holds {error if isinstance(error, _Inexact) else 'an integer beyond 64 bits'}: "
-                f"SQLite has no such number. tf.open_corpus({{'name': frame}}, engine='duckdb') has"
+                f"SQLite has no such number. Give the frame with it as text, frame.astype({{{str(name)!r}: str}})"
             ) from error
         marks = {COLLATED: MOMENT} if _are_moments(cells) or _are_written_with_t(cells) else None
         fields.append(pa.field(str(name), arrays[-1].type, metadata=marks))
@@ -323,15 +318,13 @@ def _write(relations: Mapping[str, pa.Table], path: Path) -> None:
                     )
                 connection.execute("COMMIT")
             except (sqlite3.Error, OverflowError) as error:
-                beyond = "an integer beyond 64 bits, signed; tf.open_corpus(…, engine='duckdb') has such numbers"
+                beyond = "an integer beyond 64 bits, signed; give the frame with it as text, frame.astype(str)"
                 reason = beyond if isinstance(error, OverflowError) else error
                 raise SQLFailed(f"table {name!r} cannot be copied into SQLite: {reason}") from error
 
 
 def _declared(column: pa.Field) -> str:
     """The declared type with which SQLite compares values unchanged."""
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "INTEGER"
