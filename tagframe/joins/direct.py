@@ -127,6 +127,13 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
     return mine_found, theirs_found
 
 
+def are_apart(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether the two columns of a key have no value in common, as far as their sketches show it."""
+    mine, theirs = (tables[id].column(key.columns_of(id)[0]).sketch for id in (key.left_table, key.right_table))
+    both = overlap(mine, theirs), overlap(theirs, mine)
+    return all(one is not None and one.seen and not one.share for one in both)
+
+
 def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
     shared = [*_shared(one, other)]
     shared += _abbreviated(one, other, {column.name for pair in shared for column in pair})

@@ -42,6 +42,8 @@ _MAX_KEY_LENGTH = 64
 """Texts that are longer than this on average are not keys."""
 _MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
+_MAX_ACCIDENT = 0.01
+"""Values of a pair of columns that match by accident more often than this say nothing without the other tables."""
 _MAX_FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
@@ -279,15 +281,20 @@ def _inferred(
         part = database_keys(whole if len(whole) > LARGE else group, True, computed_of(corpus)).inferred
         single += filter(may_join, part[0])
         proposed += filter(may_join, part[1])
-    if len(groups) > 1:
-        of = {profile.id: schemas.of(profile) for profile in members}
-        parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
-        single += [
-            key
-            for key in single_keys(one_schema(members))
-            if of[key.left_table] != of[key.right_table] and (key.left_table, key.left_columns) not in parents
-        ]
-    return single, proposed
+    of = {profile.id: schemas.of(profile) for profile in members}
+    parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
+    known = {key: key.score for key in single}
+    # A column refers to one of several tables: of those that are joined, to that which nobody chose no more.
+    chosen = [
+        key
+        for key in single_keys(one_schema(members))
+        if (
+            (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and key.score > known.get(key, 0.0)
+            if of[key.left_table] == of[key.right_table]
+            else (key.left_table, key.left_columns) not in parents
+        )
+    ]
+    return [*(key for key in single if key not in {*chosen}), *chosen], proposed
 
 
 def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], keys: Sequence[KeyPair]) -> bool:

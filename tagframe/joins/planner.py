@@ -15,7 +15,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
+from tagframe.joins.direct import DIRECT_CHANCE, are_apart, direct_keys, natural_keys, widened
 from tagframe.joins.edges import (
     MAX_NEAR_GAP,
     Edge,
@@ -523,7 +523,8 @@ def plan_joins(
     @cache
     def siblings_among(wanted: frozenset[str]) -> list[KeyPair]:
         # Keys that are added later are between wanted tables.
-        return [widened(key, available) for key in siblings(usable, wanted, order) if tells_rows(key)]
+        pairs = [key for key in siblings(usable, wanted, order) if tells_rows(key) and not are_apart(key, available)]
+        return [widened(key, available) for key in pairs]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
