@@ -284,16 +284,15 @@ def _inferred(
     of = {profile.id: schemas.of(profile) for profile in members}
     parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
     known = {key: key.score for key in single}
-    # A column refers to one of several tables: of those that are joined, to that which nobody chose no more.
-    chosen = [
-        key
-        for key in single_keys(one_schema(members))
-        if (
-            (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and key.score > known.get(key, 0.0)
-            if of[key.left_table] == of[key.right_table]
-            else (key.left_table, key.left_columns) not in parents
-        )
-    ]
+
+    def is_surer(key: KeyPair) -> bool:
+        """Whether a column refers to a table that was chosen, although it might refer to one that nobody chose."""
+        if of[key.left_table] != of[key.right_table]:
+            return (key.left_table, key.left_columns) not in parents
+        is_rare = (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and (key.right_table, key.right_columns) not in parents
+        return is_rare and key.score > known.get(key, 0.0)
+
+    chosen = [*filter(is_surer, single_keys(one_schema(members)))]
     return [*(key for key in single if key not in {*chosen}), *chosen], proposed
 
 
