@@ -7,6 +7,7 @@ joined, and the results are kept until a table changes.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,7 @@ from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.joins.steps import PlanTable
 from tagframe.keys.checking import contains_in
 from tagframe.keys.components import Components
+from tagframe.keys.composite import CONTAINED
 from tagframe.keys.database_keys import code_of_keys, database_keys, one_schema, schemas_of
 from tagframe.keys.inference import (
     ACCEPTED,
@@ -104,7 +106,7 @@ def plan_tables(
     else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
     by_id = {profile.id: profile for profile in seen.profiles}
-    seen = replace(seen, keys=_with_values(seen.keys, by_id, roles))
+    seen = replace(seen, keys=_with_named(_with_values(seen.keys, by_id, roles), roles))
     given = [
         *given, *keys_in_roles(seen.keys, by_id, roles, given=given, anchor=anchor, doubtful=doubtful)
     ]  # fmt: skip
@@ -171,6 +173,24 @@ def _with_values(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], ro
     filled = {key.tables for key in keys if key not in empty}
     named = {*roles(keys)} if empty and callable(roles) else set()
     return [key for key in keys if key not in empty or key in named or key.tables not in filled]
+
+
+def _with_named(keys: Sequence[KeyPair], roles: Roles) -> list[KeyPair]:
+    """The keys, with the chance of the best guess for the one that a question names among guesses to one column, such
+    as a list of the codes of playoffs, divisions and leagues."""
+    groups: dict[tuple[str, str], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        groups[key.left_table, key.right].append(key)
+    surer: dict[KeyPair, KeyPair] = {}
+    for group in groups.values() if callable(roles) else ():
+        best = max(key.score for key in group)
+        named = {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
+        surer |= {key: replace(key, score=best) for key in named if len(named) == 1 and _are_all_there(key)}
+    return [surer.get(key, key) for key in keys]
+
+
+def _are_all_there(key: KeyPair) -> bool:
+    return (key.evidence.contained or 0.0) >= CONTAINED and (key.evidence.chance or 1.0) <= _MAX_ACCIDENT
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
