@@ -531,8 +531,11 @@ def plan_joins(
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
         shared = [key for key in siblings_among(wanted) if key not in known]
-        # Nor is it one where it is a part of a key of both.
-        shared = [key for key in shared if not any(map(key.is_part_of, inside))]
+        # Nor is it one where it is a part of a key of both, or of the keys of both to a third table.
+        wide = [one for key in filter(is_composite, inside) for one in (key, key.reversed()) if key.score >= ACCEPTED]
+        both = [(one, two) for one, two in combinations(wide, 2) if one.right == two.right]
+        through = {frozenset((one.left_table, two.left_table)) for one, two in both}
+        shared = [key for key in shared if not any(map(key.is_part_of, inside)) and key.tables not in through]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         # Two tables of towns meet by the town, however faint its key, and not by its region.
@@ -584,6 +587,21 @@ def plan_joins(
     needless = {table for start, tables in beside.items() if start not in doubtful for table in tables}
     plans = [entry for entry in plans if (start := entry[1].start) not in needless and start not in beside[start]]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
-    alternatives, ambiguous = _others(best, tree, wanted, sources, order, fixed, hints)
-    is_anchored = anchor is not None
-    return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous), is_anchored=is_anchored)
+    others = _others(best, tree, wanted, sources, order, fixed, hints)
+    alternatives, ambiguous = (tuple(_pruned(plan, order) for plan in plans) for plans in others)
+    best = _pruned(best, order)
+    return replace(best, alternatives=alternatives, ambiguous=ambiguous, is_anchored=anchor is not None)
+
+
+def _pruned(plan: JoinPlan, order: Order) -> JoinPlan:
+    """The plan without the tables that only showed which columns of the others are equal: no step starts from them."""
+    gone = {*plan.bridges} - {plan.start, *(step.base for step in plan.steps)}
+    if not gone:
+        return plan
+    keys = []
+    for step in plan.steps:
+        reason = f"both reference {' and '.join(gone & step.key.tables)}"
+        direct = KeyPair(step.base, step.base_columns, step.table, step.columns, step.score, Evidence("shared", reason=reason))
+        keys += [] if step.table in gone else [step.key if gone.isdisjoint(step.key.tables) else direct]
+    sources = {source.id: source for source in plan.sources if source.id not in gone}
+    return JoinPlan.along(keys, sources, order, plan.start)[1]
