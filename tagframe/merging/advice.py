@@ -194,6 +194,15 @@ def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
         )
 
 
+def say_at_once(column: str, cells: Sequence[Any], key: str) -> None:
+    """Warn of cells of a column that the question wants a thing to have at once, although a row has one of them."""
+    warn(
+        f"a row has one {column}, so none is both {' and '.join(map(repr, cells))}. By {key}: "
+        f"frame[frame[{column!r}].isin({cells!r})].groupby({key!r})[{column!r}].nunique() == {len(cells)}",
+        DoubtfulJoinWarning,
+    )
+
+
 def say_weak_absence(plan: JoinPlan) -> None:
     """Warn of rows that count as present because of a key that repeats on both sides: it may be a part of the key."""
     for step in plan.steps:
