@@ -283,6 +283,8 @@ def is_dense(column: ColumnProfile) -> bool:
 
 
 def _are_named_alike(one: str, other: str) -> bool:
-    """Whether two columns have the same name, or share the word that says what they identify."""
+    """Whether two columns have the same name, or share the word that says what they identify; "id" says nothing."""
     mine, theirs = names.column_name(one), names.column_name(other)
+    if not mine.entity and mine.key_word:
+        return False
     return one.casefold() == other.casefold() or (bool(mine.entity) and mine.entity == theirs.entity)

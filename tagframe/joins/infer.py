@@ -16,7 +16,7 @@ from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
 from tagframe.engines.base import TableShape, frame_chunk
 from tagframe.errors import NotConnected
-from tagframe.joins.direct import is_dense
+from tagframe.joins.direct import DIRECT_CHANCE, is_dense
 from tagframe.joins.edges import is_sound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
@@ -46,6 +46,8 @@ _MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
 _MAX_ACCIDENT = 0.01
 """Values of a pair of columns that match by accident more often than this say nothing without the other tables."""
+_MAX_NAMED_ACCIDENT = 0.1
+"""The same for a column that the question names."""
 _MAX_FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
@@ -176,21 +178,21 @@ def _with_values(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], ro
 
 
 def _with_named(keys: Sequence[KeyPair], roles: Roles) -> list[KeyPair]:
-    """The keys, with the chance of the best guess for the one that a question names among guesses to one column, such
-    as a list of the codes of playoffs, divisions and leagues."""
+    """The keys, with the chance of a direct key for the one that a question names among guesses at one column, such as
+    a list of the codes of playoffs, divisions and leagues."""
     groups: dict[tuple[str, str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.left_table, key.right].append(key)
     surer: dict[KeyPair, KeyPair] = {}
     for group in groups.values() if callable(roles) else ():
         best = max(key.score for key in group)
-        named = {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
-        surer |= {key: replace(key, score=best) for key in named if len(named) == 1 and _are_all_there(key)}
+        chance, named = max(best, DIRECT_CHANCE), {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
+        surer |= {key: replace(key, score=chance) for key in named if len(named) == 1 and _are_all_there(key)}
     return [surer.get(key, key) for key in keys]
 
 
 def _are_all_there(key: KeyPair) -> bool:
-    return (key.evidence.contained or 0.0) >= CONTAINED and (key.evidence.chance or 1.0) <= _MAX_ACCIDENT
+    return (key.evidence.contained or 0.0) >= CONTAINED and (key.evidence.chance or 1.0) <= _MAX_NAMED_ACCIDENT
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:

@@ -601,7 +601,9 @@ def _pruned(plan: JoinPlan, order: Order) -> JoinPlan:
     keys = []
     for step in plan.steps:
         reason = f"both reference {' and '.join(gone & step.key.tables)}"
-        direct = KeyPair(step.base, step.base_columns, step.table, step.columns, step.score, Evidence("shared", reason=reason))
+        direct = KeyPair(
+            step.base, step.base_columns, step.table, step.columns, step.score, Evidence("shared", reason=reason)
+        )
         keys += [] if step.table in gone else [step.key if gone.isdisjoint(step.key.tables) else direct]
     sources = {source.id: source for source in plan.sources if source.id not in gone}
     return JoinPlan.along(keys, sources, order, plan.start)[1]

@@ -42,7 +42,7 @@ _LONGEST_NAME = 5
 """The most words of a name that is looked for in cells."""
 _MOSTLY = 0.9
 """A column has a name for each row if so many of the rows have one of their own."""
-_NEW = frozenset("a an another one ein eine einem einen einer eines un une una uno um uma een".split())
+_NEW = frozenset("a an another one d'un d'une ein eine einem einen einer eines un une una uno um uma een".split())
 """Words before a thing that was not spoken of before."""
 _NEAR = 2
 """They are among so many words before it."""
