@@ -183,11 +183,14 @@ def _with_named(keys: Sequence[KeyPair], roles: Roles) -> list[KeyPair]:
     groups: dict[tuple[str, str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.left_table, key.right].append(key)
+    if not callable(roles):
+        return [*keys]
     surer: dict[KeyPair, KeyPair] = {}
-    for group in groups.values() if callable(roles) else ():
+    for group in groups.values():
         best = max(key.score for key in group)
-        chance, named = max(best, DIRECT_CHANCE), {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
-        surer |= {key: replace(key, score=chance) for key in named if len(named) == 1 and _are_all_there(key)}
+        named = {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
+        if len(named) == 1 and _are_all_there(key := named.pop()):
+            surer[key] = replace(key, score=max(best, DIRECT_CHANCE))
     return [surer.get(key, key) for key in keys]
 
 

@@ -162,8 +162,8 @@ def _same_rows(one: TableProfile, other: TableProfile) -> KeyPair | None:
 
 
 def _both_ends(keys: Sequence[KeyPair], question: str, corpus: Corpus) -> set[KeyPair]:
-    """Two references of a table to another, if the question names two rows there: "from Oslo to Rome", "a team that beat
-    a team of its own town"."""
+    """Two references of a table to another, if the question names two rows there: "from Oslo to Rome", "a team that
+    beat a team of its own town"."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
         if len(key.tables) == 2 and key.right_table in corpus:

@@ -554,7 +554,7 @@ COURSES = frame_of("course_id title", [(1, "Physics"), (2, "Chemistry"), (3, "Ar
 def test_two_cells_of_a_column_that_a_thing_shall_have_are_counted_by_the_line_that_is_said(frames, question):
     frame, said = merged(frames, question)
     line = re.search(r"so none is both .*?: (frame\[.*\(\) == 2)", said)[1]
-    assert eval(line, {"frame": frame}).to_dict() == {1: True, 2: False, 3: False}  # noqa: S307
+    assert eval(line, {"frame": frame}).to_dict() == {1: True, 2: False, 3: False}
 
 
 def test_values_of_two_columns_that_are_named_together_are_no_cells_of_one():
