@@ -314,8 +314,9 @@ def _inferred(
         """Whether a column refers to a table that was chosen, although it might refer to one that nobody chose."""
         if of[key.left_table] != of[key.right_table]:
             return (key.left_table, key.left_columns) not in parents
-        is_rare = (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and (key.right_table, key.right_columns) not in parents
-        return is_rare and key.score > known.get(key, 0.0)
+        is_rare = (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and key.evidence.uniqueness == 1.0
+        is_new = key.score >= ACCEPTED and key.score > known.get(key, 0.0)
+        return is_rare and is_new and (key.right_table, key.right_columns) not in parents
 
     chosen = [*filter(is_surer, single_keys(one_schema(members)))]
     return [*(key for key in single if key not in {*chosen}), *chosen], proposed
