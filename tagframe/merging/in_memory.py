@@ -267,23 +267,21 @@ class Merge:
         """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""
         if max(self.sizes[step.table], self.rows.length) > _MAX_ROWS_OF_ADVICE:
             return ""
-        theirs = self.plan.source(step.table)
-        before = self.plan.tables[: self.plan.tables.index(step.table)]
         there = columns_there(self.plan, self._corpus)
         options = [
-            ((owner, mine), column)
-            for owner in sorted(before, key=lambda table: table != step.base)
-            for mine, column in alike(self.plan.source(owner), theirs)
-            if column not in step.columns and {(owner, mine), (step.table, column)} <= there
+            (mine, column)
+            for mine, column in alike(self.plan.source(step.base), self.plan.source(step.table))
+            if column not in step.columns and {(step.base, mine), (step.table, column)} <= there
         ][:_MAX_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
             if len({column for _, column in chosen}) < len(chosen):
                 continue
-            keys = [*zip(((step.base, own) for own in step.base_columns), step.columns, strict=True), *chosen]
+            keys = [*zip(step.base_columns, step.columns, strict=True), *chosen]
             table = self._source.whole(step.table, [column for _, column in keys])
             if table.dropna().apply(hashable).duplicated().any():
                 continue
-            mine = [taken(self._source.whole(owner, [own])[own], self.rows.of(owner)) for (owner, own), _ in keys]
+            base = self._source.whole(step.base, [own for own, _ in keys])
+            mine = [taken(base[own], self.rows.of(step.base)) for own, _ in keys]
             found = match_rows(mine, [table[column] for _, column in keys])
             if np.count_nonzero(found.counts) >= CONTAINED * np.count_nonzero(~found.nulls):
                 return advice.wider(self.plan, step, chosen)

@@ -109,8 +109,7 @@ def run_plan(
         makes equal appear once, under the name in the table that was joined first. Other names stay as they are if they
         are unique, and otherwise become ``table.column``. Dtypes are kept; integers with missing rows become ``Int64``,
         booleans ``boolean``. If an engine makes the join, or only rows for the keys of another engine are read, the
-        dtypes are those of the rows read: ``int64``, for example, if no row with a
-        null is among them.
+        dtypes are those of the rows read: ``int64``, for example, if no row with a null is among them.
 
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.

@@ -281,8 +281,6 @@ class _SemiJoin(PlanRows):
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         """The rows of the table that may be in the result."""
-        if table not in self._from and not set(columns) <= set(self._columns[table]):
-            return super().whole(table, columns)
         return self._tables[table][list(columns)]
 
     # --- the merge ----------------------------------------------------------------------------------------------------
