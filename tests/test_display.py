@@ -100,7 +100,7 @@ def found() -> RetrievedTables:
 
 
 def test_the_graph_shows_tables_keys_cardinality_and_what_matched():
-    plan = join_plan(FRAMES, keys=[KeyPair("shop.sales", ("shop_id",), "shop.shops", ("shop_id",))])
+    plan = join_plan(FRAMES, on=[KeyPair("shop.sales", ("shop_id",), "shop.shops", ("shop_id",))])
     _, report = merged(FRAMES, plan, on_loss="allow")
     shown = texts(join_graph(plan, report))
     assert {"sales", "6 rows", "shops", "3 rows", "shop_id", "n:1", "match 83%"} <= set(shown)

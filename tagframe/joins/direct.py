@@ -16,6 +16,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
 from tagframe.keys.components import Components
 from tagframe.keys.containment import overlap
+from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_columns import integer_run, uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.terms import CALENDAR
@@ -49,19 +50,25 @@ def direct_keys(profiles: Sequence[TableProfile], parts: Components[str], known:
     Args:
         profiles: the tables.
         parts: which tables are connected already.
-        known: key pairs; two tables with one that is as likely need no other.
+        known: key pairs; two tables with one that is as likely need no other, and a column that refers to one of the
+            tables refers to no other.
     """
     likely = {key.tables for key in known if key.score >= DIRECT_CHANCE}
     apart = [ends for ends in _apart(profiles, parts) if frozenset(one.id for one in ends) not in likely]
-    return [*chain.from_iterable(_direct(*ends, _NEARLY_ALL) for ends in apart)]
+    inside = [key for key in known if key.score >= ACCEPTED and key.tables <= {one.id for one in profiles}]
+    refers = {(key.left_table, key.left_columns) for key in inside}
+    return [*chain.from_iterable(_direct(*ends, _NEARLY_ALL, refers) for ends in apart)]
 
 
-def _direct(one: TableProfile, other: TableProfile, least: float) -> list[KeyPair]:
+def _direct(
+    one: TableProfile, other: TableProfile, least: float, refers: Collection[tuple[str, tuple[str, ...]]] = ()
+) -> list[KeyPair]:
     """The surest key between two tables, with those that are as likely to refer to the same column.
 
     Small numbers are found everywhere: of those that refer to half as many rows, none is as likely.
     """
     keys = [*_between(one, other, least), *_between(other, one, least)]
+    keys = [key for key in keys if (key.left_table, key.left_columns) not in refers]
     if not keys:
         return []
     shares = {key: key.evidence.covered or 0.0 for key in keys}
@@ -125,6 +132,13 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
     both = overlap(mine.sketch, theirs.sketch), overlap(theirs.sketch, mine.sketch)
     mine_found, theirs_found = (one.share if one is not None else 0.0 for one in both)
     return mine_found, theirs_found
+
+
+def are_apart(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
+    """Whether the two columns of a key have no value in common, as far as their sketches show it."""
+    mine, theirs = (tables[id].column(key.columns_of(id)[0]).sketch for id in (key.left_table, key.right_table))
+    both = overlap(mine, theirs), overlap(theirs, mine)
+    return all(one is not None and one.seen and not one.share for one in both)
 
 
 def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:
@@ -269,6 +283,8 @@ def is_dense(column: ColumnProfile) -> bool:
 
 
 def _are_named_alike(one: str, other: str) -> bool:
-    """Whether two columns have the same name, or share the word that says what they identify."""
+    """Whether two columns have the same name, or share the word that says what they identify; "id" says nothing."""
     mine, theirs = names.column_name(one), names.column_name(other)
+    if not mine.entity and mine.key_word:
+        return False
     return one.casefold() == other.casefold() or (bool(mine.entity) and mine.entity == theirs.entity)

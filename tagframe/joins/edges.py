@@ -72,7 +72,8 @@ class Edge:
     @property
     def is_sure(self) -> bool:
         """Whether it is likelier right than wrong, or meant, or joins by several columns that each would repeat."""
-        return self.key.score >= ACCEPTED or self.strength > 0 or is_composite(self.key)
+        is_of_several = is_composite(self.key) and self.key.score >= DIRECT_CHANCE
+        return self.key.score >= ACCEPTED or self.strength > 0 or is_of_several
 
 
 def is_composite(key: KeyPair) -> bool:

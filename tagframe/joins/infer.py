@@ -7,6 +7,7 @@ joined, and the results are kept until a table changes.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,7 @@ from tagframe.corpus.profiler import profile_table, with_whole_sketches
 from tagframe.corpus.references import without_role
 from tagframe.engines.base import Chunk, TableShape
 from tagframe.errors import NotConnected
-from tagframe.joins.direct import is_dense
+from tagframe.joins.direct import DIRECT_CHANCE, is_dense
 from tagframe.joins.edges import is_sound
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE, aside, plan_joins
@@ -23,6 +24,7 @@ from tagframe.joins.roles import Roles, joined_tables, keys_in_roles
 from tagframe.joins.steps import PlanTable
 from tagframe.keys.checking import contains_in
 from tagframe.keys.components import Components
+from tagframe.keys.composite import CONTAINED
 from tagframe.keys.database_keys import code_of_keys, database_keys, one_schema, schemas_of
 from tagframe.keys.inference import (
     ACCEPTED,
@@ -42,6 +44,10 @@ _MAX_KEY_LENGTH = 64
 """Texts that are longer than this on average are not keys."""
 _MAX_COUNTED_CHANCE = 0.4
 """The largest chance of a pair of columns that each number the rows of a table of another database."""
+_MAX_ACCIDENT = 0.01
+"""Values of a pair of columns that match by accident more often than this say nothing without the other tables."""
+_MAX_NAMED_ACCIDENT = 0.1
+"""The same for a column that the question names."""
 _MAX_FEW_CELLS = 500_000
 """A table whose engine only has estimates is read if it has at most this many cells."""
 
@@ -102,7 +108,7 @@ def plan_tables(
     else:  # the given keys connect all tables, so no others are needed
         seen = Seen([corpus.profile(table) for table in tables], [*(keys or ())])
     by_id = {profile.id: profile for profile in seen.profiles}
-    seen = replace(seen, keys=_with_values(seen.keys, by_id, roles))
+    seen = replace(seen, keys=_with_named(_with_values(seen.keys, by_id, roles), roles))
     given = [
         *given, *keys_in_roles(seen.keys, by_id, roles, given=given, anchor=anchor, doubtful=doubtful)
     ]  # fmt: skip
@@ -169,6 +175,27 @@ def _with_values(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], ro
     filled = {key.tables for key in keys if key not in empty}
     named = {*roles(keys)} if empty and callable(roles) else set()
     return [key for key in keys if key not in empty or key in named or key.tables not in filled]
+
+
+def _with_named(keys: Sequence[KeyPair], roles: Roles) -> list[KeyPair]:
+    """The keys, with the chance of a direct key for the one that a question names among guesses at one column, such as
+    a list of the codes of playoffs, divisions and leagues."""
+    groups: dict[tuple[str, str], list[KeyPair]] = defaultdict(list)
+    for key in keys:
+        groups[key.left_table, key.right].append(key)
+    if not callable(roles):
+        return [*keys]
+    surer: dict[KeyPair, KeyPair] = {}
+    for group in groups.values():
+        best = max(key.score for key in group)
+        named = {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
+        if len(named) == 1 and _are_all_there(key := named.pop()):
+            surer[key] = replace(key, score=max(best, DIRECT_CHANCE))
+    return [surer.get(key, key) for key in keys]
+
+
+def _are_all_there(key: KeyPair) -> bool:
+    return (key.evidence.contained or 0.0) >= CONTAINED and (key.evidence.chance or 1.0) <= _MAX_NAMED_ACCIDENT
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:
@@ -279,15 +306,20 @@ def _inferred(
         part = database_keys(whole if len(whole) > LARGE else group, True, computed_of(corpus)).inferred
         single += filter(may_join, part[0])
         proposed += filter(may_join, part[1])
-    if len(groups) > 1:
-        of = {profile.id: schemas.of(profile) for profile in members}
-        parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
-        single += [
-            key
-            for key in single_keys(one_schema(members))
-            if of[key.left_table] != of[key.right_table] and (key.left_table, key.left_columns) not in parents
-        ]
-    return single, proposed
+    of = {profile.id: schemas.of(profile) for profile in members}
+    parents = {(key.left_table, key.left_columns) for key in single if key.score >= ACCEPTED}
+    known = {key: key.score for key in single}
+
+    def is_surer(key: KeyPair) -> bool:
+        """Whether a column refers to a table that was chosen, although it might refer to one that nobody chose."""
+        if of[key.left_table] != of[key.right_table]:
+            return (key.left_table, key.left_columns) not in parents
+        is_rare = (key.evidence.chance or 1.0) <= _MAX_ACCIDENT and key.evidence.uniqueness == 1.0
+        is_new = key.score >= ACCEPTED and key.score > known.get(key, 0.0)
+        return is_rare and is_new and (key.right_table, key.right_columns) not in parents
+
+    chosen = [*filter(is_surer, single_keys(one_schema(members)))]
+    return [*(key for key in single if key not in {*chosen}), *chosen], proposed
 
 
 def _are_told(profiles: Sequence[TableProfile], around: Sequence[TableProfile], keys: Sequence[KeyPair]) -> bool:

@@ -15,7 +15,7 @@ from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.references import NamedTable
 from tagframe.display.markup import percent
 from tagframe.errors import InvalidArgument, NotConnected, TableNotFound, did_you_mean
-from tagframe.joins.direct import DIRECT_CHANCE, direct_keys, natural_keys, widened
+from tagframe.joins.direct import DIRECT_CHANCE, are_apart, direct_keys, natural_keys, widened
 from tagframe.joins.edges import (
     MAX_NEAR_GAP,
     Edge,
@@ -523,15 +523,19 @@ def plan_joins(
     @cache
     def siblings_among(wanted: frozenset[str]) -> list[KeyPair]:
         # Keys that are added later are between wanted tables.
-        return [widened(key, available) for key in siblings(usable, wanted, order) if tells_rows(key)]
+        pairs = [key for key in siblings(usable, wanted, order) if tells_rows(key) and not are_apart(key, available)]
+        return [widened(key, available) for key in pairs]
 
     def edges_among(wanted: frozenset[str], least: float) -> list[Edge]:
         inside = [key for key in usable if key.left_table in wanted and key.right_table in wanted]
         known = {side for key in inside if key.score >= ACCEPTED for side in (key, key.reversed())}
         # A shared parent is no key between its children if one of them refers to the other through others.
         shared = [key for key in siblings_among(wanted) if key not in known]
-        # Nor is it one where it is a part of a key of both.
-        shared = [key for key in shared if not any(map(key.is_part_of, inside))]
+        # Nor is it one where it is a part of a key of both, or of the keys of both to a third table.
+        wide = [one for key in filter(is_composite, inside) for one in (key, key.reversed()) if key.score >= ACCEPTED]
+        both = [(one, two) for one, two in combinations(wide, 2) if one.right == two.right]
+        through = {frozenset((one.left_table, two.left_table)) for one, two in both}
+        shared = [key for key in shared if not any(map(key.is_part_of, inside)) and key.tables not in through]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         # Two tables of towns meet by the town, however faint its key, and not by its region.
@@ -583,6 +587,23 @@ def plan_joins(
     needless = {table for start, tables in beside.items() if start not in doubtful for table in tables}
     plans = [entry for entry in plans if (start := entry[1].start) not in needless and start not in beside[start]]
     _, best, tree, wanted = min(plans, key=lambda entry: entry[0])
-    alternatives, ambiguous = _others(best, tree, wanted, sources, order, fixed, hints)
-    is_anchored = anchor is not None
-    return replace(best, alternatives=tuple(alternatives), ambiguous=tuple(ambiguous), is_anchored=is_anchored)
+    others = _others(best, tree, wanted, sources, order, fixed, hints)
+    alternatives, ambiguous = (tuple(_pruned(plan, order) for plan in plans) for plans in others)
+    best = _pruned(best, order)
+    return replace(best, alternatives=alternatives, ambiguous=ambiguous, is_anchored=anchor is not None)
+
+
+def _pruned(plan: JoinPlan, order: Order) -> JoinPlan:
+    """The plan without the tables that only showed which columns of the others are equal: no step starts from them."""
+    gone = {*plan.bridges} - {plan.start, *(step.base for step in plan.steps)}
+    if not gone:
+        return plan
+    keys = []
+    for step in plan.steps:
+        reason = f"both reference {' and '.join(gone & step.key.tables)}"
+        direct = KeyPair(
+            step.base, step.base_columns, step.table, step.columns, step.score, Evidence("shared", reason=reason)
+        )
+        keys += [] if step.table in gone else [step.key if gone.isdisjoint(step.key.tables) else direct]
+    sources = {source.id: source for source in plan.sources if source.id not in gone}
+    return JoinPlan.along(keys, sources, order, plan.start)[1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tagframe.corpus.profile import ColumnProfile, TableProfile
+from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.references import without_role
 from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import KeyPair
@@ -155,13 +155,24 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
-    """The profile of a stack's column; the number of distinct values only if the sketches of all parts are complete."""
+    """The profile of a stack's column. If a part's sketch is not complete, the distinct values are an estimate."""
     rows, nulls = _sum(part.rows for part in parts), _sum(part.nulls for part in parts)
-    sketches = [part.sketch for part in parts if part.sketch is not None and part.sketch.complete]
-    distinct = None
-    if len(sketches) == len(parts):
-        distinct = len(np.unique(np.concatenate([sketch.hashes for sketch in sketches])))
     families = {part.family for part in parts} - {"empty"}
     family = families.pop() if len(families) == 1 else "real" if families else "empty"
-    first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls, distinct)
-    return replace(first, private=any(part.private for part in parts))
+    first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls)
+    first = replace(first, private=any(part.private for part in parts))
+    sketches = [part.sketch for part in parts if part.sketch is not None and not part.sketch.sampled]
+    if len(sketches) < len(parts):
+        return first
+    # Below the end of the shortest sketch, the sketches of all parts have all values.
+    end = min((one.hashes[-1] for one in sketches if not one.complete), default=np.uint64(np.iinfo(np.uint64).max))
+    hashes = np.concatenate([one.hashes[one.hashes <= end] for one in sketches])
+    every = np.unique(hashes)
+    is_whole, distinct = all(one.complete for one in sketches), _sum(part.distinct for part in parts)
+    distinct = len(every) if is_whole else distinct and round(distinct * len(every) / len(hashes))
+    low, high = ([one for part in parts if (one := getattr(part, end))] for end in ("minimum", "maximum"))
+    ends = (min(low, key=float), max(high, key=float)) if family == "integer" and low and high else (None, None)
+    return replace(
+        first, distinct=distinct, minimum=ends[0], maximum=ends[1], samples=parts[0].samples,
+        sketch=Sketch(every, is_whole),
+    )  # fmt: skip

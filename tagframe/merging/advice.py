@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from tagframe import errors
-from tagframe.corpus.references import Column
 from tagframe.errors import (
     AmbiguousJoin,
     AmbiguousJoinWarning,
@@ -192,6 +191,15 @@ def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
             f"Rows without one: {', '.join(ways)}",
             DoubtfulJoinWarning,
         )
+
+
+def say_at_once(column: str, cells: Sequence[Any], key: str) -> None:
+    """Warn of cells of a column that the question wants a thing to have at once, although a row has one of them."""
+    warn(
+        f"a row has one {column}, so none is both {' and '.join(map(repr, cells))}. By {key}: "
+        f"frame[frame[{column!r}].isin({cells!r})].groupby({key!r})[{column!r}].nunique() == {len(cells)}",
+        DoubtfulJoinWarning,
+    )
 
 
 def say_weak_absence(plan: JoinPlan) -> None:
@@ -408,22 +416,12 @@ def too_many_rows(step: JoinStep, rows: int, most: int) -> str:
     )
 
 
-def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[Column, str]]) -> str:
-    """How to join a table on more columns: each is the column of a table joined before, and the column like it."""
-    columns = " and ".join(column for _, column in more)
-    if any(owner != step.base for (owner, _), _ in more):
-        names = ", ".join(map(repr, dict.fromkeys(owner for (owner, _), _ in more)))
-        both = [*step.columns, *(column for _, column in more)]
-        return (
-            f"{columns} of {names} belongs to the key: merge the other tables first, then merge the result with "
-            f"{step.table} on {both}"
-        )
+def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[str, str]]) -> str:
+    """How to join a table on more columns: each is the column of the base, and the column like it."""
+    mine, theirs = zip(*more, strict=True)
     key = step.oriented
-    key = replace(
-        key,
-        left_columns=(*key.left_columns, *(mine for (_, mine), _ in more)),
-        right_columns=(*key.right_columns, *(column for _, column in more)),
-    )
+    key = replace(key, left_columns=(*key.left_columns, *mine), right_columns=(*key.right_columns, *theirs))
+    columns = " and ".join(theirs)
     return f'join on {columns} too, so that no row is repeated: on="{text_of(key, plan.named)}"'
 
 

@@ -22,16 +22,16 @@ from tagframe.corpus import ColumnProfile, Corpus, TableProfile
 from tagframe.corpus.opening import FRAMES_DATABASE, open_frames
 from tagframe.corpus.profile import TypeFamily
 from tagframe.corpus.profiler import FAMILY_SHARE, profile_table
-from tagframe.corpus.references import FORM, NamedTable
+from tagframe.corpus.references import NamedTable
 from tagframe.engines.base import Chunk, TableShape, Values
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.interop import accepts_foreign
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.infer import accepted_keys, corpus_keys, plan_tables
-from tagframe.joins.key_text import On, key_of, keys_on
+from tagframe.joins.key_text import On, keys_on
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.planner import MIN_CHANCE
-from tagframe.joins.roles import joined_tables, roles_in, without_roles
+from tagframe.joins.roles import joined_tables, without_roles
 from tagframe.joins.stacks import ORIGIN
 from tagframe.joins.steps import MergeHow
 from tagframe.keys.key_pair import NAMED, KeyPair, is_unnamed, unnamed
@@ -259,7 +259,6 @@ def infer_keys(*frames: Frames | Corpus, **named: pd.DataFrame) -> list[KeyPair]
 def join_plan(
     *frames: Frames,
     on: On | None = None,
-    keys: Sequence[str | KeyPair] | None = None,
     stack: bool = True,
     min_chance: float = MIN_CHANCE,
     roles: Literal["all"] | None = None,
@@ -276,7 +275,6 @@ def join_plan(
     Args:
         *frames: one by one, or as one list or mapping from names.
         on: key pairs to join on, as for :func:`merge`.
-        keys: the key pairs to choose from, in place of inferred ones; given as text, ``"a.x = b.y"``, they are certain.
         stack: whether frames with the same columns, such as ``sales_2023`` and ``sales_2024``, are joined as one.
         min_chance: no inferred key pair with a smaller chance joins frames, in [0, 1].
         roles: "all" joins a frame once for each column that refers to it, as for :func:`merge`.
@@ -287,13 +285,12 @@ def join_plan(
         TableNotFound, ColumnNotFound: ``on`` names no table or column of the frames.
         NotConnected: no key pairs connect the frames.
     """
-    return _plan(GivenFrames.of(frames), on, keys, stack, min_chance, roles)
+    return _plan(GivenFrames.of(frames), on, stack, min_chance, roles)
 
 
 def _plan(
     given: GivenFrames,
     on: On | None,
-    keys: Sequence[str | KeyPair] | None,
     stack: bool,
     min_chance: float,
     roles: Literal["all"] | None,
@@ -309,23 +306,10 @@ def _plan(
         given.ids,
         anchor=given.ids[0],
         given=pairs,
-        keys=None if keys is None else _read(keys, tables),
         stack_unions=stack_unions,
         min_chance=min_chance,
         roles=roles,
     )
-
-
-def _read(keys: Sequence[str | KeyPair], tables: Sequence[NamedTable]) -> list[KeyPair]:
-    if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(k, str | KeyPair) for k in keys):
-        raise InvalidArgument(f"keys= must be a list of key pairs, such as [{FORM}]; got {keys!r}")
-    found = [key_of(key, tables) if isinstance(key, str) else key for key in keys]
-    if roles := roles_in(found, {table.id for table in tables}):
-        raise InvalidArgument(
-            "keys= lists keys that may be chosen, and a role is always joined: pass the key of "
-            f"{next(iter(roles))} in on="
-        )
-    return found
 
 
 @accepts_foreign
@@ -403,7 +387,7 @@ def merge(
         )
     given = GivenFrames.of(frames)
     if plan is None:
-        plan = _plan(given, on, None, stack is not False, min_chance, roles)
+        plan = _plan(given, on, stack is not False, min_chance, roles)
         if stack is None:
             say_stacked(plan, on)
     frame, report = run_plan(

@@ -52,13 +52,7 @@ _EXACT_INTEGERS = 2.0**53
 def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = request.plan, request.where
-    source = PlanRows(request.corpus, plan)
-    tested = where.columns()
-    wanted = set(request.wanted.values())
-    # If the result may be a small part of the rows, the other columns are read for its rows only.
-    picks = request.how in ("inner", "left") and (bool(where) or request.limit is not None)
-    late = {key for key in wanted if picks and source.may_pick(key[0])}
-    result = Merge(request, source, tested | (wanted - late), late)
+    result = Merge(request, PlanRows(request.corpus, plan), {*where.columns(), *request.wanted.values()})
     waits = bool(where) or request.implied is not None
     joined = [step for step in plan.steps if step.table not in request.absent]
     steps = [result.advance(step, request.on_fanout, waits=waits) for step in joined]
@@ -93,9 +87,7 @@ def _react(repeats: FanOut, reaction: Reaction) -> None:
 class Merge:
     """A running merge: steps are made one by one, then rows are selected, and columns are taken."""
 
-    def __init__(
-        self, request: MergeRequest, source: PlanRows, needed: Collection[Column], late: Collection[Column]
-    ) -> None:
+    def __init__(self, request: MergeRequest, source: PlanRows, needed: Collection[Column]) -> None:
         self.plan, self.how, self._corpus, self._source = request.plan, request.how, request.corpus, source
         plan, names = request.plan, request.plan.column_names()
         self.names = names
@@ -106,7 +98,6 @@ class Merge:
             # A row without a left side has its key on the right, so all columns that share a name are needed.
             needed = {key for name in {names[key] for key in needed} for key in self._sharing[name]}
         columns = columns_needed(plan, needed)
-        self._late = frozenset(late)
         self.tables = {table: source.whole(table, list(columns[table])) for table in plan.tables}
         self.sizes = {table: len(frame) for table, frame in self.tables.items()}
         self.rows = JoinedRows(plan.start, self.sizes[plan.start])
@@ -276,23 +267,21 @@ class Merge:
         """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""
         if max(self.sizes[step.table], self.rows.length) > _MAX_ROWS_OF_ADVICE:
             return ""
-        theirs = self.plan.source(step.table)
-        before = self.plan.tables[: self.plan.tables.index(step.table)]
         there = columns_there(self.plan, self._corpus)
         options = [
-            ((owner, mine), column)
-            for owner in sorted(before, key=lambda table: table != step.base)
-            for mine, column in alike(self.plan.source(owner), theirs)
-            if column not in step.columns and {(owner, mine), (step.table, column)} <= there
+            (mine, column)
+            for mine, column in alike(self.plan.source(step.base), self.plan.source(step.table))
+            if column not in step.columns and {(step.base, mine), (step.table, column)} <= there
         ][:_MAX_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
             if len({column for _, column in chosen}) < len(chosen):
                 continue
-            keys = [*zip(((step.base, own) for own in step.base_columns), step.columns, strict=True), *chosen]
+            keys = [*zip(step.base_columns, step.columns, strict=True), *chosen]
             table = self._source.whole(step.table, [column for _, column in keys])
             if table.dropna().apply(hashable).duplicated().any():
                 continue
-            mine = [taken(self._source.whole(owner, [own])[own], self.rows.of(owner)) for (owner, own), _ in keys]
+            base = self._source.whole(step.base, [own for own, _ in keys])
+            mine = [taken(base[own], self.rows.of(step.base)) for own, _ in keys]
             found = match_rows(mine, [table[column] for _, column in keys])
             if np.count_nonzero(found.counts) >= CONTAINED * np.count_nonzero(~found.nulls):
                 return advice.wider(self.plan, step, chosen)
@@ -327,12 +316,8 @@ class Merge:
         return self.tables[self.plan.start][[*advice.key_columns(self.plan)]].iloc[lost[:3]]
 
     def _start_rows(self, numbers: Positions) -> pd.DataFrame:
-        """Rows of the start table with all columns, including those that are usually read last."""
-        start = self.plan.start
-        rows = self._source.some(start, self.plan.source(start).columns, numbers) if self._late else None
-        if rows is None:
-            return self.tables[start].iloc[numbers]
-        return rows.set_axis(numbers, axis="index")
+        """Rows of the start table."""
+        return self.tables[self.plan.start].iloc[numbers]
 
     def lost(self) -> Positions:
         """The rows of the start table that are not among the joined rows."""
@@ -343,25 +328,6 @@ class Merge:
         if len(lost):
             message = advice.loss(self.plan.start, len(lost), self.sizes[self.plan.start])
             raise RowsLost(f"{message}. They are in .rows of this error. how='left' keeps them", self._start_rows(lost))
-
-    def _load(self, keys: Collection[Column]) -> dict[str, tuple[pd.DataFrame, Positions | None]]:
-        """By table: its columns among ``keys`` that were not read yet, and the row numbers for each joined row."""
-        columns: dict[str, list[str]] = defaultdict(list)
-        for table, column in keys:
-            if (table, column) in self._late:
-                columns[table].append(column)
-        found: dict[str, tuple[pd.DataFrame, Positions | None]] = {}
-        for table, names in columns.items():
-            numbers = self.rows.numbers(table)
-            present, positions = np.unique(numbers[numbers >= 0], return_inverse=True)
-            frame = self._source.some(table, names, present)
-            if frame is None:
-                found[table] = (self._source.whole(table, names), self.rows.of(table))
-                continue
-            at = np.full(len(numbers), -1, dtype=np.int64)
-            at[numbers >= 0] = positions
-            found[table] = (frame, at)
-        return found
 
     def column(self, key: Column) -> pd.Series:
         """One column of the joined rows; one that only a question's condition needs is read now."""
@@ -376,14 +342,7 @@ class Merge:
 
     def frame(self, wanted: Mapping[str, Column]) -> pd.DataFrame:
         """The joined rows with these columns."""
-        late = self._load(wanted.values())
-        data = {}
-        for name, (table, column) in wanted.items():
-            if (table, column) in self._late:
-                frame, rows = late[table]
-                data[name] = taken(frame[column], rows)
-            else:
-                data[name] = self.column((table, column))
+        data = {name: self.column(key) for name, key in wanted.items()}
         return pd.DataFrame(data, index=pd.RangeIndex(self.rows.length), copy=False)
 
 

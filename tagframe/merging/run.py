@@ -71,8 +71,7 @@ def run_plan(
             The tables are in several engines, and keys are integers or text: keys are sent, and only rows that may be
             in the result are read; :attr:`MergeReport.moved` says how many.
 
-            Otherwise the merge runs in memory. Key columns are read whole; other columns are read for the rows of the
-            result only, if the engine can pick rows.
+            Otherwise the merge runs in memory, over whole tables.
 
             Rows and their order are the same everywhere, with one exception. A PostgreSQL server has its own comparison
             of keys, so nothing matches by coercion; it gives rows in its own order, and chooses the rows of a limit.
@@ -109,9 +108,8 @@ def run_plan(
         The frame, in the order of the start table's rows, with a fresh index; and the report. Columns that the plan
         makes equal appear once, under the name in the table that was joined first. Other names stay as they are if they
         are unique, and otherwise become ``table.column``. Dtypes are kept; integers with missing rows become ``Int64``,
-        booleans ``boolean``. If only some rows are read (for a ``where``, a ``limit`` or the keys of another engine),
-        or an engine makes the join, the dtypes are those of the rows read: ``int64``, for example, if no row with a
-        null is among them.
+        booleans ``boolean``. If an engine makes the join, or only rows for the keys of another engine are read, the
+        dtypes are those of the rows read: ``int64``, for example, if no row with a null is among them.
 
     Raises:
         FanOut: a step would repeat rows of the start table; they are on the exception.

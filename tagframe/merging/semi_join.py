@@ -100,10 +100,8 @@ class _SemiJoin(PlanRows):
         self.start_rows: int | None = None
         """Rows of the start table, if the result is a selection of them."""
         self._from, self._where = sources, request.where
-        wanted = request.wanted.values()
-        self._late = {key for key in wanted if self.may_pick(key[0])}
-        self._early = {*request.where.columns(), *(key for key in wanted if key not in self._late)}
-        self._columns = columns_needed(request.plan, self._early)
+        self._needed = {*request.where.columns(), *request.wanted.values()}
+        self._columns = columns_needed(request.plan, self._needed)
         self._whole: dict[str, pd.DataFrame] = {}
         self._tables: dict[str, pd.DataFrame] = {}
         self._moved: list[Moved] = []
@@ -281,14 +279,8 @@ class _SemiJoin(PlanRows):
 
     # --- rows for the merge -------------------------------------------------------------------------------------------
 
-    def may_pick(self, table: str) -> bool:
-        """As in the base class, for tables whose engine cannot choose rows by keys."""
-        return table not in self._from and super().may_pick(table)
-
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         """The rows of the table that may be in the result."""
-        if table not in self._from and not set(columns) <= set(self._columns[table]):
-            return super().whole(table, columns)
         return self._tables[table][list(columns)]
 
     # --- the merge ----------------------------------------------------------------------------------------------------
@@ -303,7 +295,7 @@ class _SemiJoin(PlanRows):
         first = [] if limit is None or self._where.functions else [max(_FIRST_ROWS, 4 * limit)]
         for reach in (*first, None):
             is_whole = self._read_tables(start, reach)
-            merge = Merge(self.request, self, self._early, self._late)
+            merge = Merge(self.request, self, self._needed)
             if any(merge.advance(step, "allow", says=False).coerced for step in self.plan.steps):
                 raise NotPushable("keys of text match in another spelling")
             if refuses_loss and len(merge.lost()):

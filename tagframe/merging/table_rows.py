@@ -1,7 +1,4 @@
-"""The source of a merge's rows.
-
-If the engine can pick rows, only the key columns are read whole; other columns are read for the rows of the result.
-"""
+"""The source of a merge's rows."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ import numpy as np
 import pandas as pd
 
 from tagframe.corpus import Corpus
-from tagframe.engines.base import Engine, RowNumbers
 from tagframe.engines.cells import EXACT, nullable
 from tagframe.errors import ColumnNotFound, InvalidArgument, did_you_mean
 from tagframe.joins.aggregates import FIRST
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import PlanTable
-from tagframe.keys.matching import Positions, copies_in, is_copy
+from tagframe.keys.matching import copies_in, is_copy
 from tagframe.merging.agreement import columns_there
 
 
@@ -32,17 +28,6 @@ class PlanRows:
         self._corpus = corpus
         self._plan = plan
         self._sources = plan.by_id
-        self._numbers: dict[str, RowNumbers] = {}
-
-    def _engine(self, table: str) -> Engine | None:
-        """The engine that can pick rows of a table; None for stacks and tables with one row per key."""
-        source = self._sources[table]
-        return None if source.parts or source.aggregates or source.distinct else self._corpus.engine(table)
-
-    def may_pick(self, table: str) -> bool:
-        """Whether some rows of the table can be read without the others."""
-        engine = self._engine(table)
-        return engine is not None and engine.picks_rows
 
     def whole(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
         """All rows of these columns; the order is the same for all columns of the table."""
@@ -66,29 +51,14 @@ class PlanRows:
             return 0
         return copies_in(self._all(source, source.columns), keys)
 
-    def some(self, table: str, columns: Sequence[str], numbers: Positions) -> pd.DataFrame | None:
-        """The rows with these numbers (ascending, no duplicates); None if they cannot be picked."""
-        engine = self._engine(table)
-        if engine is None or table not in self._numbers:
-            return None
-        return engine.pick(self._corpus.source_table(table), columns, self._numbers[table][numbers])
-
     def _all(self, source: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
         """The rows of a table, or of a stack."""
         if not source.parts:
-            return self._read(source.id, columns)
+            return self._corpus.read(source.id, columns)
         own = [column for column in columns if column != source.origin]
-        frames = [self._read(part.id, spelt(part.id, part.columns, own)) for part in source.parts]
+        frames = [self._corpus.read(part.id, spelt(part.id, part.columns, own)) for part in source.parts]
         origin = source.origin if source.origin in columns else None
         return stacked(source.origins, frames, own, origin)[list(columns)]
-
-    def _read(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        engine = self._corpus.engine(table)
-        found = None if engine is None else engine.numbered(self._corpus.source_table(table), columns)
-        if found is None:
-            return self._corpus.read(table, columns)
-        self._numbers[table], frame = found
-        return frame
 
     def _one_row_a_key(self, source: PlanTable, columns: Sequence[str]) -> pd.DataFrame:
         """A row for each key, in the order of first appearance."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -146,6 +146,30 @@ def _is_compared(place: int, spoken: Sequence[str], own: Container[str]) -> bool
     after = (word for word in spoken[place + 1 :] if stem(word) not in own and word not in BETWEEN)
     bounds = (next(before, ""), next(after, ""))
     return any(word.isdecimal() and year_of(word) is None for word in bounds)
+
+
+_BOTH = frozenset("both beide beiden sowohl tanto ambos ambas entrambi entrambe zowel".split())
+
+
+def cells_at_once(question: str, plan: JoinPlan, corpus: Corpus) -> Iterator[tuple[str, list[Any], str]]:
+    """Cells of one column that a thing shall have at once, "customers who bought both tea and coffee".
+
+    Yields:
+        The column of the merged frame, the cells, and the column that tells the things.
+    """
+    parts = words_in(question)
+    start = next((place for place, word in enumerate(parts) if word.text.casefold() in _BOTH), None)
+    if start is None or any(source.role for source in plan.sources):
+        return
+    spoken = {stem(word.text.casefold()) for word in parts[:start]}
+    names = plan.column_names()
+    for name, cells in cells_named(question[parts[start].end :], plan, corpus).items():
+        own, _ = plan.find_column(name)
+        of_cell = {names[own, column] for column in plan.by_id[own].unique}
+        keys = [key for key in names if column_name(key[1]).key_word and names[key] not in {name, *of_cell}]
+        keys.sort(key=lambda key: spoken.isdisjoint(map(stem, column_name(key[1]).entity)))
+        if isinstance(cells, list) and keys:
+            yield name, cells, names[keys[0]]
 
 
 def filter_of(question: str) -> Implied | None:

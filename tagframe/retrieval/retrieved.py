@@ -35,12 +35,12 @@ from tagframe.joins import (
 )
 from tagframe.keys import KeyPair
 from tagframe.merging import MergeArguments, Reaction, Where, run_plan
-from tagframe.merging.advice import Remark, heard, say_maybe_denied, say_stacked, warn
+from tagframe.merging.advice import Remark, heard, say_at_once, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
 from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.denied import named_by, own_words, spelt_forms, tables_maybe_denied
 from tagframe.retrieval.families import shared_name
-from tagframe.retrieval.named_cells import filter_of
+from tagframe.retrieval.named_cells import cells_at_once, filter_of
 from tagframe.retrieval.ways import plan_for
 from tagframe.retrieval.words import words_in
 
@@ -330,6 +330,8 @@ class RetrievedTables(Public):
             names = {id: self.corpus.profile(id).columns for id in self.members}
             columns = {id: [column.name for column in profile] for id, profile in names.items()}
             say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
+            for named in cells_at_once(self.question, plan, self.corpus):
+                say_at_once(*named)
 
     def without(self, *tables: str) -> RetrievedTables:
         """Leave out some tables, by id or name. Of a table in pieces, only the named pieces are left out.

@@ -25,7 +25,7 @@ from tagframe.joins import MIN_CHANCE, JoinPlan, On, keys_on, plan_tables
 from tagframe.joins.edges import is_of_names
 from tagframe.joins.infer import Hints
 from tagframe.joins.roles import Roles
-from tagframe.keys.column_names import KEY_WORDS, column_name
+from tagframe.keys.column_names import KEY_WORDS, column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
@@ -42,6 +42,10 @@ _LONGEST_NAME = 5
 """The most words of a name that is looked for in cells."""
 _MOSTLY = 0.9
 """A column has a name for each row if so many of the rows have one of their own."""
+_NEW = frozenset("a an another one d'un d'une ein eine einem einen einer eines un une una uno um uma een".split())
+"""Words before a thing that was not spoken of before."""
+_NEAR = 2
+"""They are among so many words before it."""
 _REACH = 4
 """The owner is among so many words after the thing."""
 
@@ -158,13 +162,29 @@ def _same_rows(one: TableProfile, other: TableProfile) -> KeyPair | None:
 
 
 def _both_ends(keys: Sequence[KeyPair], question: str, corpus: Corpus) -> set[KeyPair]:
-    """Two references of a table to another, if the question names two rows there: "from Oslo to Rome"."""
+    """Two references of a table to another, if the question names two rows there: "from Oslo to Rome", "a team that
+    beat a team of its own town"."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
         if len(key.tables) == 2 and key.right_table in corpus:
             groups[key.left_table, key.right_table, key.right_columns].append(key)
     pairs = [(right, group) for (_, right, _), group in groups.items() if len(group) == 2]
-    return {key for right, group in pairs if _names_two_rows(question, corpus.profile(right)) for key in group}
+    named = {right for right, _ in pairs if _names_two_rows(question, corpus.profile(right))}
+    named |= {right for right, _ in pairs if _is_new_twice(question, corpus.profile(right).name)}
+    return {key for right, group in pairs if right in named for key in group}
+
+
+def _is_new_twice(question: str, table: str) -> bool:
+    """Whether a question speaks of a thing of a table twice, and not of the same one.
+
+    >>> [_is_new_twice(f"Matches in which a team met {other}", "teams") for other in ("a team of Oslo", "the team")]
+    [True, False]
+    """
+    parts = [word.text.casefold() for word in words_in(question)]
+    thing = {stem(word) for word in table_entity(table)[-1:]}
+    places = [place for place, word in enumerate(parts) if not thing.isdisjoint(spelt_forms(word))]
+    numbered = [place for place in places if "".join(parts[place + 1 : place + 2])[:1].isdigit()]
+    return len({*numbered, *(at for at in places if not _NEW.isdisjoint(parts[max(0, at - _NEAR) : at]))}) > 1
 
 
 def _names_two_rows(question: str, table: TableProfile) -> bool:

@@ -156,8 +156,6 @@ def test_all_roles_are_joined_where_they_are_asked_for():
         shown = name if name in merged else "user.name"
         assert merged[shown].tolist() == frames["orders"][column].map(users).tolist()
     assert tf.join_plan(frames, roles="all").ambiguous == ()
-    with pytest.raises(InvalidArgument, match="a role is always joined"):
-        tf.join_plan(shop(), keys=ON)
     with pytest.raises(InvalidArgument, match="roles must be 'all' or None; got 'buyer'"):
         tf.merge(frames, roles="buyer")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="pass roles= or plan="):

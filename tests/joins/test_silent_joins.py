@@ -143,15 +143,6 @@ def test_a_cost_centre_is_no_measure_and_a_composite_is_named_where_rows_would_r
         tf.merge(frames, on="account")
 
 
-def test_a_year_that_a_code_table_has_not_is_named():
-    codes = D({"iso3": ["DEU", "FRA"], "country": ["Germany", "France"]})
-    years = [2019, 2020, 2021] * 2
-    gdp = D({"iso3": ["DEU"] * 3 + ["FRA"] * 3, "year": years, "gdp": range(6)})
-    emitted = D({"country": ["Germany"] * 3 + ["France"] * 3, "year": years, "co2": range(6)})
-    with pytest.raises(FanOut, match=r"year of 'frames\.emitted' belongs to the key: merge the other tables first"):
-        tf.merge({"emitted": emitted, "codes": codes, "gdp": gdp})
-
-
 def test_nulls_on_both_sides_of_a_composite_are_no_rows_of_it():
     known = [(country, year) for country in "ABCDE" for year in (1, 2, 3, 4)]
     one = D([*known, (None, None)], columns=["country", "year"]).assign(x=range(21))
@@ -184,15 +175,6 @@ def test_frames_without_names_are_told_that_names_help():
         tf.infer_keys(animals, owners=owners)
     with pytest.raises(tf.errors.NotConnected, match="have none: give frames by name"):
         tf.merge(D({"a": list("xyz")}), D({"b": list("pqr")}))
-
-
-def test_a_refusal_compares_columns_that_several_tables_have():
-    codes = D({"iso3": ["DEU", "FRA"], "name": ["Germany", "France"], "year": [1990, 1990]})
-    gdp = D({"iso3": ["DEU"] * 3 + ["FRA"] * 3, "year": [2019, 2020, 2021] * 2, "name": list("abcdef")})
-    emitted = D({"name": ["Germany"] * 3 + ["France"] * 3, "year": [2019, 2020, 2021] * 2, "co2": range(6)})
-    on = ["emitted.name = codes.name", "codes.iso3 = gdp.iso3"]
-    with pytest.raises(FanOut, match=r"year of 'frames\.emitted' belongs to the key"):
-        tf.merge({"emitted": emitted, "codes": codes, "gdp": gdp}, on=on)
 
 
 def test_a_key_has_one_chance_in_the_plan_and_in_the_other_ways():

@@ -420,3 +420,142 @@ def test_of_two_numbers_that_are_both_found_the_one_that_refers_to_most_rows_is_
     assert [{*step.oriented.left_columns, *step.oriented.right_columns} for step in plan.steps] == [
         {"AreaNo", "District-No"}
     ]
+
+
+def chosen_of(frames, question, *tables):
+    """The tables of a folder with others that nobody chooses."""
+    return tf.open_corpus(frames).retrieve_tables(question).add(*tables).only(*tables)
+
+
+CODES = [f"P{i * 7919 % 9973:04}" for i in range(60)]
+
+
+@pytest.mark.parametrize("kinds", [("SK1 SK2 SK3", "VA1 VA2"), ("cm m", "kg g"), ("G1 G2 G3 G4", "H5 H6")])
+def test_columns_without_a_common_value_join_no_two_tables(kinds):
+    """Interests and values of people: both refer to the list of all elements, each to other ones."""
+    one, two = ([(code, kind, i) for i, code in enumerate(CODES) for kind in some.split()] for some in kinds)
+    frames = {
+        "interests": frame_of("person_code element_id score", one),
+        "work_values": frame_of("person_code element_id score", two),
+        "elements": frame_of("element_id label", [(kind, f"of {kind}") for kind in " ".join(kinds).split()]),
+        "people": frame_of("person_code town", [(code, f"Town {i % 7}") for i, code in enumerate(CODES)]),
+    }
+    question = "interests of people by work value"
+    plan = chosen_of(frames, question, "interests", "work_values", "people").join_plan
+    assert {step.columns for step in plan.steps} == {("person_code",)}
+
+
+@pytest.mark.parametrize("rows", [300, 1500])
+def test_a_stack_has_the_values_of_all_its_parts(rows):
+    """Numbers that go on from year to year, and a list in which most of them are, with all of earlier years."""
+    ids = [14_000 + i * 7 % rows for i in range(rows)]
+    frames = {f"projects_{2016 + y}": pd.DataFrame({"project_id": ids[y::3], "title": "a"}) for y in range(3)}
+    fields = [(i, i * j % 40) for i in range(1, 14_000 + rows) if i % 7 for j in range(1, 2 + i % 2)]
+    frames["project_fields"] = frame_of("project_id field_id", fields)
+    frame, said = merged(frames, "projects from 2016 to 2018 by field")
+    assert len(frame) == sum(project >= 14_000 for project, _ in fields)
+    assert "frames.project_fields.project_id = frames.projects.project_id (30%)" in said
+
+
+def test_a_number_that_refers_to_one_table_is_no_guess_at_another():
+    named = [(i * 7, f"Item {i}", f"{i}") for i in range(1, 350)]
+    frames = {
+        "quest_base": frame_of("id goal", [(i * 7, f"goal {i}") for i in range(1, 400)]),
+        "quest_rewards": frame_of("base_id item_en", [((1 + i % 399) * 7, f"Item {i % 90}") for i in range(700)]),
+        "item_base": frame_of("id name_en colour", named),
+        "item_base_translations": frame_of("id name_en name_fr", named),
+        "craft": frame_of("id item_en", [(i * 7, f"Item {i % 80}") for i in range(1, 350)]),
+    }
+    plan = chosen_of(frames, "colours of the rewards of quests", "quest_rewards", "quest_base", "item_base").join_plan
+    by_table = {step.table: step.columns for step in plan.restarted("frames.quest_rewards").steps}
+    assert by_table == {"frames.quest_base": ("id",), "frames.item_base": ("name_en",)}
+
+
+def test_two_tables_by_quarter_and_year_meet_in_a_third_and_not_by_the_quarter():
+    quarters, years = [f"Quarter {i:02}" for i in range(30)], range(2005, 2012)
+    frames = {
+        "population": frame_of("quarter year people", [(q, y, 1) for q in quarters for y in range(2000, 2012)]),
+        "income": frame_of("quarter tax_year tariff", [(q, y, t) for q in quarters for y in years for t in "bm"]),
+        "houses": frame_of("quarter year kind", [(q, y, k) for q in quarters for y in years for k in "abc"]),
+        "quarters": frame_of("name area", [(q, i) for i, q in enumerate(quarters)]),
+    }
+    plan = chosen_of(frames, "houses by income", "population", "income", "houses").join_plan
+    assert all(len(step.columns) == 2 for step in plan.steps)
+
+
+PEOPLE_OF = [f"{name}{i:03}" for i, name in enumerate("lee kim roy ann bob sue tom".split() * 40)]
+HALL = {
+    "master": frame_of("bio_key height", [(key, 150 + i % 50) for i, key in enumerate(PEOPLE_OF)]),
+    "draft": frame_of("year player_id", [(1990 + i % 20, key if i % 4 else None) for i, key in enumerate(PEOPLE_OF)]),
+    "awards": frame_of("player_id award", [(key, f"a{j}") for key in PEOPLE_OF[::4] for j in range(2)]),
+    "hall": frame_of("year hof_id", [(2010 + i % 9, key) for i, key in enumerate(PEOPLE_OF[::5])]),
+    "coaches": frame_of("coach_id year", [(key, year) for key in PEOPLE_OF[::6] for year in range(3)]),
+    "allstar": frame_of("player_id season", [(key, year) for key in PEOPLE_OF[::2] for year in range(2)]),
+}
+
+
+def test_a_table_that_only_shows_which_columns_are_equal_is_not_joined():
+    plan = chosen_of(HALL, "drafted people in the hall with an award", "draft", "awards", "hall").join_plan
+    assert {table.rpartition(".")[2] for table in plan.tables} == {"draft", "awards", "hall"}
+
+
+KINDS = {"status": "open shut lost", "grade": "A1 B1 C1 D1", "playoff": "none round final", "mode": "air sea road"}
+LABELS = [(kind, word[:2].upper(), f"is {word}") for kind, words in KINDS.items() for word in words.split()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_guesses_at_a_list_of_codes_the_one_that_the_question_names_is_taken(kind):
+    cells = {one: [word[:2].upper() for word in words.split()] for one, words in KINDS.items()}
+    ships = pd.DataFrame(
+        {"ship": range(1000, 1600, 3)} | {k: [v[i % len(v)] for i in range(200)] for k, v in cells.items()}
+    )
+    frames = {"ships": ships, "labels": frame_of("kind code label", LABELS)}
+    (step,) = found_of(frames, f"How many ships by the label of their {kind}?").join_plan.steps
+    assert kind in (*step.columns, *step.base_columns)
+
+
+TEAMS_OF = frame_of("team_id town won", [(i, f"Town {i % 5}", i % 40) for i in range(30)])
+PLAYED = frame_of("match_id winner_id loser_id", [(i, i % 30, (i * 7 + 1) % 30) for i in range(200)])
+PAPERS = frame_of("paper_id year", [(i, 1990 + i % 20) for i in range(1, 91)])
+CITED = frame_of("paper_id cited_paper_id", [(1 + i % 90, 1 + i * 13 % 90) for i in range(200)])
+
+
+@pytest.mark.parametrize(
+    ("frames", "question", "roles"),
+    [
+        ({"matches": PLAYED, "teams": TEAMS_OF}, "Matches that a team with 20 wins won against a team of 9", 2),
+        ({"matches": PLAYED, "teams": TEAMS_OF}, "Spiele, in denen ein Team aus Rom gegen ein Team aus Oslo gewann", 2),
+        ({"matches": PLAYED, "teams": TEAMS_OF}, "matches gagnés par l'une des teams d'un town", 1),
+        ({"matches": PLAYED, "teams": TEAMS_OF}, "Matches of the team of Rome that the team won", 1),
+        ({"matches": PLAYED, "teams": TEAMS_OF}, "Each team and its matches", 1),
+        ({"citations": CITED, "papers": PAPERS}, "How often does a paper of 1995 cite a paper of 1990?", 2),
+        ({"citations": CITED, "papers": PAPERS}, "Citations by the year of the paper", 1),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AmbiguousJoinWarning")
+def test_a_thing_that_is_new_twice_is_two_rows(frames, question, roles):
+    assert len(found_of(frames, question).join_plan.steps) == roles
+
+
+SALES = frame_of("customer_id product", [(1, "green tea"), (1, "coffee"), (2, "green tea"), (3, "coffee")])
+TAKEN = frame_of("student_id course_id", [(1, 1), (1, 2), (2, 1), (3, 2)])
+COURSES = frame_of("course_id title", [(1, "Physics"), (2, "Chemistry"), (3, "Art")])
+
+
+@pytest.mark.parametrize(
+    ("frames", "question"),
+    [
+        ({"sales": SALES}, "How many customers bought both green tea and coffee?"),
+        ({"sales": SALES}, "Clientes que compraron tanto coffee como green tea"),
+        ({"taken": TAKEN, "courses": COURSES}, "Students who take both Physics and Chemistry"),
+        ({"taken": TAKEN, "courses": COURSES}, "Who belegt sowohl Physics als auch Chemistry?"),
+    ],
+)
+def test_two_cells_of_a_column_that_a_thing_shall_have_are_counted_by_the_line_that_is_said(frames, question):
+    frame, said = merged(frames, question)
+    line = re.search(r"so none is both .*?: (frame\[.*\(\) == 2)", said)[1]
+    assert eval(line, {"frame": frame}).to_dict() == {1: True, 2: False, 3: False}
+
+
+def test_values_of_two_columns_that_are_named_together_are_no_cells_of_one():
+    assert "so none is both" not in merged({"sales": SALES}, "Both the customers and the products of sales")[1]

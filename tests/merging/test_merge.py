@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from accounted import merged
 
-from tagframe.corpus import ColumnProfile, TableProfile, open_corpus
+from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.errors import (
     CoercedKeysWarning,
     ColumnNotFound,
@@ -23,9 +23,8 @@ from tagframe.errors import (
     RowsMultipliedWarning,
 )
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
-from tagframe.keys import Evidence, KeyPair, infer_key_pairs
-from tagframe.merging import join_plan, merge, run_plan
-from tagframe.merging.table_rows import PlanRows
+from tagframe.keys import Evidence, KeyPair
+from tagframe.merging import join_plan, merge
 
 LOANS = pd.DataFrame({"loan_id": [1, 2, 3, 4], "client_id": [20, 10, 20, 30], "amount": [5.0, 6.0, 7.0, 8.0]})
 CLIENTS = pd.DataFrame({"client_id": [10, 20, 30], "name": ["Ann", "Bo", "Cy"], "town_id": [1, 2, 1]})
@@ -187,34 +186,6 @@ def test_the_plans_sql_gives_the_rows_of_the_merge(options):
     rows = rows.where(rows.notna())  # None of a database, NaN of a merge
     pd.testing.assert_frame_equal(rows.sort_values("loan_id", ignore_index=True), frame)
     connection.close()
-
-
-def test_only_the_rows_of_the_result_are_read_from_a_sqlite_file(tmp_path, monkeypatch):
-    connection = sqlite3.connect(tmp_path / "shop.sqlite")
-    size = 3000
-    pd.DataFrame(
-        {"sale_id": range(size), "shop_id": [i % 50 + 1 for i in range(size)], "note": ["x" * 50] * size}
-    ).to_sql("sales", connection, index=False)
-    pd.DataFrame({"shop_id": range(1, 51), "town": [f"t{i}" for i in range(50)]}).to_sql(
-        "shops", connection, index=False
-    )
-    connection.close()
-    corpus = open_corpus(tmp_path / "shop.sqlite")
-    plan = plan_joins(corpus.profiles, infer_key_pairs(corpus.profiles))
-    read: list[tuple[str, int]] = []
-    whole = PlanRows.whole
-
-    def counted(self, table, columns):
-        frame = whole(self, table, columns)
-        read.extend((f"{table}.{column}", len(frame)) for column in columns)
-        return frame
-
-    monkeypatch.setattr(PlanRows, "whole", counted)
-    # A function is what SQLite cannot do: the join is pandas' then.
-    frame, _ = run_plan(plan, corpus, where={"shop_id": lambda ids: ids <= 3}, limit=3)
-    assert frame["town"].tolist() == ["t0", "t1", "t2"]
-    assert frame["note"].tolist() == ["x" * 50] * 3
-    assert sorted(read) == [("shop.sales.shop_id", size), ("shop.shops.shop_id", 50)]
 
 
 @pytest.mark.parametrize(

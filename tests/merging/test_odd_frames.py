@@ -222,8 +222,3 @@ def test_what_a_caller_passes_is_taken_or_named():
     assert len(tf.merge(frames, on="a.x = b.y", limit=np.int64(2))) == 2
     with pytest.raises(InvalidArgument, match=r"limit must be a number of rows, 0 or more; got .*True"):
         tf.merge(frames, on="a.x = b.y", limit=np.True_)
-    plan = tf.join_plan(frames, keys=["a.x = b.y"])
-    assert [str(step) for step in plan.steps] == ["frames.a.x = frames.b.y"]
-    for keys in ("a.x = b.y", [5], 7):
-        with pytest.raises(InvalidArgument, match=r"keys= must be a list of key pairs, such as"):
-            tf.join_plan(frames, keys=keys)
