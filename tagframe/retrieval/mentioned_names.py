@@ -22,7 +22,7 @@ from tagframe.keys.column_names import words as words_of
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import says_role
-from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem
+from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem, words_in
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -156,6 +156,15 @@ def _has(question_words: Sequence[str], name: Name) -> bool:
     return any(
         tuple(question_words[at : at + len(name)]) == name for at, word in enumerate(question_words) if word == name[0]
     )
+
+
+def has_name(text: str, name: str) -> bool:
+    """Whether all words of a name stand in a text, side by side.
+
+    >>> has_name("Rows of the sales report", "sales_report"), has_name("Report all sales", "sales_report")
+    (True, False)
+    """
+    return _has([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
 
 
 def _of_compounds(
