@@ -211,15 +211,13 @@ def say_all_or_none(plan: JoinPlan, rows: int) -> None:
     warn(f"{plan.sentence_of_absence}: {which} a partner there. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
-def say_filter_of_absent(plan: JoinPlan, conditions: Mapping[str, Any]) -> None:
-    """Warn of cells that the question names in a table that rows shall lack: the rows of the others do not count."""
-    named = {name: value for name, value in conditions.items() if plan.find_column(name)[0] in plan.absent}
-    if named:
-        warn(
-            f"{plan.sentence_of_absence}: the question names cells there. To count only those rows as present, "
-            f"merge(where={named!r})",
-            DoubtfulJoinWarning,
-        )
+def say_filter_of_absent(plan: JoinPlan, named: Mapping[str, Any], denied: Mapping[str, Any]) -> None:
+    """Warn of cells that the question names in tables that rows shall lack, and which of them choose the rows there
+    that count."""
+    way = f". To count only those rows as present, merge(where={named!r})"
+    if denied:
+        way = f", so only rows with {denied!r} count as present. merge(where=…) with other conditions counts others"
+    warn(f"{plan.sentence_of_absence}: the question names cells there{way}", DoubtfulJoinWarning)
 
 
 def is_unnamed(key: KeyPair) -> bool:

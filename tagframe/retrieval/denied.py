@@ -28,6 +28,7 @@ _BEFORE_A_THING = frozenset("any de d have ha hanno tem têm".split())
 """Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
+_NEVER = frozenset("never nie niemals jamais nunca jamás mai nooit aldrig aldri nigdy".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
 _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher lower only just matter".split())
 """After a denial these bound a number: "no more than 5"."""
@@ -88,6 +89,18 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
     is_open = any(one.lacks and one.named is None for one in _denials(question, tables))
     return unnamed if is_open and len(unnamed) < len(tables) else []
+
+
+def after_denial(question: str) -> str:
+    """What follows the first denial of a question, or "".
+
+    >>> after_denial("Actors who were never in a horror film")
+    'in a horror film'
+    """
+    words = words_in(question)
+    spelt = [spelt_forms(word.text) for word in words]
+    ends = (word.end for place, word in enumerate(words) if _denies_rows(spelt, place))
+    return question[next(ends, len(question)) :].strip()
 
 
 class _Denial(NamedTuple):
@@ -162,7 +175,8 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
     before = words[place - 1][0] if place else ""
     after = words[place + 1][0] if place + 1 < len(words) else ""
     is_bound = after in _BOUNDS or after[:1].isdigit()
-    return words[place][0] in _DENIALS - _OF_VALUES and before not in _COPULAS and not is_bound
+    is_value = before in _COPULAS and words[place][0] not in _NEVER
+    return words[place][0] in _DENIALS - _OF_VALUES and not is_value and not is_bound
 
 
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
