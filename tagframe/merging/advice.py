@@ -185,11 +185,17 @@ def whose_rows(plan: JoinPlan) -> str:
 
 def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
     """Warn of rows with a partner in tables that the question may deny, in words that are not theirs."""
-    ways = [f"merge(plan.lacking({table!r}))" for table in tables if table != plan.start or not plan.is_anchored]
+    beside = [table for table in tables if table in plan.left_out]  # they repeat rows: those of things, or of deeds
+    inside = (
+        [] if beside else [one for one in tables if one in plan.tables and not (plan.is_anchored and one == plan.start)]
+    )
+    ways = [f"found.only({plan.start!r}, {table!r}), then merge(plan.lacking({table!r}))" for table in beside]
+    ways += [f"merge(plan.lacking({table!r}))" for table in inside]
     if ways:
+        partner = f": each row has a partner in {' and '.join(inside)}" if inside else ""
         warn(
-            f"the question denies something that no table is called: each row has a partner in {' and '.join(tables)}. "
-            f"Rows without one: {', '.join(ways)}",
+            f"the question denies something that no table is called{partner}. Rows without one: "
+            f"{'; or '.join(ways[:_MAX_EXAMPLES])}",
             DoubtfulJoinWarning,
         )
 

@@ -75,13 +75,15 @@ def tables_before(question: str, tables: Iterable[str]) -> set[str]:
 
 
 def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
-    """The tables that the question does not name, if it denies a thing that is no table's and no column's name.
+    """The tables that the question does not name, if it denies a thing or deed that no table or column is called.
 
     >>> tables = {"rail.stations": ["id"], "rail.facilities": ["station"]}
     >>> tables_maybe_denied("Stations zonder voorzieningen", tables)
     ['rail.facilities']
     >>> tables_maybe_denied("Stations without facilities", tables)
     []
+    >>> tables_maybe_denied("Stations that were never visited", tables)
+    ['rail.facilities']
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
     """
@@ -104,8 +106,8 @@ def after_denial(question: str) -> str:
 
 
 class _Denial(NamedTuple):
-    """One denial: whether it is of a thing; the tables named right after it, [] if a column is, None if nothing; and
-    those named before it."""
+    """One denial: whether it is of a thing or a deed; the tables named right after it, [] if a column is, None if
+    nothing; and those named before it."""
 
     lacks: bool
     named: list[str] | None
@@ -129,7 +131,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
         after = words[place + 1 : place + 1 + _REACH]
         things = ([table for table in named_by(one, own) if table not in before] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
-        lacks = spelt[0] in _LACKS or any(one[0] in _BEFORE_A_THING for one in after[:1])
+        lacks = spelt[0] in _LACKS | _NEVER or any(one[0] in _BEFORE_A_THING for one in after[:1])
         yield _Denial(lacks, next(ends, None), before)
 
 
