@@ -295,6 +295,7 @@ def marina(tmp_path):
         ("How much was paid for boats of Oslo?", (), False),
         ("How many rows does the boat list have?", (), True),
         ("How much was paid for boats of Oslo?", ("hire",), True),
+        ("How much was paid for boats of Oslo?", ("calendar",), False),
     ],
 )
 def test_a_view_is_found_by_its_name_or_where_its_tables_are_hidden(marina, words, question, hide, view):
