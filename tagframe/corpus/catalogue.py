@@ -37,7 +37,7 @@ from tagframe.errors import CatalogueWarning, TagframeError, UnreadableCatalogue
 APPLICATION_ID = int.from_bytes(b"tagf", "big")
 """Marks a SQLite file as a catalogue (its ``PRAGMA application_id``, bytes 68 to 71)."""
 
-VERSION = 9
+VERSION = 10
 """The layout of the file and the meaning of profiles (``PRAGMA user_version``); raised when either changes."""
 
 BUSY_SECONDS = 30.0
@@ -52,7 +52,7 @@ CREATE TABLE sources (
 CREATE TABLE tables (
     source TEXT, table_name TEXT, database TEXT, name TEXT, rows INTEGER, primary_key TEXT, unique_sets TEXT,
     foreign_keys TEXT, description TEXT, estimated INTEGER, shape TEXT, columns TEXT, digest TEXT, totals TEXT,
-    checksum TEXT, seen TEXT,
+    computed_from TEXT, checksum TEXT, seen TEXT,
     PRIMARY KEY (source, table_name));
 CREATE TABLE sketches (digest TEXT, position INTEGER, hashes BLOB, PRIMARY KEY (digest, position)) WITHOUT ROWID;
 CREATE TABLE vectors (id INTEGER PRIMARY KEY, embedder TEXT, documents TEXT, vectors BLOB);
@@ -378,7 +378,8 @@ def _put_tables(
             db.execute(update, [seen.get(name), source, name])
             continue
         row = (source, name, table.database, table.name, table.rows, *keys_texts(table), table.description,
-               int(table.estimated), table.shape, text, digest, totals_text(table.totals))  # fmt: skip
+               int(table.estimated), table.shape, text, digest, totals_text(table.totals),
+               json.dumps(table.computed_from))  # fmt: skip
         marks = ", ".join("?" * (len(row) + 2))
         db.execute(f"INSERT INTO tables VALUES ({marks})", [*row, _checksum(row), seen.get(name)])
         sketches = [

@@ -544,6 +544,18 @@ def with_roles(corpus: Corpus, tables: Mapping[str, str]) -> Corpus:
     return corpus._of(renamed, origins, under=corpus._under)
 
 
+def without_views(corpus: Corpus, but: Collection[str] = ()) -> Corpus:
+    """A corpus without the views of its own tables, whose rows it has already.
+
+    Args:
+        corpus: of tables and views.
+        but: ids of views that stay.
+    """
+    views = [one for one in corpus.profiles if one.computed_from and one.id not in but]
+    gone = {view.id for view in views if all(id in corpus for id in view.computed_from)}
+    return corpus.subset(id for id in corpus.ids if id not in gone) if gone else corpus
+
+
 def computed_of(corpus: Corpus) -> ComputedStore:
     """The store of facts computed from a corpus' tables, such as the keys between them."""
     return corpus._computed

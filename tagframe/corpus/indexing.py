@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, repeat
@@ -16,6 +16,7 @@ from tagframe.corpus.profile import ColumnProfile, Sketch, TableProfile
 from tagframe.corpus.profiler import clipped_text, profile_table
 from tagframe.corpus.schema_only import declared_profile
 from tagframe.engines.base import Chunk, ColumnStatistics, TableShape, TableStatistics
+from tagframe.engines.hiding import mentions
 from tagframe.errors import BROKEN, TagframeError, UnreadableTable, noting
 from tagframe.progress import track
 
@@ -42,7 +43,7 @@ def index_files(
 ) -> Indexed:
     """The files' profiles: the known ones if nothing has changed; new ones are saved as they are made."""
     result = Indexed()
-    work = []
+    work, read = [], dict[str, dict[str, tuple[str, ...]]]()
     for file in files:
         old = known.sources.get(file.key)
         try:
@@ -81,6 +82,7 @@ def index_files(
         result.sources[file.key] = IndexedSource(file.key, file.engine.kind, seen, done, states, noted)
         result.changed.append(file.key)
         work += [(file, shape) for shape in shapes if shape.name not in done]
+        read[file.key] = _read_by_views(file, shapes)
     tables = {key: dict(source.tables) for key, source in result.sources.items()}
     try:
         for file, shape, statistics in track(_opened(work), len(work), "profiling", "table", progress):
@@ -89,6 +91,7 @@ def index_files(
             try:
                 with noting(notes):
                     profile = of_source(_profile(file, shape, statistics), shape)
+                    profile = replace(profile, computed_from=read[file.key].get(shape.name, ()))
             except BROKEN as error:
                 if isinstance(error, TagframeError) and not isinstance(error, UnreadableTable):
                     raise
@@ -138,6 +141,24 @@ def _opened(
             known = file.engine.statistics([shape for _, shape in several])
             for (_, shape), statistics in zip(several, repeat(None) if known is None else known, strict=False):
                 yield 1, (file, shape, statistics)
+
+
+def _read_by_views(file: SourceFile, shapes: Sequence[TableShape]) -> dict[str, tuple[str, ...]]:
+    """For each view of a source, the ids of the tables whose names are in its definition."""
+    definitions: Mapping[tuple[str, str], str] = {}
+    with suppress(TagframeError, *BROKEN):  # nothing is known of the views
+        definitions = file.engine.definitions()
+    names = {shape.name: shape.called or shape.name for shape in shapes}
+    databases = {shape.name: shape.database or file.database for shape in shapes}
+    return {
+        view: tuple(
+            f"{databases[table]}.{name}"
+            for table, name in names.items()
+            if table != view and mentions(text, [name.casefold()])
+        )
+        for (view, column), text in definitions.items()
+        if not column
+    }
 
 
 # --- from the statistics of a source ---------------------------------------------------------------------------------

@@ -134,6 +134,7 @@ class TableProfile:
         place: the folder that it was opened with, whose databases stand side by side; "" if its database stands alone.
         totals: rows that are sums of other rows, and are counted twice where a column is summed.
         unique: columns, and sets of them, that the source declares to be free of duplicates.
+        computed_from: ids of the tables of its source that a view reads; () for a table, and where that is not known.
     """
 
     id: str
@@ -149,6 +150,7 @@ class TableProfile:
     place: str = ""
     totals: tuple[TotalRows, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
+    computed_from: tuple[str, ...] = ()
     stored: ClassVar[StoredColumns | None] = None
     """The columns as stored in a catalogue; None for a profile in memory."""
 

@@ -175,6 +175,7 @@ def profile_of(row: Mapping[str, Any], text: str, read: ReadSketch) -> TableProf
         estimated=bool(row["estimated"]),
         totals=totals_of(row["totals"]),
         unique=tuple(map(tuple, json.loads(row["unique_sets"]))),
+        computed_from=_names(row["computed_from"]),
         **{name: row[name] for name in ("database", "name", "rows", "description", "shape")},
     )
 
@@ -226,7 +227,8 @@ def digest_of(profile: TableProfile, text: str | None = None) -> str:
         return str(known if profile.stored is None else profile.stored.digest)
     keys = [[*map(str, vars(key).values())] for key in (*profile.foreign_keys, *profile.forbidden_keys)]
     facts: list[Any] = [
-        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, profile.unique, keys
+        profile.database, profile.name, profile.rows, profile.description, profile.primary_key, profile.unique, keys,
+        profile.computed_from,
     ]  # fmt: skip
     text = columns_text(profile) if text is None else text
     profile.__dict__["_digest"] = digest = _md5(f"{json.dumps(facts)}{text}".encode("utf-8", "replace"))

@@ -407,10 +407,14 @@ class HidingEngine(Engine):
         gone, runs = self._gone(), self.inner.ran()
         return None if runs is None else (run for run in runs if not mentions(run[0], gone))
 
-    def views(self) -> list[str]:
-        """Those that name nothing hidden."""
+    def definitions(self) -> Mapping[tuple[str, str], str]:
+        """Those of what is visible that name nothing hidden."""
         gone = self._gone()
-        return [text for text in self.inner.views() if not mentions(text, gone)]
+        return {
+            (table, column): text
+            for (table, column), text in self.inner.definitions().items()
+            if table in self.visible and not mentions(text, gone)
+        }
 
     def execute(self, statement: UntrustedStatement) -> pd.DataFrame:
         """A statement that may read visible columns only."""

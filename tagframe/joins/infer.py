@@ -153,7 +153,13 @@ def plan_tables(
             apart += alone
             members = [profile for profile in members if profile.id not in alone]
             continue
-        repeating = {table for table, repeats in aside(plan, doubtful).items() if repeats}
+        leaves = aside(plan, doubtful)
+        ids = {profile.id for profile in members}
+        if weak := {step.table for step in plan.steps if step.table in leaves and step.score < ACCEPTED} & ids:
+            apart += weak
+            members = [profile for profile in members if profile.id not in weak]
+            continue
+        repeating = {table for table, repeats in leaves.items() if repeats}
         gone = {id for one in plan.sources if one.id in repeating for id in [one.id, *(part.id for part in one.parts)]}
         if not gone:
             plan = replace(plan, left_out=tuple(sorted([*left_out, *apart])), unconnected=tuple(sorted(apart)))

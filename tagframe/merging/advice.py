@@ -184,11 +184,17 @@ def whose_rows(plan: JoinPlan) -> str:
 
 def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
     """Warn of rows with a partner in tables that the question may deny, in words that are not theirs."""
-    ways = [f"merge(plan.lacking({table!r}))" for table in tables if table != plan.start or not plan.is_anchored]
+    beside = [table for table in tables if table in plan.left_out]  # they repeat rows: those of things, or of deeds
+    inside = (
+        [] if beside else [one for one in tables if one in plan.tables and not (plan.is_anchored and one == plan.start)]
+    )
+    ways = [f"found.only({plan.start!r}, {table!r}), then merge(plan.lacking({table!r}))" for table in beside]
+    ways += [f"merge(plan.lacking({table!r}))" for table in inside]
     if ways:
+        partner = f": each row has a partner in {' and '.join(inside)}" if inside else ""
         warn(
-            f"the question denies something that no table is called: each row has a partner in {' and '.join(tables)}. "
-            f"Rows without one: {', '.join(ways)}",
+            f"the question denies something that no table is called{partner}. Rows without one: "
+            f"{'; or '.join(ways[:_MAX_EXAMPLES])}",
             DoubtfulJoinWarning,
         )
 
@@ -219,15 +225,13 @@ def say_all_or_none(plan: JoinPlan, rows: int) -> None:
     warn(f"{plan.sentence_of_absence}: {which} a partner there. {_OTHER_KEYS}", DoubtfulJoinWarning)
 
 
-def say_filter_of_absent(plan: JoinPlan, conditions: Mapping[str, Any]) -> None:
-    """Warn of cells that the question names in a table that rows shall lack: the rows of the others do not count."""
-    named = {name: value for name, value in conditions.items() if plan.find_column(name)[0] in plan.absent}
-    if named:
-        warn(
-            f"{plan.sentence_of_absence}: the question names cells there. To count only those rows as present, "
-            f"merge(where={named!r})",
-            DoubtfulJoinWarning,
-        )
+def say_filter_of_absent(plan: JoinPlan, named: Mapping[str, Any], denied: Mapping[str, Any]) -> None:
+    """Warn of cells that the question names in tables that rows shall lack, and which of them choose the rows there
+    that count."""
+    way = f". To count only those rows as present, merge(where={named!r})"
+    if denied:
+        way = f", so only rows with {denied!r} count as present. merge(where=…) with other conditions counts others"
+    warn(f"{plan.sentence_of_absence}: the question names cells there{way}", DoubtfulJoinWarning)
 
 
 def is_unnamed(key: KeyPair) -> bool:

@@ -52,7 +52,9 @@ _EXACT_INTEGERS = 2.0**53
 def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     """The merged frame and its report; raises as :func:`tagframe.merging.run_plan`."""
     plan, where = request.plan, request.where
-    result = Merge(request, PlanRows(request.corpus, plan), {*where.columns(), *request.wanted.values()})
+    counted = _counted(request) if request.absent and not where else where
+    needed = {*where.columns(), *counted.columns(), *request.wanted.values()}
+    result = Merge(request, PlanRows(request.corpus, plan), needed)
     waits = bool(where) or request.implied is not None
     joined = [step for step in plan.steps if step.table not in request.absent]
     steps = [result.advance(step, request.on_fanout, waits=waits) for step in joined]
@@ -60,9 +62,7 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     if request.on_loss == "raise":
         result.refuse_loss(lost)
     if request.absent:
-        if request.implied is not None and not where:
-            advice.say_filter_of_absent(plan, request.implied(plan, request.corpus).conditions)
-        steps += result.remove_matched(where, request.absent)
+        steps += result.remove_matched(counted, request.absent)
     before = result.rows.length
     result.select(where, [table for table in plan.tables if table not in request.absent])
     selected = result.rows.length
@@ -74,6 +74,18 @@ def merge_in_memory(request: MergeRequest) -> tuple[pd.DataFrame, MergeReport]:
     if len(lost) and request.says_loss:
         advice.say_loss(plan.start, len(lost), counts.start_rows, result.examples(lost))
     return frame, MergeReport(plan, len(frame), counts)
+
+
+def _counted(request: MergeRequest) -> Where:
+    """Which rows of the absent tables count: those with the cells that the question names after its denial."""
+    implied = Filter({}) if request.implied is None else request.implied(request.plan, request.corpus)
+    absent, denied = (
+        {name: value for name, value in cells.items() if request.plan.find_column(name)[0] in request.absent}
+        for cells in (implied.conditions, implied.denied)
+    )
+    if absent:
+        advice.say_filter_of_absent(request.plan, absent, denied)
+    return where_of(denied, request.plan)
 
 
 def _react(repeats: FanOut, reaction: Reaction) -> None:

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -36,11 +37,13 @@ class Filter(NamedTuple):
         conditions: on the joined rows, as for ``where``.
         measured: ids of the tables of which it names a number, which is not to count twice.
         is_of_different: whether it asks for different things, which count once however often their rows repeat.
+        denied: conditions on the rows that shall be absent: "never in a horror film".
     """
 
     conditions: Mapping[str, Any]
     measured: frozenset[str] = frozenset()
     is_of_different: bool = False
+    denied: Mapping[str, Any] = MappingProxyType({})
 
 
 Implied = Callable[[JoinPlan, Corpus], Filter]

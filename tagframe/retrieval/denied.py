@@ -28,6 +28,7 @@ _BEFORE_A_THING = frozenset("any de d have ha hanno tem têm".split())
 """Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
+_NEVER = frozenset("never nie niemals jamais nunca jamás mai nooit aldrig aldri nigdy".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
 _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher lower only just matter".split())
 """After a denial these bound a number: "no more than 5"."""
@@ -74,13 +75,15 @@ def tables_before(question: str, tables: Iterable[str]) -> set[str]:
 
 
 def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
-    """The tables that the question does not name, if it denies a thing that is no table's and no column's name.
+    """The tables that the question does not name, if it denies a thing or deed that no table or column is called.
 
     >>> tables = {"rail.stations": ["id"], "rail.facilities": ["station"]}
     >>> tables_maybe_denied("Stations zonder voorzieningen", tables)
     ['rail.facilities']
     >>> tables_maybe_denied("Stations without facilities", tables)
     []
+    >>> tables_maybe_denied("Stations that were never visited", tables)
+    ['rail.facilities']
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
     """
@@ -90,9 +93,21 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     return unnamed if is_open and len(unnamed) < len(tables) else []
 
 
+def after_denial(question: str) -> str:
+    """What follows the first denial of a question, or "".
+
+    >>> after_denial("Actors who were never in a horror film")
+    'in a horror film'
+    """
+    words = words_in(question)
+    spelt = [spelt_forms(word.text) for word in words]
+    ends = (word.end for place, word in enumerate(words) if _denies_rows(spelt, place))
+    return question[next(ends, len(question)) :].strip()
+
+
 class _Denial(NamedTuple):
-    """One denial: whether it is of a thing; the tables named right after it, [] if a column is, None if nothing; and
-    those named before it."""
+    """One denial: whether it is of a thing or a deed; the tables named right after it, [] if a column is, None if
+    nothing; and those named before it."""
 
     lacks: bool
     named: list[str] | None
@@ -116,7 +131,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
         after = words[place + 1 : place + 1 + _REACH]
         things = ([table for table in named_by(one, own) if table not in before] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
-        lacks = spelt[0] in _LACKS or any(one[0] in _BEFORE_A_THING for one in after[:1])
+        lacks = spelt[0] in _LACKS | _NEVER or any(one[0] in _BEFORE_A_THING for one in after[:1])
         yield _Denial(lacks, next(ends, None), before)
 
 
@@ -162,7 +177,8 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
     before = words[place - 1][0] if place else ""
     after = words[place + 1][0] if place + 1 < len(words) else ""
     is_bound = after in _BOUNDS or after[:1].isdigit()
-    return words[place][0] in _DENIALS - _OF_VALUES and before not in _COPULAS and not is_bound
+    is_value = before in _COPULAS and words[place][0] not in _NEVER
+    return words[place][0] in _DENIALS - _OF_VALUES and not is_value and not is_bound
 
 
 def own_words(tables: Iterable[str]) -> dict[str, set[str]]:

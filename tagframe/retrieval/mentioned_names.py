@@ -22,7 +22,7 @@ from tagframe.keys.column_names import words as words_of
 from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import says_role
-from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem
+from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem, words_in
 
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
@@ -94,6 +94,7 @@ def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[
     rows += _of_measures(index, question, tables)
     rows += _of_roles(index, question, tables)
     rows += _of_counted(index, question, tables)
+    rows += _of_subject(index, question, tables)
     return np.array(rows).reshape(-1, len(tables))
 
 
@@ -111,6 +112,16 @@ def _of_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]
     finer = (refers & (rows[:, None] > rows)).any(axis=1) & ~is_named
     if finer.sum() == 1:
         yield finer.astype(float).tolist()
+
+
+def _of_subject(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Iterator[list[float]]:
+    """The table whose whole name is what the question asks for: of playlists it wants the table ``playlists``, not only
+    the keys that ``playlist_tracks`` has of them."""
+    subjects = [[stem(word.text.casefold()) for word in run] for run in question.subjects]
+    starts = {"".join(run[:size]) for run in subjects for size in range(1, len(run) + 1)}
+    row = [float(any("".join(name) in starts for name in index.names_of(table).of_table)) for table in tables]
+    if any(row):
+        yield row
 
 
 def tables_counted(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
@@ -152,10 +163,19 @@ def _rows(
 
 
 def _has(question_words: Sequence[str], name: Name) -> bool:
-    """Whether the words of a name are side by side."""
-    return any(
+    """Whether the words of a name are side by side, or one word: "playlists" is a name that was split."""
+    return "".join(name) in question_words or any(
         tuple(question_words[at : at + len(name)]) == name for at, word in enumerate(question_words) if word == name[0]
     )
+
+
+def has_name(text: str, name: str) -> bool:
+    """Whether all words of a name stand in a text, side by side.
+
+    >>> has_name("Rows of the sales report", "sales_report"), has_name("Report all sales", "sales_report")
+    (True, False)
+    """
+    return _has([stem(piece) for word in words_in(text) for piece in identifier_words(word.text)], _name(name))
 
 
 def _of_compounds(

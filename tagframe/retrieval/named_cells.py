@@ -15,6 +15,7 @@ from tagframe.joins.steps import PlanTable
 from tagframe.keys.column_names import column_name
 from tagframe.keys.terms import CALENDAR
 from tagframe.merging.where import Filter, Implied
+from tagframe.retrieval.denied import after_denial
 from tagframe.retrieval.words import BETWEEN, STOP_WORDS, stem, words_in
 from tagframe.retrieval.years import year_of
 
@@ -181,6 +182,7 @@ def filter_of(question: str) -> Implied | None:
         is_of_different = any(
             without_accents(word.text.casefold()).startswith(_DIFFERENT) for word in words_in(question)
         )
-        return Filter(cells_named(question, plan, corpus), tables_measured(question, plan), is_of_different)
+        denied = cells_named(after_denial(question), plan, corpus) if plan.absent else {}
+        return Filter(cells_named(question, plan, corpus), tables_measured(question, plan), is_of_different, denied)
 
     return implied

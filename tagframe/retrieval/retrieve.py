@@ -14,7 +14,7 @@ import numpy as np
 from tagframe import config, logs
 from tagframe.config import SearchSettings
 from tagframe.corpus import Corpus, vectors_of
-from tagframe.corpus.corpus import statements_of
+from tagframe.corpus.corpus import statements_of, without_views
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.statements import Statement
 from tagframe.corpus.vectors import VectorStore
@@ -25,6 +25,7 @@ from tagframe.retrieval.checked_plan import ModelPlan, checked, settled
 from tagframe.retrieval.families import are_copies, named_pieces, twins_of
 from tagframe.retrieval.index import RetrievalIndex, index_of
 from tagframe.retrieval.learned import correction_of, known_of
+from tagframe.retrieval.mentioned_names import has_name
 from tagframe.retrieval.method import Prepared
 from tagframe.retrieval.methods import Method, method_of
 from tagframe.retrieval.problem import Selection
@@ -199,9 +200,11 @@ class Search:
 
     @cached_property
     def index(self) -> RetrievalIndex:
-        """The index of the corpus."""
+        """The index of the corpus, without views of its tables, unless the question has their names."""
         embedder = None if self.by_words else get_embedder()
-        return index_of(self.corpus, embedder, None if self.anchor is None else self.corpus.profile(self.anchor).id)
+        anchor = None if self.anchor is None else self.corpus.profile(self.anchor).id
+        named = {one.id for one in self.corpus.profiles if one.computed_from and has_name(self.text, one.name)}
+        return index_of(without_views(self.corpus, {*named, anchor or ""}), embedder, anchor)
 
     @cached_property
     def anchored(self) -> int | None:

@@ -329,7 +329,7 @@ class RetrievedTables(Public):
         if how is None and not plan.absent and self.question and self.proposal is None:
             names = {id: self.corpus.profile(id).columns for id in self.members}
             columns = {id: [column.name for column in profile] for id, profile in names.items()}
-            say_maybe_denied(plan, [id for id in tables_maybe_denied(self.question, columns) if id in plan.tables])
+            say_maybe_denied(plan, tables_maybe_denied(self.question, columns))
             for named in cells_at_once(self.question, plan, self.corpus):
                 say_at_once(*named)
 

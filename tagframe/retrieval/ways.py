@@ -16,6 +16,7 @@ import numpy as np
 
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.canonical import canonical_all, hash_texts
+from tagframe.corpus.corpus import without_views
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.references import NamedTable
 from tagframe.embed import get_embedder
@@ -82,6 +83,7 @@ def plan_for(
         NotConnected: no key pairs connect the tables.
         InvalidArgument, TableNotFound, ColumnNotFound: as :func:`tagframe.joins.keys_on`.
     """
+    corpus = without_views(corpus, tables)
     profiles = {id: corpus.profile(id) for id in tables}
     given = [*keys] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
@@ -113,17 +115,20 @@ def plan_for(
 
 
 def _with_links(plan: JoinPlan, denied: Sequence[str], wanted: Collection[str]) -> set[str]:
-    """The denied tables, with those that only lead from the wanted ones to them, or only they lead to.
+    """The denied tables, with all that no wanted table stands between: the tables that lead to them, or that hang on
+    these.
 
     A student without a pet has no row in the table of owners, rather than a row there that lacks its pet.
     """
     every, start = {*denied}, next((table for table in plan.tables if table in wanted), None)
     steps = () if start is None or every & {*wanted} else plan.restarted(start).steps
-    every |= {step.table for step in steps if step.base in every and step.table not in wanted}
+    stay = {*wanted}
     for step in reversed(steps):
-        beyond = [other.table for other in steps if other.base == step.table]
-        if beyond and every.issuperset(beyond) and step.table not in wanted:
-            every.add(step.table)
+        stay |= {step.base} if step.table in stay else set()
+    for step in reversed(steps):
+        every |= {step.base} - stay if step.table in every else set()
+    for step in steps:
+        every |= {step.table} - stay if step.base in every else set()
     return every
 
 

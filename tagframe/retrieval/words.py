@@ -149,6 +149,11 @@ _NOUNS = "s es zes e n en er ern nen ion ions ation ations ión aciones ungen un
 _ENDINGS = tuple(sorted({*map(without_accents, (*_VERBS, *_NOUNS))}, key=lambda ending: (len(ending), ending)))
 _PARTICIPLE = ("t", "te", "ten", "ter", "tes", "tem")
 _OTHERS = ("", "e", "s", "n", "en", "es", "o", "a", "os", "as", "ado", "ung", "ungen")
+_DEEDS = ("al", "ment", "ing")
+"""The endings of nouns for what a verb does: "rental", "shipment", "booking"."""
+_LONG_DEEDS = ("ion", "ation")
+_LONGER = 5
+"""The fewest letters before these: "donation", but not "station" for "stats"."""
 
 
 @lru_cache(maxsize=4096)
@@ -159,6 +164,8 @@ def forms(word: str) -> tuple[str, ...]:
     [True, True, True]
     >>> [form in forms(word) for word, form in (("Anmeldungen", "anmeldung"), ("exportaron", "export"))]
     [True, True]
+    >>> [form in forms(word) for word, form in (("rented", "rental"), ("shipped", "shipment"), ("stats", "station"))]
+    [True, True, False]
     """
     plain = without_accents(word.casefold())
     return tuple(form for form in dict.fromkeys((plain, *_forms(plain), *_umlauts(plain))) if form != word)
@@ -205,6 +212,10 @@ def _forms(word: str) -> Iterator[str]:
         for stem in stems:
             if len(stem) >= SHORTEST:
                 yield stem + other
+    stems += [stem[:-1] for stem in stems if stem[-2:-1] == stem[-1:]]  # shipp-ed
+    for stem in stems:
+        yield from (stem + deed for deed in _DEEDS if len(stem) >= SHORTEST)
+        yield from (stem + deed for deed in _LONG_DEEDS if len(stem) >= _LONGER)
 
 
 def known_form(word: str, known: Container[str]) -> str | None:

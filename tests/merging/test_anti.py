@@ -165,6 +165,17 @@ def test_what_only_leads_to_a_denied_table_is_denied_with_it(question, tables, c
     assert sorted(found.merge()[column]) == values
 
 
+def test_cells_named_after_a_denial_choose_the_rows_that_count():
+    found = tf.open_corpus(SHELVES).retrieve_tables("Which readers were never lent a book from the south aisle?")
+    with pytest.warns(DoubtfulJoinWarning, match=r"only rows with \{'aisle': 'south'\} count"):
+        frame = found.add(*SHELVES).merge()
+    assert sorted(frame["reader"]) == ["Ben", "Cleo", "Dov"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulJoinWarning)
+        frame = found.add(*SHELVES).merge(where={"aisle": ["north", "south"]})
+    assert sorted(frame["reader"]) == ["Ben", "Dov"]
+
+
 def test_a_table_that_may_not_be_needed_takes_no_row_without_a_partner_away():
     corpus = tf.open_corpus({**SHELVES, "prize": pd.DataFrame({"book_id": [20, 21], "prize": ["Nebula", "Booker"]})})
     chances = {"reader_loan": 0.9, "book": 0.9, "prize": 0.7}

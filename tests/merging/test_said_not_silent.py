@@ -20,6 +20,7 @@ from tagframe.errors import (
     NotConnected,
     RowsLostWarning,
 )
+from tagframe.retrieval import RetrievedTables, TableHit
 
 SNOWFLAKES = [10**18 + position for position in range(1, 6)]
 """Ids that float64 cannot tell apart."""
@@ -279,3 +280,16 @@ def test_a_denial_in_other_words_than_the_tables_is_said_with_ways_that_work():
     with pytest.warns(DoubtfulJoinWarning, match=f"denies something that no table is called: .*{way}"):
         assert len(found.merge(on_loss="allow")) == 25
     assert len(found.merge(found.join_plan.lacking("frames.facilities"))) == 15
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.TableLeftOutWarning")
+def test_a_deed_that_no_table_is_called_is_said_to_be_denied():
+    tracks = pd.DataFrame({"track_id": range(9), "name": [f"tune {i}" for i in range(9)]})
+    lines = pd.DataFrame({"line_id": range(6), "track_id": [0, 1, 1, 2, 3, 3], "quantity": 1})
+    corpus = tf.open_corpus({"track": tracks, "invoice_line": lines})
+    hits = (TableHit("frames.track", 1.0, (), 0.9), TableHit("frames.invoice_line", 0.1, (), 0.1))
+    found = RetrievedTables("How many tracks were never sold?", hits, corpus)
+    with pytest.warns(DoubtfulJoinWarning, match=r"found\.only\('frames\.track', 'frames\.invoice_line'\), then"):
+        assert len(found.merge()) == 9
+    both = found.only("track", "invoice_line")
+    assert both.merge(both.join_plan.lacking("invoice_line"))["track_id"].tolist() == [4, 5, 6, 7, 8]

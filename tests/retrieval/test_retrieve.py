@@ -1,11 +1,22 @@
+import contextlib
 import json
+import sqlite3
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import EmptyCorpus, EmptyQuestion, InvalidArgument, NotConnected, ReplayMiss, TableNotFound
+from tagframe.errors import (
+    EmptyCorpus,
+    EmptyQuestion,
+    HidingWarning,
+    InvalidArgument,
+    NotConnected,
+    ReplayMiss,
+    TableNotFound,
+)
 from tagframe.lm import LM, export_requests
 from tagframe.retrieval import METHODS, retrieve_tables
 from tagframe.retrieval.calibration import unfitted
@@ -256,6 +267,61 @@ def test_a_set_without_the_measure_that_is_asked_for_lacks_something(question):
         ),
     }
     assert "music.invoice_lines" in retrieve_tables(question, tf.open_corpus(music)).ids
+
+
+VIEWS = """
+CREATE TABLE hire (hire_id INTEGER, boat_id INTEGER, paid REAL);
+CREATE TABLE boat (boat_id INTEGER, boat TEXT, harbour_id INTEGER);
+CREATE TABLE harbour (harbour_id INTEGER, harbour TEXT);
+INSERT INTO harbour VALUES (1, 'Oslo'), (2, 'Moss');
+INSERT INTO boat VALUES (1, 'Gull', 1), (2, 'Tern', 2), (3, 'Auk', 1);
+INSERT INTO hire VALUES (1, 1, 5.0), (2, 1, 7.0), (3, 2, 2.0);
+CREATE VIEW boat_list AS SELECT boat_id AS id, boat, harbour, paid FROM hire JOIN boat USING (boat_id) JOIN harbour
+    USING (harbour_id);
+CREATE VIEW calendar AS SELECT 2024 AS year;
+"""
+
+
+@pytest.fixture
+def marina(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "marina.sqlite")) as connection:
+        connection.executescript(VIEWS)
+    return tmp_path / "marina.sqlite"
+
+
+@pytest.mark.parametrize(
+    ("question", "hide", "view"),
+    [
+        ("How much was paid for boats of Oslo?", (), False),
+        ("How many rows does the boat list have?", (), True),
+        ("How much was paid for boats of Oslo?", ("hire",), True),
+        ("How much was paid for boats of Oslo?", ("calendar",), False),
+    ],
+)
+def test_a_view_is_found_by_its_name_or_where_its_tables_are_hidden(marina, words, question, hide, view):
+    for _ in ("profiled", "from the catalogue"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HidingWarning)
+            corpus = tf.open_corpus(marina, hide=hide)
+        assert ("marina.boat_list" in corpus.retrieve_tables(question, k=5).ids) is view
+
+
+def test_a_view_connects_no_tables_and_can_be_added(marina, words):
+    corpus = tf.open_corpus(marina)
+    found = corpus.retrieve_tables("How much was paid for the boats of each harbour?", k=3)
+    assert {*found.join_plan.tables} == {"marina.hire", "marina.boat", "marina.harbour"}
+    assert "boat_list" in repr(corpus.retrieve_tables("boats", k=1).add("boat_list"))
+    assert "marina.calendar" in corpus.retrieve_tables("Which year is it?", k=4).ids
+
+
+@pytest.mark.parametrize(
+    ("question", "table"),
+    [("Boats that were never rented", "rental"), ("What did we ship to Oslo?", "shipment")],
+)
+def test_a_verb_finds_the_table_of_what_it_does(words, question, table):
+    names = ("rental", "shipment", "harbour", "station")
+    corpus = tf.open_corpus({name: pd.DataFrame({f"{name}_id": [1, 2]}) for name in names})
+    assert corpus.retrieve_tables(question, k=1).ids == [f"frames.{table}"]
 
 
 def test_where_names_are_all_that_is_known_it_is_said_what_helps(schema, words):
