@@ -12,12 +12,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
+from tagframe.keys.components import Components
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.denied import denies_a_table
 from tagframe.retrieval.families import mixed_copies, of_other_years
@@ -76,10 +78,10 @@ spider_train in their own databases, as many sets are exact as without, and one 
 _LATIN = re.compile("[a-z]", re.IGNORECASE)
 _POSSIBLE = -2.0
 """The log-odds above which a table is in the set of a model's plan."""
-_COVERED = (RowKind.SPOKEN, RowKind.MENTIONED)
+_COVERED = (RowKind.SPOKEN, RowKind.MENTIONED, RowKind.CELL)
 """Words of the question that names have: needed tables cover them (:func:`_covering`)."""
 
-_EXACT = (RowKind.NAME, RowKind.CELL, RowKind.TERM, *_COVERED)
+_EXACT = (RowKind.NAME, RowKind.TERM, *_COVERED)
 """Words of the question that a table has or lacks, whatever an embedder says."""
 _SURE = 0.9
 """A table that is as likely is needed, though another has all words of the question."""
@@ -204,6 +206,9 @@ def fitted(
     chance[reported.positions] = reported.tables() * share
     chance[_covering(problem, order, chance / share)] = MIN_NEEDED * share
     if k is None:
+        connecting = _connecting(problem, chance / share)
+        chance[connecting] = MIN_NEEDED * share
+        order = [*order, *(table for table in connecting if table not in order)]
         chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
@@ -260,6 +265,28 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
         if not (has & needed).any() and (has & inside).any():
             more.append(int(np.where(has & inside, chance, -1.0).argmax()))
             needed[more[-1]] = True
+    return more
+
+
+def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
+    """Tables that are needed because others are joined through them, where no sure key joins these: "airlines that fly
+    from airports" are joined by the routes, though two of their columns may lead to the airports."""
+    link = np.where(problem.refers | problem.refers.T, problem.link, 0.0)
+    needed = np.flatnonzero(problem.anchor | (chance >= MIN_NEEDED)).tolist()
+    more: list[int] = []
+    while _is_one(problem) and not problem.opinion.any():
+        inside = [*needed, *more]
+        parts = Components(inside)
+        for one, other in combinations(inside, 2):
+            if problem.link[one, other] >= LINKED:
+                parts.join(one, other)
+        if len(parts.groups()) < 2:
+            break
+        joins = np.sort([link[part].max(axis=0) for part in parts.groups()], axis=0)[-2]
+        joins[inside] = 0.0
+        if joins.max() < LINKED:
+            break
+        more.append(int(np.where(joins >= LINKED, chance, -1.0).argmax()))
     return more
 
 
@@ -390,7 +417,7 @@ def with_mentioned(problem: SelectionProblem, chosen: Sequence[int], chance: Flo
     # joining it neither repeats nor loses rows.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
     linked, referred = problem.link >= LINKED, (problem.link >= MIN_REFERENCE) & problem.refers
-    for kind in (RowKind.MENTIONED, RowKind.TERM):
+    for kind in (RowKind.MENTIONED, RowKind.CELL, RowKind.TERM):
         is_name = kind == RowKind.MENTIONED
         for row in problem.fine[problem.kind == kind]:
             near = (linked if is_name else referred)[inside].any(axis=0)
