@@ -180,7 +180,8 @@ def _has(question_words: Sequence[str], name: Name) -> bool:
 def _of_compounds(
     named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question
 ) -> Iterator[list[float]]:
-    """Tables whose name is the last part of a compound, if the compound itself is at most the name of a key."""
+    """Tables whose name is the last part of a compound, or ends with the word, if the word itself is at most the name
+    of a key."""
     heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
     for word in question.words:
         one = stem(word.text.lower())

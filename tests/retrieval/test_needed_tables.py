@@ -73,9 +73,7 @@ def test_a_glued_name_ends_with_the_word():
 LETTERS = "abcdefghij"
 WORDS = [f"mal{a}{b}{c}{d}" for a in LETTERS for b in LETTERS for c in LETTERS for d in LETTERS[:6]]
 DIAGNOSES = {
-    "codes": pd.DataFrame(
-        {"code": [f"{n:05}" for n in range(6000)], "title": [f"{one}, unspecified" for one in WORDS]}
-    ),
+    "codes": pd.DataFrame({"code": [f"{n:05}" for n in range(6000)], "title": [f"{one}, other" for one in WORDS]}),
     "cases": pd.DataFrame({"case": range(4000), "code": column([f"{n:05}" for n in range(0, 6000, 7)], 4000)}),
 }
 
@@ -83,7 +81,7 @@ DIAGNOSES = {
 def test_a_quoted_cell_of_a_column_with_more_values_than_its_profile():
     corpus = tf.open_corpus(DIAGNOSES)
     profiled, read = ValueIndex(corpus.profiles), ValueIndex(corpus.profiles, corpus=corpus)
-    questions = [f"In how many cases was '{one.upper()}, unspecified' the cause?" for one in WORDS[::97]]
+    questions = [f"In how many cases was '{one.upper()}, other' the cause?" for one in WORDS[::97]]
     others = [one for one in questions if not profiled.hits(Question.of(one))]
     assert len(others) > 20
     assert all(read.hits(Question.of(one))[0].tables == (1,) for one in others)

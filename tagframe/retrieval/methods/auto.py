@@ -28,7 +28,7 @@ from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
-from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
+from tagframe.retrieval.methods.sets import LARGEST, joined_directly, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import FEW_TABLES, Weights, shipped_weights
 from tagframe.retrieval.problem import (
     CONFIDENCE,
@@ -39,10 +39,9 @@ from tagframe.retrieval.problem import (
     Selection,
     SelectionProblem,
     best_first,
-    spanning_forest,
 )
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
+from tagframe.retrieval.signals import Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -215,11 +214,6 @@ def fitted(
     if k is not None or called:
         order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
-    edges, _ = spanning_forest(problem.link, together)
-    table_weights = np.array([weights.table.get(name, 0.0) for name in SIGNALS])
-    contributions = {
-        name: problem.signals[order, position] * table_weights[position] for position, name in enumerate(SIGNALS)
-    }
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
     confidence = min(
         confidence_of(problem, joined, weights, order),
@@ -229,7 +223,7 @@ def fitted(
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
     if k is None and weights.unlike({**problem.facts, **doubts(problem, joined)}):
         note += "; this database is unlike all databases used for fitting, so the estimate may be far off"
-    return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
+    return Selection(tuple(order), exactly, chance[order], chance, note, confidence)
 
 
 def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int]) -> float:
@@ -260,10 +254,12 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     """
     needed = (problem.anchor | (chance >= MIN_NEEDED)) & ~problem.opinion.any()
     inside = np.isin(np.arange(len(chance)), chosen) & ~problem.opinion.any()
+    referred = (problem.link >= LINKED) & problem.refers
     more: list[int] = []
     for has in problem.fine[np.isin(problem.kind, _COVERED)] > 0:
         if not (has & needed).any() and (has & inside).any():
-            more.append(int(np.where(has & inside, chance, -1.0).argmax()))
+            parents = referred[needed].any(axis=0)
+            more.append(int(np.where(has & inside, chance + parents, -1.0).argmax()))
             needed[more[-1]] = True
     return more
 
@@ -271,22 +267,21 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
 def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
     """Tables that are needed because others are joined through them, where no sure key joins these: "airlines that fly
     from airports" are joined by the routes, though two of their columns may lead to the airports."""
-    link = np.where(problem.refers | problem.refers.T, problem.link, 0.0)
+    linked = problem.link >= LINKED
+    joined = joined_directly(problem.link, problem.refers)
     needed = np.flatnonzero(problem.anchor | (chance >= MIN_NEEDED)).tolist()
     more: list[int] = []
     while _is_one(problem) and not problem.opinion.any():
         inside = [*needed, *more]
         parts = Components(inside)
         for one, other in combinations(inside, 2):
-            if problem.link[one, other] >= LINKED:
+            if joined[one, other]:
                 parts.join(one, other)
-        if len(parts.groups()) < 2:
+        near = np.array([linked[part].any(axis=0) for part in parts.groups()])
+        between = (near.sum(axis=0) > 1) & ~np.isin(np.arange(len(chance)), inside)
+        if not between.any():
             break
-        joins = np.sort([link[part].max(axis=0) for part in parts.groups()], axis=0)[-2]
-        joins[inside] = 0.0
-        if joins.max() < LINKED:
-            break
-        more.append(int(np.where(joins >= LINKED, chance, -1.0).argmax()))
+        more.append(int(np.where(between, chance, -1.0).argmax()))
     return more
 
 
