@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, islice
@@ -13,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagframe.corpus.canonical import canonical, hash_texts
+from tagframe.corpus import Corpus
+from tagframe.corpus.canonical import canonical, canonical_all, hash_texts
 from tagframe.corpus.documents import singular
+from tagframe.corpus.once import once
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.corpus.stored_profiles import Arrays
+from tagframe.errors import CorpusError
 from tagframe.retrieval.problem import MIN_REFERENCE, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.words import SHORTEST, accented, forms, terms, unelided, words_in
@@ -24,6 +28,9 @@ from tagframe.retrieval.words import SHORTEST, accented, forms, terms, unelided,
 if TYPE_CHECKING:
     from tagframe.retrieval.index import RetrievalIndex
 
+
+Hashes = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
+"""Values by their hashes, ascending, and the position of a column that has each."""
 
 LONGEST = 6
 """The most words that a value may have to be looked for."""
@@ -35,6 +42,8 @@ _FAMILIES = frozenset({"text", "date"})
 _LAKE_COLUMNS = 50_000
 """In a corpus of more columns, numbers are not looked for either: they are in too many columns to mean anything. Of a
 column with more values than its sketch holds, only the samples are looked for: the others were chosen at random."""
+_MOST_CELLS = 500_000
+"""So many cells of larger columns are read, for names that no profile has."""
 _SMALLEST_NUMBER = 1000
 """Smaller numbers are in too many columns to mean anything."""
 
@@ -62,15 +71,22 @@ class ValueHit:
 
 
 class ValueIndex:
-    """The values in the profiles, by hash: all values of columns with a complete sketch, a sample of larger ones."""
+    """The values in the profiles, by hash: all values of columns with a complete sketch, a sample of larger ones.
 
-    def __init__(self, tables: Sequence[TableProfile], stored: Arrays | None = None) -> None:
+    A name that none of these is, is looked for in the cells of the larger columns, which are read for the first one.
+    """
+
+    def __init__(
+        self, tables: Sequence[TableProfile], stored: Arrays | None = None, corpus: Corpus | None = None
+    ) -> None:
         """An index of the tables' values.
 
         Args:
             tables: the profiles.
             stored: the result of :meth:`arrays` for the same tables; then these are not read.
+            corpus: of the tables, if cells may be read.
         """
+        self._tables, self._corpus = tables, corpus
         if stored is None:
             self._widths = np.array([len(table.columns) for table in tables], dtype=np.int64)
             self._hashes, self._owners = hashes_of_cells([column for table in tables for column in table.columns])
@@ -112,11 +128,15 @@ class ValueIndex:
         taken = [False] * len(words)
         hits: list[tuple[int, ValueHit]] = []
         for position, (value, span, owners) in enumerate(zip(texts, spans, self._owners_of(keys), strict=True)):
-            if not len(owners) or any(taken[span[0] : span[1]]):
+            if any(taken[span[0] : span[1]]):
                 continue
-            taken[span[0] : span[1]] = [True] * (span[1] - span[0])
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
+            if not len(owners) and (position < len(quoted) or (written_so and _are_capital(words[slice(*span)]))):
+                owners = self._owners_of(keys[position : position + 1], self._larger)[0]
+            if not len(owners):
+                continue
+            taken[span[0] : span[1]] = [True] * (span[1] - span[0])
             hits.append((span[0], self._hit(value, owners, written_so)))
         hits += self._inflected([unelided(word, question.stop_words) for word in words], stops, taken)
         return [hit for _, hit in sorted(hits, key=lambda entry: entry[0])]
@@ -134,10 +154,33 @@ class ValueIndex:
             hits += [(position, self._hit(word, owners, False, form)) for form, owners in islice(known, 1)]
         return hits
 
-    def _owners_of(self, keys: npt.NDArray[np.uint64]) -> list[npt.NDArray[np.int32]]:
+    def _owners_of(self, keys: npt.NDArray[np.uint64], known: Hashes | None = None) -> list[npt.NDArray[np.int32]]:
         """The columns that hold each value, by its hash, ascending."""
-        ends = (np.searchsorted(self._hashes, keys, side=side).tolist() for side in ("left", "right"))
-        return [self._owners[first:last] for first, last in zip(*ends, strict=True)]
+        hashes, owners = known or (self._hashes, self._owners)
+        ends = (np.searchsorted(hashes, keys, side=side).tolist() for side in ("left", "right"))
+        return [owners[first:last] for first, last in zip(*ends, strict=True)]
+
+    @once
+    def _larger(self) -> Hashes:
+        """The texts of the columns that have more of them than their sketches, those of small tables first."""
+        first, left = np.cumsum(self._widths) - self._widths, _MOST_CELLS
+        hashes, owners = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int32)]
+        for number in sorted(range(len(self._tables)), key=lambda one: self._tables[one].rows or 0):
+            table = self._tables[number]
+            columns = [one for one in table.for_prompts if one.family == "text" and one.sketch is not None]
+            columns = [one for one in columns if one.sketch is not None and not one.sketch.complete]
+            left -= (table.rows or 0) * len(columns)
+            if not columns or left < 0 or self._corpus is None or len(self._table) > _LAKE_COLUMNS:
+                continue
+            with suppress(CorpusError):
+                frame = self._corpus.read(table.id, [one.name for one in columns])
+                for column in columns:
+                    cells = frame[column.name].dropna().unique()
+                    hashes.append(hash_texts([text or "" for text in canonical_all(cells.tolist())[0]]))
+                    owners.append(np.full(len(hashes[-1]), first[number] + column.position, dtype=np.int32))
+        every, places = np.concatenate(hashes), np.concatenate(owners)
+        order = np.lexsort((places, every))
+        return every[order], places[order]
 
     def _hit(self, text: str, owners: npt.NDArray[np.int32], is_name: bool, cell: str = "") -> ValueHit:
         """The hit of words that these columns hold: the first column of each table, the owners being ascending."""
@@ -201,6 +244,11 @@ def _stop_words(words: Sequence[str], known: Collection[str]) -> list[bool]:
         word.lower() in known and not (names[number] and not names[number - 1] and not names[number + 1])
         for number, word in enumerate(words)
     ]
+
+
+def _are_capital(words: Sequence[str]) -> bool:
+    """Whether the first and the last of some words begin with a capital letter."""
+    return words[0][:1].isupper() and words[-1][:1].isupper()
 
 
 def _may_be_value(words: Sequence[str], stops: Sequence[bool]) -> bool:

@@ -51,6 +51,11 @@ class Family:
     name: str
     parts: tuple[str, ...] = ()
 
+    @property
+    def years(self) -> frozenset[int]:
+        """The years in the ids of the table or its pieces."""
+        return frozenset[int]().union(*map(years_in, self.parts or (self.table.id,)))
+
 
 def families(tables: Sequence[TableProfile], facts: ComputedStore, *, apart: str | None = None) -> list[Family]:
     """The tables, with the pieces of a family as one; sorted by the id of the first piece.
@@ -157,7 +162,7 @@ def of_other_years(families: Sequence[Family], question: str) -> npt.NDArray[np.
     A table is of another year only if one with the same name, but for its numbers, is of a year of the question.
     """
     ids = [family.parts or (family.table.id,) for family in families]
-    years = [frozenset[int]().union(*map(years_in, of_one)) for of_one in ids]
+    years = [family.years for family in families]
     chosen = years_meant(question, frozenset[int]().union(*years))
     kinds = [{_NUMBER.sub("*", id.casefold()) for id in of_one} for of_one in ids]
     there = {kind for own, of_one in zip(years, kinds, strict=True) if own & chosen for kind in of_one}

@@ -108,7 +108,7 @@ class RetrievalIndex:
         described: Corpus | None = None,
         apart: str | None = None,
     ) -> None:
-        self._facts = computed_of(corpus)
+        self._facts, self._corpus = computed_of(corpus), corpus
         self.embedder, self.declared_keys = embedder, declared_keys
         self._questions: OrderedDict[str, TextVectors] = OrderedDict()
         self._questions_lock = threading.Lock()
@@ -263,7 +263,7 @@ class RetrievalIndex:
     @once
     def values(self) -> ValueIndex:
         """The values in cells."""
-        return ValueIndex(self.tables, self._stored_part("values"))
+        return ValueIndex(self.tables, self._stored_part("values"), self._corpus)
 
     def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
         """ω.

@@ -28,10 +28,13 @@ MOST_AROUND = 500
 AT_HAND = 8
 """The number of databases of a lake whose key pairs stay in memory."""
 
+_ONE_OF_SEVERAL = 0.9
+"""The highest chance that one of several key pairs is right, where none is as sure."""
+
 Ends = tuple[int, int]
 
 Link = tuple[int, float, bool]
-"""Another table, the best score of the key pairs to it, and whether the best pair refers to it."""
+"""Another table, the link score, and whether the best pair refers to it."""
 
 
 class _Pairs:
@@ -134,10 +137,7 @@ class Links:
             known = self._of(self.schema(table)).known
             if table not in known:
                 id = self._tables[table].id
-                known[table] = [
-                    (other, evidence_share(keys[0].score), keys[0].left_table == id)
-                    for other, keys in self._around(table)
-                ]
+                known[table] = [(other, _score(keys), keys[0].left_table == id) for other, keys in self._around(table)]
             return known[table]
         part = slice(*self._stored["starts"][table : table + 2].tolist())
         return list(zip(*(self._stored[name][part].tolist() for name in _PARTS), strict=True))
@@ -235,6 +235,14 @@ class Links:
     def schema(self, table: int) -> str:
         """One name for the databases that are one with that of a table."""
         return self._schemas.of(self._tables[table])
+
+
+def _score(keys: Sequence[KeyPair]) -> float:
+    """The link score of two tables by their key pairs, best first: where several columns may be the reference
+    (``source_id`` and ``dest_id``), that one of them is."""
+    best = keys[0]
+    same = [key.score for key in keys if (key.left_table, key.right_columns) == (best.left_table, best.right_columns)]
+    return evidence_share(min(sum(same), max(best.score, _ONE_OF_SEVERAL)))
 
 
 def tables_around(corpus: Corpus, tables: Sequence[str]) -> list[str]:

@@ -23,8 +23,10 @@ from tagframe.retrieval.problem import LINKED, Floats
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import says_role
 from tagframe.retrieval.words import STOP_WORDS, forms, known_form, stem, words_in
+from tagframe.retrieval.years import years_meant
 
 if TYPE_CHECKING:
+    from tagframe.retrieval.cell_values import ValueHit
     from tagframe.retrieval.index import RetrievalIndex
 
 _NOUNS = frozenset("order list show display number count".split())
@@ -65,20 +67,23 @@ class Names(NamedTuple):
         columns = [_name(column.name) for column in table.columns]
         apart = [column for column, is_key in zip(columns, keys, strict=True) if not is_key]
         return cls(
-            frozenset({name}),
+            frozenset({name, tuple(word for word in name if not word.isdecimal())} - {()}),
             frozenset(column for column in apart if not GENERIC.issuperset(column)),
             frozenset(name).union(*columns),
             frozenset(name).union(*apart),
         )
 
 
-def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[int]) -> Floats:
+def mentioned_names(
+    index: RetrievalIndex, question: Question, tables: Sequence[int], values: Sequence[ValueHit] = ()
+) -> Floats:
     """For each name that the question says in whole: 1 for the tables that have it, 0.5 for those with its words.
 
     Args:
         index: of the corpus.
         question: as asked.
         tables: positions, in order.
+        values: of the question that are in cells.
 
     Returns:
         Shape (names, len(tables)): first the names of tables, then those of columns that are not keys, then the tables
@@ -95,6 +100,7 @@ def mentioned_names(index: RetrievalIndex, question: Question, tables: Sequence[
     rows += _of_roles(index, question, tables)
     rows += _of_counted(index, question, tables)
     rows += _of_subject(index, question, tables)
+    rows += _of_years(index, question, tables, values)
     return np.array(rows).reshape(-1, len(tables))
 
 
@@ -121,6 +127,19 @@ def _of_subject(index: RetrievalIndex, question: Question, tables: Sequence[int]
     starts = {"".join(run[:size]) for run in subjects for size in range(1, len(run) + 1)}
     row = [float(any("".join(name) in starts for name in index.names_of(table).of_table)) for table in tables]
     if any(row):
+        yield row
+
+
+def _of_years(
+    index: RetrievalIndex, question: Question, tables: Sequence[int], values: Sequence[ValueHit]
+) -> Iterator[list[float]]:
+    """The tables with a year in their names that the question means, if others are of other years or of none: "the
+    projects of 2017" is ``proyectos_2017``, unless another table has the year in its cells."""
+    years = [index.families[table].years for table in tables]
+    chosen = years_meant(question.text, frozenset[int]().union(*years))
+    held = {table for hit in values if hit.text in {*map(str, chosen)} for table in hit.tables}
+    row = [1.0 if own & chosen else 0.5 * (table in held) for table, own in zip(tables, years, strict=True)]
+    if chosen and min(row) < 1:
         yield row
 
 
@@ -181,7 +200,8 @@ def has_name(text: str, name: str) -> bool:
 def _of_compounds(
     named: Sequence[frozenset[Name]], words: Sequence[frozenset[str]], question: Question
 ) -> Iterator[list[float]]:
-    """Tables whose name is the last part of a compound, if the compound itself is at most the name of a key."""
+    """Tables whose name is the last part of a compound, or ends with the word, if the word itself is at most the name
+    of a key."""
     heads = {name[0]: _heads(name[0]) for names in named for name in names if len(name) == 1}
     for word in question.words:
         one = stem(word.text.lower())
@@ -189,6 +209,13 @@ def _of_compounds(
             (name,)
             for name, ends in heads.items()
             if one.endswith(ends) and len(one) >= len(name) + _MIN_LETTERS_BEFORE - 2
+        }
+        heads_of |= {
+            (name,)
+            for name in heads
+            if len(word.text) >= _MIN_HEAD_LETTERS
+            and name.endswith(one)
+            and len(name) >= len(one) + _MIN_LETTERS_BEFORE
         }
         if heads_of and not any(one in own for own in words):
             yield [1.0 if names & heads_of else 0.0 for names in named]

@@ -18,7 +18,7 @@ import numpy as np
 
 from tagframe.blocks import fence, parse_block
 from tagframe.corpus import Corpus
-from tagframe.errors import AnswerRejected, EmptyQuestion, warn
+from tagframe.errors import AnswerRejected, warn
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_pair import KeyPair
 from tagframe.lm import LM, Form, Message, Prompt, fields_schema
@@ -29,7 +29,6 @@ from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.matched_cells import matched_cells
 from tagframe.retrieval.method import Method
 from tagframe.retrieval.methods.posterior import BARE
-from tagframe.retrieval.problem import best_first
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.schema_text import (
     NAMES_ARE_DATA,
@@ -75,9 +74,6 @@ SURE, SURE_BY_NAME = 0.93, 0.65
 
 MISSING = 0.93
 """The probability that a table which the model misses does not exist: 12 of 12 recorded cases."""
-
-FOUND_FOR_MISSING = 2
-"""The number of tables that are looked up for each missing one, among those that were not visible."""
 
 OF_JOINS = 5
 """Joins may take one in so many of the tables' characters in addition."""
@@ -169,11 +165,8 @@ def with_model_plan(
         return replace(evidence, note="the model gave no usable plan: the tables were chosen without it")
     plan = replace(plan, tables=tuple(_whole(plan, visible, corpus)))
     at = {id: position for position, one in enumerate(index.families) for id in one.parts or (one.table.id,)}
-    seen = {at[id] for id in visible.names.values()}
-    missed = [table for text in plan.missing for table in lookup(index, text) if table not in seen]
     opinion = np.full(len(index.tables), PASSED_OVER)
     opinion[[at[id] for id in plan.maybe]] = MAYBE_BY_NAME if is_bare else MAYBE
-    opinion[missed] = MAYBE_BY_NAME
     opinion[[at[id] for id in plan.ids]] = NEEDED
     sure = (SURE_BY_NAME if is_bare else SURE) * (1 - MISSING if plan.missing else 1.0)
     facts = {**evidence.facts, "planned": sure if plan.tables else 1.0}
@@ -195,19 +188,6 @@ def candidates(
     promise = wide.problem.r + np.maximum(wide.problem.learned, 0.0)
     hopeful = [at for rank, at in enumerate(best) if rank < AT_LEAST or promise[at] > HOPELESS]
     return [*([] if anchored is None else [anchored]), *(wide.tables[at] for at in hopeful)]
-
-
-def lookup(index: RetrievalIndex, description: str) -> list[int]:
-    """The tables that fit a description best, by meaning and by words; none if it has no words."""
-    try:
-        question = Question.of(description)
-    except EmptyQuestion:
-        return []
-    words = index.lexical.scores(question.terms)
-    scores = words / max(float(words.max(initial=0.0)), 1e-12)
-    if index.embedder is not None:
-        scores = scores + index.dense(question.text)
-    return [int(table) for table in best_first(scores)[:FOUND_FOR_MISSING]]
 
 
 # --- the prompt -------------------------------------------------------------------------------------------------------

@@ -202,10 +202,8 @@ class Selection:
 
     Attributes:
         indices: the chosen tables in order of choice, the anchors not among them.
-        edges: pairs (i, j), i < j, that connect the chosen tables and the anchors: a forest.
         objective: the value of what the selector maximises.
         score: shape (len(indices),), the value of choosing each table; zeros if not given.
-        contributions: the part of ``score`` that each signal gave, each of shape (len(indices),).
         probability: shape (n,), the probability that each table is needed; None if the selector has none.
         note: a message for the caller ("stopped at the time limit"), or "".
         confidence: the probability that the chosen tables are complete; None if the selector has none.
@@ -216,10 +214,8 @@ class Selection:
     """
 
     indices: tuple[int, ...]
-    edges: tuple[tuple[int, int], ...] = ()
     objective: float = 0.0
     score: Floats = field(default_factory=lambda: np.zeros(0))
-    contributions: Mapping[str, Floats] = field(default_factory=dict)
     probability: Floats | None = None
     note: str = ""
     confidence: float | None = None

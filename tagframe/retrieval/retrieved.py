@@ -154,7 +154,8 @@ class RetrievedTables(Public):
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        The next one leaves out all doubtful tables, or all but one that connects the others. Each further one may leave
+        The next one leaves out all doubtful tables, or all but one that connects the others; then those that only a
+        rule needs, whatever their chance. Each further one may leave
         out one more table of which it is not sure that the question needs it: first those that it does not name, the
         least likely one first. With an anchor there are none: its rows were chosen.
         """
@@ -171,9 +172,12 @@ class RetrievedTables(Public):
         refused, plans, tables = None, list[JoinPlan](), self.members
         beside = {id for hit in doubtful for id in hit.parts or (hit.id,)}
         needed = [id for id in tables if id not in beside]
+        by_rule = {id for hit in hits if hit.probability == DOUBTFUL for id in hit.parts or (hit.id,)}
+        likely = [id for id in needed if id not in by_rule]
         attempts = deque([(tables, beside)])
         if self.anchor is None:
             attempts += [(needed, set[str]())] * (0 < len(needed) < len(tables))
+            attempts += [(likely, set[str]())] * (0 < len(likely) < len(needed))
             for hit in reversed(unsure):
                 beside = {*beside, *(hit.parts or (hit.id,))}
                 attempts.append((tables, beside))

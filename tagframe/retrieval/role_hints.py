@@ -1,14 +1,14 @@
 """Which of two keys to one table is meant: home or away team, winner or loser.
 
 The columns of such keys differ by a role word. If a question uses one of these words, in any form, its key is meant.
-Likeness in meaning only says which key comes first, because lender is like borrower, too: the choice is still said.
+A word with other meanings, too, only says which key comes first: the choice is still said.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 
 from tagframe.corpus.documents import singular
@@ -18,15 +18,8 @@ from tagframe.keys.key_pair import KeyPair
 
 ROLE_LOG_ODDS = 3.0
 """A role word adds this to the log odds of its key."""
-LIKENESS_LOG_ODDS = 0.04
-"""A word that is only like a role's adds this: its key comes first, and the others stay equally likely."""
-_MIN_LIKENESS = 0.4
-"""Words that are less alike in meaning have nothing to do with each other."""
-_MIN_LIKENESS_LEAD = 0.1
-"""A word means one of two roles if it is liker to it by this much."""
-
-Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
-"""The likeness in meaning of each of some words with each of others, in [-1, 1]."""
+MAYBE_LOG_ODDS = 0.04
+"""A word that may also mean something else adds this: its key comes first, and the others stay equally likely."""
 
 _PREPOSITIONS = frozenset("from to into out in".split())
 _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sent".split())
@@ -197,27 +190,12 @@ def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, thi
     }
 
 
-def _alike(roles: Mapping[KeyPair, frozenset[str]], used: Iterable[str], likeness: Likeness) -> set[KeyPair]:
-    """The key whose role is the most alike in meaning to a word of the question, if one is."""
-    words = sorted({word for word in used if len(word) > 2})
-    named = {key: " ".join(sorted(role)) for key, role in roles.items() if role}
-    if not words or len(named) < 2:
-        return set()
-    leads: list[tuple[float, float, KeyPair]] = []
-    for row in likeness(words, [*named.values()]):
-        ranked = sorted(zip(row, named, strict=True), key=lambda pair: -pair[0])
-        leads.append((ranked[0][0] - ranked[1][0], ranked[0][0], ranked[0][1]))
-    clear = [(lead, key) for lead, best, key in leads if lead >= _MIN_LIKENESS_LEAD and best >= _MIN_LIKENESS]
-    return {max(clear, key=lambda pair: pair[0])[1]} if clear else set()
-
-
-def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness | None = None) -> dict[KeyPair, float]:
+def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, float]:
     """Evidence from words (of a question, a caption, a column name) for one of several keys to the same column.
 
     Args:
         keys: key pairs; only those that share both tables are compared with each other.
         words: lower or upper case, in any order.
-        likeness: of words in meaning; it is asked only if no word decides.
 
     Returns:
         Log odds for the keys that the words support, for ``plan_joins(…, role_hints=…)``.
@@ -232,10 +210,8 @@ def role_hints(keys: Sequence[KeyPair], words: Iterable[str], likeness: Likeness
     for things, roles in _groups(keys):
         hint, supported = ROLE_LOG_ODDS, _named(roles, plainly, things)
         if not supported:
-            hint = LIKENESS_LOG_ODDS
+            hint = MAYBE_LOG_ODDS
             supported = _spoken(roles, question_words, things) | _same_in_meaning(roles, question_words, things)
-        if not supported and likeness is not None:
-            supported = _alike(roles, question_words.words - things, likeness)
         if len(supported) < len(roles):
             hints.update(dict.fromkeys(supported, hint))
     return hints

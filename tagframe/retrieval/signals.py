@@ -272,7 +272,7 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,
-        RowKind.MENTIONED: mentioned_names(index, question, tables),
+        RowKind.MENTIONED: mentioned_names(index, question, tables, evidence.values),
         RowKind.SPOKEN: np.concatenate(
             [
                 _with_cells(evidence, spoken)[:, list(tables)],

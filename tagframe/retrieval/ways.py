@@ -5,22 +5,17 @@ Of two ways to a table the question may mean one: the address of the depot, or t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
-
 from tagframe.corpus import Corpus, TableProfile
-from tagframe.corpus.canonical import canonical_all, hash_texts
 from tagframe.corpus.corpus import without_views
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.references import NamedTable
-from tagframe.embed import get_embedder
-from tagframe.embed.local import LocalEmbedder
 from tagframe.errors import InvalidArgument
 from tagframe.joins import MIN_CHANCE, JoinPlan, On, keys_on, plan_tables
 from tagframe.joins.edges import is_of_names
@@ -30,8 +25,10 @@ from tagframe.keys.column_names import KEY_WORDS, column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_before, tables_denied
 from tagframe.retrieval.links import schema_of, tables_around
+from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import role_hints, roles_named
 from tagframe.retrieval.words import BETWEEN, stem, words_in
 
@@ -39,8 +36,6 @@ WAY_LOG_ODDS = -12.0
 """The way that the question does not name loses this: more than a way through another table costs."""
 _SAME = 0.9
 """The chance of a key of two tables of one shape that a question names apart."""
-_LONGEST_NAME = 5
-"""The most words of a name that is looked for in cells."""
 _MOSTLY = 0.9
 """A column has a name for each row if so many of the rows have one of their own."""
 _NEW = frozenset("a an another one d'un d'une ein eine einem einen einer eines un une una uno um uma een".split())
@@ -137,7 +132,7 @@ def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
     words = [word.text for word in words_in(question)]
 
     def hints(keys: Sequence[KeyPair]) -> dict[KeyPair, float]:
-        roles = role_hints(keys, words, _likeness)
+        roles = role_hints(keys, words)
         ids = sorted({table for key in keys for table in key.tables if table in corpus})
         ways = way_hints(keys, question, {id: [column.name for column in corpus.profile(id).columns] for id in ids})
         return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
@@ -193,32 +188,14 @@ def _is_new_twice(question: str, table: str) -> bool:
 
 
 def _names_two_rows(question: str, table: TableProfile) -> bool:
-    """Whether two names in the question are cells of one column of texts in which hardly any repeats, by its sketch."""
-    parts = words_in(question)
-    spans = [(first, last) for first, part in enumerate(parts) if not part.text[:1].islower()
-             for last in range(first, min(first + _LONGEST_NAME, len(parts)))]  # fmt: skip
-    texts = [question[parts[first].start : parts[last].end] for first, last in spans]
-    hashes = hash_texts([text or "" for text in canonical_all(texts)[0]])
-    for column in table.columns:
-        repeats = (column.distinct or 0) < _MOSTLY * (column.rows or 0)
-        if column.family != "text" or column.private or repeats or column.sketch is None:
-            continue
-        there = [span for span, is_one in zip(spans, np.isin(hashes, column.sketch.hashes), strict=True) if is_one]
-        whole = [one for one in there if not any(o != one and o[0] <= one[0] and one[1] <= o[1] for o in there)]
-        if len({hashes[spans.index(one)] for one in whole}) > 1:
-            return True
-    return False
-
-
-def _likeness(words: Sequence[str], others: Sequence[str]) -> Sequence[Sequence[float]]:
-    """Cosines of words; zeros if the embedder does not run in this process, because a plan costs nothing."""
-    embedder = get_embedder()
-    if not isinstance(embedder, LocalEmbedder):
-        return [[0.0] * len(others)] * len(words)
-    # One by one, the embedder remembers them: a question's words are compared with the roles of every two tables.
-    mine, theirs = (np.stack([embedder.encode([word])[0] for word in some]) for some in (words, others))
-    cosines: list[list[float]] = (mine @ theirs.T).tolist()
-    return cosines
+    """Whether two names in the question are cells of one column of texts in which hardly any repeats."""
+    hits = ValueIndex([table]).hits(Question.of(question))
+    named = Counter(position for hit in hits if hit.is_name for position in hit.columns)
+    columns = [table.columns[position] for position, count in named.items() if count > 1]
+    return any(
+        column.family == "text" and not column.private and (column.distinct or 0) >= _MOSTLY * (column.rows or 0)
+        for column in columns
+    )
 
 
 def way_hints(keys: Sequence[KeyPair], question: str, columns: Mapping[str, Sequence[str]]) -> dict[KeyPair, float]:

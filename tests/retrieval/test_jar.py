@@ -139,11 +139,6 @@ def test_the_objective_by_hand():
     assert exact(problem, 2, weights).objective == pytest.approx(7.0 + 2 * (0.9 + 0.3) + 16 + 0.4)
 
 
-def test_edges_are_the_spanning_tree_of_the_set():
-    omega = np.array([[0, 0.9, 0.8], [0.9, 0, 0.1], [0.8, 0.1, 0]])
-    assert set(exact(SelectionProblem(r=[0.1, 0.1, 0.1], omega=omega), 3).edges) == {(0, 1), (0, 2)}
-
-
 def test_link_scores_share_the_join_where_asked():
     link = np.array([[0, 0, 1.0], [0, 0, 0], [1.0, 0, 0]])
     problem = SelectionProblem(r=[0.5, 0.4, 0.3], link=link)

@@ -18,7 +18,6 @@ from tagframe.retrieval.model_plan import (
     MISSING,
     SURE,
     SURE_BY_NAME,
-    lookup,
     parse_plan,
     plan_prompt,
 )
@@ -288,12 +287,6 @@ def test_the_hand_of_the_user_keeps_what_the_plan_says_of_the_rest(words, trade)
 
 
 # --- large corpora ----------------------------------------------------------------------------------------------------
-
-
-def test_tables_are_looked_up_by_a_description(corpus, words):
-    index = index_of(corpus, words)
-    assert index.tables[lookup(index, "the city of a venue")[0]].id == "music.venue"
-    assert lookup(index, "?!") == []
 
 
 def wide_corpus(count, columns):

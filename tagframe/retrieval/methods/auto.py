@@ -12,12 +12,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
+from tagframe.keys.components import Components
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.denied import denies_a_table
 from tagframe.retrieval.families import mixed_copies, of_other_years
@@ -26,7 +28,7 @@ from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
 from tagframe.retrieval.method import Prepared, WithSubqueries, anchors
 from tagframe.retrieval.methods.posterior import BARE, Posterior, complete_features, doubts, names_features
-from tagframe.retrieval.methods.sets import LARGEST, missing_joins, set_features, set_masks
+from tagframe.retrieval.methods.sets import LARGEST, joined_directly, missing_joins, set_features, set_masks
 from tagframe.retrieval.methods.weights import FEW_TABLES, Weights, shipped_weights
 from tagframe.retrieval.problem import (
     CONFIDENCE,
@@ -37,10 +39,9 @@ from tagframe.retrieval.problem import (
     Selection,
     SelectionProblem,
     best_first,
-    spanning_forest,
 )
 from tagframe.retrieval.question import Question
-from tagframe.retrieval.signals import SIGNALS, Evidence, gather, near_duplicates, rows_of
+from tagframe.retrieval.signals import Evidence, gather, near_duplicates, rows_of
 
 if TYPE_CHECKING:
     from tagframe.lm import LM
@@ -76,10 +77,10 @@ spider_train in their own databases, as many sets are exact as without, and one 
 _LATIN = re.compile("[a-z]", re.IGNORECASE)
 _POSSIBLE = -2.0
 """The log-odds above which a table is in the set of a model's plan."""
-_COVERED = (RowKind.SPOKEN, RowKind.MENTIONED)
+_COVERED = (RowKind.SPOKEN, RowKind.MENTIONED, RowKind.CELL)
 """Words of the question that names have: needed tables cover them (:func:`_covering`)."""
 
-_EXACT = (RowKind.NAME, RowKind.CELL, RowKind.TERM, *_COVERED)
+_EXACT = (RowKind.NAME, RowKind.TERM, *_COVERED)
 """Words of the question that a table has or lacks, whatever an embedder says."""
 _SURE = 0.9
 """A table that is as likely is needed, though another has all words of the question."""
@@ -204,17 +205,15 @@ def fitted(
     chance[reported.positions] = reported.tables() * share
     chance[_covering(problem, order, chance / share)] = MIN_NEEDED * share
     if k is None:
+        connecting = _connecting(problem, chance / share)
+        chance[connecting] = MIN_NEEDED * share
+        order = [*order, *(table for table in connecting if table not in order)]
         chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
         order = sorted(order, key=lambda position: (-chance[position], -problem.r[position], position))
     together = [*order, *np.flatnonzero(problem.anchor).tolist()]
-    edges, _ = spanning_forest(problem.link, together)
-    table_weights = np.array([weights.table.get(name, 0.0) for name in SIGNALS])
-    contributions = {
-        name: problem.signals[order, position] * table_weights[position] for position, name in enumerate(SIGNALS)
-    }
     exactly = float(plain.probability[plain.masks == plain.mask(together)].sum())
     confidence = min(
         confidence_of(problem, joined, weights, order),
@@ -224,7 +223,7 @@ def fitted(
     note = _why(problem, chance, order, confidence, fits) if k is None or share < 1 else ""
     if k is None and weights.unlike({**problem.facts, **doubts(problem, joined)}):
         note += "; this database is unlike all databases used for fitting, so the estimate may be far off"
-    return Selection(tuple(order), edges, exactly, chance[order], contributions, chance, note, confidence)
+    return Selection(tuple(order), exactly, chance[order], chance, note, confidence)
 
 
 def _fits(problem: SelectionProblem, weights: Weights, likeliest: Sequence[int]) -> float:
@@ -255,11 +254,34 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     """
     needed = (problem.anchor | (chance >= MIN_NEEDED)) & ~problem.opinion.any()
     inside = np.isin(np.arange(len(chance)), chosen) & ~problem.opinion.any()
+    referred = (problem.link >= LINKED) & problem.refers
     more: list[int] = []
     for has in problem.fine[np.isin(problem.kind, _COVERED)] > 0:
         if not (has & needed).any() and (has & inside).any():
-            more.append(int(np.where(has & inside, chance, -1.0).argmax()))
+            parents = referred[needed].any(axis=0)
+            more.append(int(np.where(has & inside, chance + parents, -1.0).argmax()))
             needed[more[-1]] = True
+    return more
+
+
+def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
+    """Tables that are needed because others are joined through them, where no sure key joins these: "airlines that fly
+    from airports" are joined by the routes, though two of their columns may lead to the airports."""
+    linked = problem.link >= LINKED
+    joined = joined_directly(problem.link, problem.refers)
+    needed = np.flatnonzero(problem.anchor | (chance >= MIN_NEEDED)).tolist()
+    more: list[int] = []
+    while _is_one(problem) and not problem.opinion.any():
+        inside = [*needed, *more]
+        parts = Components(inside)
+        for one, other in combinations(inside, 2):
+            if joined[one, other]:
+                parts.join(one, other)
+        near = np.array([linked[part].any(axis=0) for part in parts.groups()])
+        between = (near.sum(axis=0) > 1) & ~np.isin(np.arange(len(chance)), inside)
+        if not between.any():
+            break
+        more.append(int(np.where(between, chance, -1.0).argmax()))
     return more
 
 
@@ -390,7 +412,7 @@ def with_mentioned(problem: SelectionProblem, chosen: Sequence[int], chance: Flo
     # joining it neither repeats nor loses rows.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
     linked, referred = problem.link >= LINKED, (problem.link >= MIN_REFERENCE) & problem.refers
-    for kind in (RowKind.MENTIONED, RowKind.TERM):
+    for kind in (RowKind.MENTIONED, RowKind.CELL, RowKind.TERM):
         is_name = kind == RowKind.MENTIONED
         for row in problem.fine[problem.kind == kind]:
             near = (linked if is_name else referred)[inside].any(axis=0)

@@ -21,7 +21,7 @@ from tagframe.errors import AnswerRejected, InvalidArgument
 from tagframe.retrieval.decompose import taken_apart
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import ByScores, Prepared, Setup, anchors, candidates
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, spanning_forest
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem
 from tagframe.retrieval.question import Question
 
 if TYPE_CHECKING:
@@ -118,9 +118,8 @@ def crush(problem: SelectionProblem, k: int | None = None) -> Selection:
         chosen.append(table)
         gained.append(float(scores[segment, table]))
         covered[segment], free[table] = True, -np.inf
-    edges, _ = spanning_forest(problem.link, [*given, *chosen])
     score = np.array(gained)
-    return Selection(tuple(chosen), edges, float(score.sum()), score, {"coverage": score})
+    return Selection(tuple(chosen), float(score.sum()), score)
 
 
 def _open(scores: Floats, covered: npt.NDArray[np.bool_]) -> Floats:

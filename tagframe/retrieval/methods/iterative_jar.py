@@ -23,7 +23,6 @@ from tagframe.retrieval.problem import (
     Selection,
     SelectionProblem,
     best_first,
-    spanning_forest,
 )
 
 DEVIATIONS = {
@@ -103,22 +102,19 @@ def greedy(
         context = update(problem, context, table)
     anchors = len(context.selected)
     order = best_first(problem.r) if as_printed else np.arange(len(problem.r))
-    chosen: list[dict[str, float]] = []
+    chosen: list[float] = []
     for _ in range(problem.wanted(k)):
         added = gains(problem, context, weights.link_share, seed_as_printed=as_printed)
-        parts = {name: scale[name] * gain for name, gain in added.items()}
-        utility = np.sum(list(parts.values()), axis=0)
+        utility = np.sum([scale[name] * gain for name, gain in added.items()], axis=0)
         utility[list(context.selected)] = -np.inf
         tied = order[utility[order] == utility.max()]
         table = int(tied[-1] if as_printed and context.selected else tied[0])
-        chosen.append({name: float(part[table]) for name, part in parts.items()})
+        chosen.append(float(utility[table]))
         context = update(problem, context, table)
         if covered_at is not None and len(problem.fine) and context.coverage.min() >= covered_at:
             break
-    edges, _ = spanning_forest(problem.omega, context.selected)
-    contributions = {name: np.array([parts[name] for parts in chosen]) for name in scale}
-    score = np.sum(list(contributions.values()), axis=0) if chosen else np.zeros(0)
-    return Selection(context.selected[anchors:], edges, float(score.sum()), score, contributions)
+    score = np.array(chosen)
+    return Selection(context.selected[anchors:], float(score.sum()), score)
 
 
 @dataclass(frozen=True, kw_only=True)

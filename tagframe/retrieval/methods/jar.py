@@ -28,7 +28,6 @@ from tagframe.retrieval.problem import (
     Selection,
     SelectionProblem,
     forest_weights,
-    spanning_forest,
 )
 
 DEVIATIONS = {
@@ -83,12 +82,8 @@ def exact(
     coarse = weights.coarse * problem.r[list(chosen)]
     alone = np.array([search.fine[:, table].sum() for table in chosen])
     order = np.lexsort((np.array(chosen), -(coarse + alone)))
-    edges, _ = spanning_forest(joinable(problem, weights), [*np.flatnonzero(problem.anchor).tolist(), *chosen])
-    parts = {"coarse": coarse[order], "fine": alone[order]}
-    score = parts["coarse"] + parts["fine"]
-    return Selection(
-        tuple(chosen[position] for position in order), edges, value, score, parts, note=note, facts={"status": status}
-    )
+    score = (coarse + alone)[order]
+    return Selection(tuple(chosen[position] for position in order), value, score, note=note, facts={"status": status})
 
 
 def objective(

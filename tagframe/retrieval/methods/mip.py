@@ -88,14 +88,13 @@ def mip(
         facts = {"status": "infeasible" if is_infeasible else NO_SOLUTION}
         selection = exact(problem.reduce(), k, weights, joined=variant != "D")
         note = f"the integer program {why}; the tables were chosen by exact"
-        return replace(selection, contributions={}, note=note, facts=facts)
+        return replace(selection, note=note, facts=facts)
     chosen = np.array([i for i, b in enumerate(program.b) if b.x > 0.5 and not problem.anchor[i]])
     order = chosen[best_first(problem.r[chosen])]
-    edges = sorted({(min(i, j), max(i, j)) for (i, j), c in program.edges() if c.x > 0.5})
     is_optimal = status == solver.OptimizationStatus.OPTIMAL
     note = "" if is_optimal else f"best set found in {seconds:g} s, not proven optimal"
     score, facts = weights.coarse * problem.r[order], {"status": "optimal" if is_optimal else "feasible"}
-    return Selection(tuple(order.tolist()), tuple(edges), float(model.objective_value), score, note=note, facts=facts)
+    return Selection(tuple(order.tolist()), float(model.objective_value), score, note=note, facts=facts)
 
 
 class _Program:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.method import ByScores, Prepared, all_tables, by_both, by_meaning, by_words
-from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first, spanning_forest
+from tagframe.retrieval.problem import Floats, Selection, SelectionProblem, best_first
 from tagframe.retrieval.question import Question
 
 
@@ -20,10 +20,8 @@ def best(problem: SelectionProblem, k: int | None = None) -> Selection:
     (1, 2)
     """
     order = best_first(np.where(problem.anchor, -np.inf, problem.r))[: problem.wanted(k)]
-    members = [*order.tolist(), *np.flatnonzero(problem.anchor).tolist()]
-    edges, _ = spanning_forest(problem.omega, members)
     score = problem.r[order]
-    return Selection(tuple(order.tolist()), edges, float(score.sum()), score, {"coarse": score})
+    return Selection(tuple(order.tolist()), float(score.sum()), score)
 
 
 @dataclass(frozen=True, kw_only=True)

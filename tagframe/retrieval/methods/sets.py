@@ -128,15 +128,27 @@ def set_features(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> 
     return np.concatenate(blocks)
 
 
+def joined_directly(link: Floats, refers: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which two of n tables can be joined without others: shape (n, n).
+
+    Those that are linked, and those that both refer to the same table: then the references are equal without it.
+
+    Args:
+        link: shape (n, n), link scores.
+        refers: shape (n, n), which table refers to which.
+    """
+    linked = link >= LINKED
+    referring = (linked & refers).astype(np.float64)
+    return linked | (referring @ referring.T > 0)
+
+
 def missing_joins(problem: SelectionProblem, positions: npt.NDArray[np.intp]) -> Floats:
     """How many joins each set lacks that further tables could make, in the order of :func:`index_sets`: shape (sets,).
 
-    Tables can be joined directly if they are linked, or if both refer to the same table: then the references are equal
-    without it.
+    Tables that can be joined directly lack none.
     """
-    linked = problem.link[np.ix_(positions, positions)] >= LINKED
-    referring = (linked & problem.refers[np.ix_(positions, positions)]).astype(np.float64)
-    joined = linked | (referring @ referring.T > 0)
+    among = np.ix_(positions, positions)
+    joined = joined_directly(problem.link[among], problem.refers[among])
     parts = Components(range(len(positions)))
     for one, other in np.argwhere(joined).tolist():
         parts.join(one, other)

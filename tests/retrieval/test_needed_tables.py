@@ -1,0 +1,100 @@
+"""Tables that a question needs by what it says, however little their names and chances do; frames of our own."""
+
+from itertools import cycle, islice
+
+import pandas as pd
+import pytest
+
+import tagframe as tf
+from tagframe.retrieval.cell_values import ValueIndex
+from tagframe.retrieval.question import Question
+
+
+def column(values, count):
+    return [*islice(cycle(values), count)]
+
+
+def needed(frames, question):
+    found = tf.open_corpus(frames).retrieve_tables(question)
+    return {hit.id.rpartition(".")[2] for hit in found if not hit.doubtful}
+
+
+def of_year(name, *, keys, states):
+    return {
+        f"{name}_{year}": pd.DataFrame({"id": range(year, year + 60), states[:-1] + "_id": column(keys, 60), "x": 1.5})
+        for year in (2021, 2022, 2023)
+    } | {states: pd.DataFrame({"id": keys, "descripcion": ["Nuevo", "En curso", "Cerrado"]})}
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "question", "year"),
+    [
+        ("proyectos", "estados", "How many of the projects of 2022 are still under way ('En curso')?", 2022),
+        ("becas", "estados", "How many 2021 grants are 'Cerrado'?", 2021),
+        ("Antraege", "status", "Wie viele waren 2023 'Nuevo'?", 2023),
+        ("umfragen", "etapas", "Combien étaient 'Cerrado' en 2022 ?", 2022),
+    ],
+)
+def test_a_table_of_the_year_that_the_question_names(name, states, question, year):
+    frames = of_year(name, keys=[1, 2, 3], states=states)
+    assert needed(frames, question) == {f"{name}_{year}", states}
+
+
+ROUTES = {
+    "airports": pd.DataFrame({"airport_id": range(1, 201), "city": [f"Town {n}" for n in range(200)]}),
+    "airlines": pd.DataFrame({"airline_id": range(500, 560), "callsign": [f"CALL{n}" for n in range(60)]}),
+    "routes": pd.DataFrame(
+        {
+            "airline_id": column(range(500, 560), 900),
+            "source_id": column(range(1, 201), 900),
+            "dest_id": column(range(200, 0, -1), 900),
+            "equipment": column(["738", "320"], 900),
+        }
+    ),
+}
+
+
+def test_a_table_through_which_others_are_joined_though_two_of_its_columns_may_lead_there():
+    corpus = tf.open_corpus(ROUTES)
+    found = corpus.retrieve_tables("Which airlines fly from airports in Town 7?")
+    with pytest.warns(tf.errors.AmbiguousJoinWarning, match="source_id"), pytest.warns(tf.errors.DoubtfulJoinWarning):
+        assert {"equipment", "callsign"} <= {*found.merge().columns}
+
+
+def test_a_glued_name_ends_with_the_word():
+    frames = {
+        "ADMISSIONS": pd.DataFrame({"HADM_ID": range(100, 160), "TYPE": column(["urgent", "elective"], 60)}),
+        "TRANSFERS": pd.DataFrame({"ROW_ID": range(90), "HADM_ID": column(range(100, 160), 90), "LOS": 1.5}),
+        "ICUSTAYS": pd.DataFrame({"ICUSTAY_ID": range(70), "HADM_ID": column(range(100, 160), 70), "LOS": 2.5}),
+    }
+    assert "ICUSTAYS" in needed(frames, "What is the average length of the intensive care stays of urgent admissions?")
+
+
+LETTERS = "abcdefghij"
+WORDS = [f"mal{a}{b}{c}{d}" for a in LETTERS for b in LETTERS for c in LETTERS for d in LETTERS[:6]]
+DIAGNOSES = {
+    "codes": pd.DataFrame({"code": [f"{n:05}" for n in range(6000)], "title": [f"{one}, other" for one in WORDS]}),
+    "cases": pd.DataFrame({"case": range(4000), "code": column([f"{n:05}" for n in range(0, 6000, 7)], 4000)}),
+}
+
+
+def test_a_quoted_cell_of_a_column_with_more_values_than_its_profile():
+    corpus = tf.open_corpus(DIAGNOSES)
+    profiled, read = ValueIndex(corpus.profiles), ValueIndex(corpus.profiles, corpus=corpus)
+    questions = [f"In how many cases was '{one.upper()}, other' the cause?" for one in WORDS[::97]]
+    others = [one for one in questions if not profiled.hits(Question.of(one))]
+    assert len(others) > 20
+    assert all(read.hits(Question.of(one))[0].tables == (1,) for one in others)
+    assert all("codes" in needed(DIAGNOSES, one) for one in others[:3])
+    corpus.private("codes.title")
+    assert not ValueIndex(corpus.profiles, corpus=corpus).hits(Question.of(others[0]))
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [("Sales of Pier Nolan 2771 Ltd", "Pier Nolan 2771 Ltd"), ("sales of pier nolan 2771 ltd", None)],
+)
+def test_a_name_is_looked_for_in_large_columns_as_it_is_written_like_one(question, words):
+    corpus = tf.open_corpus({"firms": pd.DataFrame({"firm": [f"Pier Nolan {n} Ltd" for n in range(4000)]})})
+    hits = ValueIndex(corpus.profiles, corpus=corpus).hits(Question.of(question))
+    assert [hit.text for hit in hits] == [words] * (words is not None)
