@@ -544,7 +544,7 @@ class Attempts:
         if count.tokens_in is not None and count.tokens_out is not None:
             return cost
         if count.total is not None:
-            return cost._replace(dollars=max(cost.dollars, dollars_of(self._dearest, 0, count.total) or 0.0))
+            return Cost(1, cost.tokens, max(cost.dollars, dollars_of(self._dearest, 0, count.total) or 0.0))
         return Cost(*map(max, reserved, cost))
 
     def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, job: Job[Any]) -> tuple[Cost, int]:

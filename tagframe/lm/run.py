@@ -163,8 +163,9 @@ JUDGED_ROWS = 20
 """A run stops if the answers of more than half of its last rows, this many, are rejected: the model does not follow the
 prompt."""
 MAX_UNSTORED = 16
-"""Replies that are read and not stored at most, unless another process writes to the store: a process that is killed
-loses these, and those in flight."""
+UNSTORED_SHARE = 8
+"""Replies that are read and not stored at most, unless another process writes to the store: so many, and one for so
+many that may be in flight. A process that is killed loses these, and those in flight."""
 SECONDS_UNSTORED = 0.01
 """How long a reply is not stored at most while others are in flight: a transaction and a turn of the parser's thread
 for each reply would take as long as to send a request."""
@@ -294,7 +295,8 @@ class Run:
             job.reply = flight.reply
             self._unsettled += 1
             self._answered.append((job, flight))
-            if len(self._answered) == MAX_UNSTORED or self._asking == 1:
+            most = min(MAX_UNSTORED, self._concurrency // UNSTORED_SHARE)
+            if len(self._answered) >= most or self._asking == 1:
                 self._settle()
             elif len(self._answered) == 1:
                 asyncio.get_running_loop().call_later(SECONDS_UNSTORED, self._settle)
