@@ -122,7 +122,7 @@ def layout_of(path: Path, given: Mapping[str, Any]) -> Layout:
     if blank and not head.above and head.depth:
         head = replace(head, above=blank)
     for row in rows[head.above :][: head.depth]:
-        limits.check_columns(path, len(row))
+        limits.check_names(path, row)
     is_checked = is_free and len(delimiter) == 1 and not {"on_bad_lines", "names", "header"} & {*given}
     width = len(rows[head.above]) if is_checked and head.above < len(rows) else 0
     scan = _Scan(path, start, delimiter, encoding, width)

@@ -19,6 +19,7 @@ import re
 import stat
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
@@ -33,6 +34,9 @@ from tagframe.errors import TagframeError, UnreadableTable
 
 COLUMNS = 10_000
 """The most columns of a table in a file. Profiling takes about half a millisecond for each."""
+
+SAME_NAMES = 1_000
+"""The most columns with the same name: pandas compares each with all others."""
 
 FREE_BYTES, BYTES_A_BYTE = 256 * 2**20, 100
 """Uncompressed bytes of a file. Ordinary ones are compressed to a third or a fiftieth; a run of one value takes almost
@@ -72,6 +76,18 @@ def check_bytes(path: Path, read: int, way: str) -> None:
             f"{path} has more than {most / 2**20:,.0f} MB when it is unpacked, too many for a file of this size: "
             f"nearly all of it is alike. {way}"
         )
+
+
+def check_names(path: object, names: Sequence[str]) -> None:
+    """Refuse a table with too many columns, or too many of one name.
+
+    Raises:
+        UnreadableTable: it has too many.
+    """
+    check_columns(path, len(names))
+    for name, count in Counter(filter(None, names)).most_common(1):
+        if count > SAME_NAMES:
+            raise UnreadableTable(f"{path} has {count:,} columns called {name[:99]!r}; at most {SAME_NAMES:,} may be")
 
 
 def check_columns(path: object, columns: int) -> None:
