@@ -670,19 +670,6 @@ def test_the_mark_of_a_text_says_its_encoding(tmp_path, encoding):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
-    [("t.pkl", "read_pickle"), ("t.xml", "read_xml"), ("t.RData", "export its"), ("t.tar.gz", "unpack it"),
-     ("t.geojson", "export its"), ("t.7z", "unpack it")],
-)  # fmt: skip
-def test_files_of_other_programs_are_named(tmp_path, name, word):
-    (tmp_path / name).write_bytes(b"\x80\x04")
-    (tmp_path / "other.csv").write_text("x\ny\n")
-    corpus, _ = opened(tmp_path)
-    assert name in str(corpus.problems)
-    assert word in str(corpus.problems)
-
-
-@pytest.mark.parametrize(
     ("text", "csv", "rows"),
     [
         ('a,b\n"a","b"\n"c","d\n', {"quoting": 3}, [['"a"', '"b"'], ['"c"', '"d']]),
