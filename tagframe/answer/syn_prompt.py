@@ -23,7 +23,7 @@ _WHOLE = " Integers divide to integers."
 _STATISTICS = " There are median, stddev, variance, corr, quantile_cont(x, 0.9), mode."
 
 _TASK = f"""You write one SQLite SELECT whose rows answer a question about tables: what it asks for, in that order,
-nothing else. Compare with values as stored; "…" means there are more. Leave NULL out of minima and
+nothing else. Compare with values as stored; "…" means more. Leave NULL out of minima and
 maxima.{_WHOLE} Joins may repeat rows: count DISTINCT things, sum before you join. "Each X" is all X, those without a
 partner with 0.{_STATISTICS}{_OF_DATABASES}"""
 
@@ -41,7 +41,7 @@ _FUNCTIONS = """A language model does what SQL cannot, of the fewest columns tha
 sem_filter('{b.plot} is set at sea') 1, 0 or NULL; sem_score('how sad {b.plot} is') 0 to 1; ORDER BY
 sem_topk('{b.title} is saddest', 5) LIMIT 5; sem_map('river of {t.town name}') a text, with 'number' after it a number;
 sem_agg('what readers praise: {r.text}') a text of a group; not in windows or correlated subqueries. For a summary or
-description, select the rows it is about with every column that tells of them.
+description, select the rows it is about with every telling column.
 """
 
 
