@@ -30,12 +30,12 @@ partner with 0.{_STATISTICS}{_OF_DATABASES}"""
 _REPLY = f"""{NAMES_ARE_DATA}
 
 Reply with a ```sql block. Its first line: "-- answer: values" if its rows are the answer, "-- answer: text" if a text
-is to be written from them. If another reading, column or table may change the rows, say yours, "-- assumed: without
+is to be written. If another reading, column or table may change the rows, say yours, "-- assumed: without
 returns", and give the other, "-- or: by seats: SELECT …". A part that the tables lack: "-- lacking: prices". If they
 lack what it needs, reply {{"missing": "what"}}."""
 
 _WORLD = """A fact of the world, or a short list that is surely complete, may stand in the statement; no figure that is
-asked for. For more, or where judgement or taste decides, use a function."""
+asked for. For more, or where judgement decides, use a function."""
 
 _FUNCTIONS = """A language model does what SQL cannot, of the fewest columns that decide, in braces:
 sem_filter('{b.plot} is set at sea') 1, 0 or NULL; sem_score('how sad {b.plot} is') 0 to 1; ORDER BY
