@@ -56,7 +56,7 @@ _NEARLY_NULL = 0.9
 _KEYS_A_PAIR = 2
 _MANY = "many-to-many"
 _MATCHED = 0.8
-"""If a smaller share of a key's values has a match, the share is told."""
+"""If a smaller share of a key's values has a match, the share is told; of one-to-one any share."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = frozenset(
@@ -704,8 +704,9 @@ def _equalities(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect:
 def _ends(corpus: Corpus, key: KeyPair) -> str:
     """How many rows of each side a key joins, and the share of values that have a match, if some have none."""
     left, right, found = corpus.profile(key.left_table), corpus.profile(key.right_table), key.evidence.contained
-    share = f", {found:.0%} match" if found is not None and found < _MATCHED else ""
     ends = f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}"
+    is_less = found is not None and found < (1 if ends == "one-to-one" else _MATCHED)
+    share = f", {int(100 * found)}% match" if found is not None and is_less else ""
     return f"{ends}, only where {_of_type(corpus, *key.evidence.only)}" if key.evidence.only else f"{ends}{share}"
 
 
