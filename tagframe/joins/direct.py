@@ -136,9 +136,8 @@ def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:
 
 def are_apart(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
     """Whether the two columns of a key have no value in common, as far as their sketches show it."""
-    mine, theirs = (tables[id].column(key.columns_of(id)[0]).sketch for id in (key.left_table, key.right_table))
-    both = overlap(mine, theirs), overlap(theirs, mine)
-    return all(one is not None and one.seen and not one.share for one in both)
+    found = overlap(*(tables[id].column(key.columns_of(id)[0]).sketch for id in (key.left_table, key.right_table)))
+    return found is not None and found.seen > 0 and not found.share
 
 
 def _natural_key(one: TableProfile, other: TableProfile) -> KeyPair | None:

@@ -189,19 +189,14 @@ def _with_named(keys: Sequence[KeyPair], roles: Roles) -> list[KeyPair]:
     groups: dict[tuple[str, str], list[KeyPair]] = defaultdict(list)
     for key in keys:
         groups[key.left_table, key.right].append(key)
-    if not callable(roles):
-        return [*keys]
     surer: dict[KeyPair, KeyPair] = {}
-    for group in groups.values():
+    for group in groups.values() if callable(roles) else ():
         best = max(key.score for key in group)
-        named = {*roles(group)} if len(group) > 1 and best < ACCEPTED else set()
-        if len(named) == 1 and _are_all_there(key := named.pop()):
-            surer[key] = replace(key, score=max(best, DIRECT_CHANCE))
+        named = [*roles(group)] if callable(roles) and len(group) > 1 and best < ACCEPTED else []
+        shares = [(key.evidence.contained or 0.0, key.evidence.chance or 1.0) for key in named]
+        if len(named) == 1 and shares[0][0] >= CONTAINED and shares[0][1] <= _MAX_NAMED_ACCIDENT:
+            surer[named[0]] = replace(named[0], score=max(best, DIRECT_CHANCE))
     return [surer.get(key, key) for key in keys]
-
-
-def _are_all_there(key: KeyPair) -> bool:
-    return (key.evidence.contained or 0.0) >= CONTAINED and (key.evidence.chance or 1.0) <= _MAX_NAMED_ACCIDENT
 
 
 def _likely(keys: Sequence[KeyPair]) -> list[KeyPair]:

@@ -267,11 +267,6 @@ def _are_rivals(one: KeyPair, other: KeyPair) -> bool:
     return same_left and one.right_table == other.right_table and both_likely and len(one.left_columns) == 1
 
 
-def _repeats_a_parent(key: KeyPair, tables: Mapping[str, TableProfile]) -> bool:
-    """Whether two columns refer to a third table, and repeat on both sides."""
-    return key.evidence.origin == "shared" and repeat_on_both_sides(key, tables)
-
-
 def _is_evidence(key: KeyPair) -> bool:
     """Whether there is real evidence for the pair: a name, a key word, or values that do not match by accident.
 
@@ -540,7 +535,8 @@ def plan_joins(
         chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
         # Two tables of towns meet by the town, however faint its key, and not by its region.
         met = {key.tables for key in chosen if key.evidence.origin == "inferred" and is_sound(key)}
-        chosen = [key for key in chosen if key.tables not in met or not _repeats_a_parent(key, available)]
+        shared = [key for key in chosen if key.evidence.origin == "shared" and repeat_on_both_sides(key, available)]
+        chosen = [key for key in chosen if key.tables not in met or key not in shared]
         edges = edges_of(chosen, available, hints)
         return [replace(edge, strength=_FIXED_STRENGTH) if edge.key in fixed else edge for edge in edges]
 

@@ -35,7 +35,6 @@ from tagframe.keys.column_names import GENERIC, KEY_WORDS, is_attribute, version
 from tagframe.keys.composite import MOST_REPEATED
 from tagframe.keys.key_columns import has_versions
 from tagframe.keys.key_pair import KeyPair, column_id
-from tagframe.keys.matching import hashable
 from tagframe.keys.terms import CALENDAR, FAINT_NAME
 
 Reaction = Literal["raise", "warn", "allow"]
@@ -46,8 +45,6 @@ DOUBTFUL = 0.5
 _MAX_ACCIDENT = 0.01
 """If values match by accident this rarely, relative to those of a key, a hint in the names is enough."""
 _MAX_EXAMPLES = 3
-_FULL = 0.8
-"""In a table of moments, such as balances by month, at least this share of the keys has a row at each."""
 
 
 class Remark(NamedTuple):
@@ -420,15 +417,6 @@ def too_many_rows(step: JoinStep, rows: int, most: int) -> str:
     )
 
 
-def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[str, str]]) -> str:
-    """How to join a table on more columns: each is the column of the base, and the column like it."""
-    mine, theirs = zip(*more, strict=True)
-    key = step.oriented
-    key = replace(key, left_columns=(*key.left_columns, *mine), right_columns=(*key.right_columns, *theirs))
-    columns = " and ".join(theirs)
-    return f'join on {columns} too, so that no row is repeated: on="{text_of(key, plan.named)}"'
-
-
 def versions(plan: JoinPlan, step: JoinStep, read: Callable[[list[str]], pd.DataFrame]) -> str:
     """How to join a table of versions: as of a moment, or only its current rows; "" for a table without versions.
 
@@ -469,28 +457,6 @@ def _open_end(name: str, end: str, ends: pd.Series) -> str:
     if ends.isna().any():
         return f"{name}[{name}[{end!r}].isna()]"
     return f"{name}[{name}[{end!r}] == {name}[{end!r}].max()]"
-
-
-def moments(plan: JoinPlan, step: JoinStep, read: Callable[[list[str]], pd.DataFrame]) -> str:
-    """How to take the rows of one moment from a table that repeats its keys at each; "" if it does not.
-
-    ``read`` gives columns of the table. A table that has moments of its own on the other side is joined by them.
-    """
-    base, table = plan.source(step.base), plan.source(step.table)
-    if step.key.signs or any(map(_is_moment, base.columns)):
-        return ""
-    for column in (one for one in table.columns if _is_moment(one) and one not in step.columns):
-        rows = read([*step.columns, column]).dropna().apply(hashable)
-        keys, times = len(rows[[*step.columns]].drop_duplicates()), rows[column].nunique()
-        if len(rows) >= _FULL * keys * times and not rows.duplicated().any():
-            name, last = plan.column_names()[table.id, column], max(rows[column].tolist())
-            value = str(last.date()) if isinstance(last, pd.Timestamp) else last
-            return f"{table.id} has each key once for each {column}: take one, where={{{name!r}: {value!r}}}"
-    return ""
-
-
-def _is_moment(column: str) -> bool:
-    return not CALENDAR.isdisjoint(words(column))
 
 
 def key_columns(plan: JoinPlan) -> Sequence[str]:

@@ -78,8 +78,6 @@ def test_a_sure_key_of_one_column_stays_alone():
 
 
 CUSTOMERS = [f"K{i * 31:05}" for i in range(60)]
-DAYS = pd.to_datetime(["2024-01-31", "2024-02-29", "2024-03-31"])
-BALANCES = frame_of("customer snapshot_date balance", [(c, d, i) for d in DAYS for i, c in enumerate(CUSTOMERS)])
 ORDERS = frame_of("order_no customer amount", [(i, CUSTOMERS[i * 7 % 60], i % 50) for i in range(200)])
 TICKETS = frame_of("ticket_no customer minutes", [(i, CUSTOMERS[i * 3 % 60], i % 30) for i in range(120)])
 ARTICLES = frame_of("sku colour", [(f"K{i % 60:03}", i % 60 % 5) for i in range(62)])
@@ -100,7 +98,6 @@ BILLS = frame_of("bill tariff day", [(i, f"T{i % 20:02}", pd.Timestamp(2019 + i 
 @pytest.mark.parametrize(
     ("frames", "rows"),
     [
-        ({"orders": ORDERS, "balances": BALANCES}, 200),  # one of the moments
         ({"orders": ORDERS, "tickets": TICKETS}, 120),  # the amounts of a customer summed
         ({"lines": LINES, "articles": ARTICLES}, 240),  # exact copies once
         ({"comments": COMMENTS, "posts": POSTS}, 200),  # the comments on posts
