@@ -256,15 +256,3 @@ def test_a_set_without_the_measure_that_is_asked_for_lacks_something(question):
         ),
     }
     assert "music.invoice_lines" in retrieve_tables(question, tf.open_corpus(music)).ids
-
-
-def test_where_names_are_all_that_is_known_it_is_said_what_helps(schema, words):
-    corpus = schema(**{f"dw.t{number}": [f"c{number}", "amt"] for number in range(30)})
-    with tf.context(embedder=words):
-        found = tf.retrieve_tables("total amt of c3 and c4", corpus)
-        assert found.confidence < 0.9
-        assert "no rows, no descriptions, no known queries: corpus.learn or corpus.describe" in found.note
-        corpus.learn("SELECT t3.amt FROM t3")
-        corpus.describe("dw.t3", "amounts")
-        assert "no rows" not in tf.retrieve_tables("total amt of c3 and c4", corpus).note
-        assert "no rows" not in tf.retrieve_tables("total amt of c3 and c4", corpus, k=3).note
