@@ -208,11 +208,6 @@ class Search:
         """The position of the anchor in the index."""
         return None if self.anchor is None else self.index.position(self.corpus.profile(self.anchor).id)
 
-    @property
-    def statements(self) -> Sequence[Statement]:
-        """What was learned of the corpus."""
-        return statements_of(self.corpus)
-
     def run(self) -> RetrievedTables:
         """All steps: the question, the relevance of every table, the problem over some of them, the choice."""
         question = Question.of(f"{self.text} {self.evidence}" if self.evidence else self.text)
@@ -249,8 +244,8 @@ class Search:
         if not isinstance(relevance, Evidence):
             return relevance
         evidence = relevance
-        if self.statements:
-            evidence = with_learned(relevance, self.index, question, self.statements, vectors_of(self.corpus))
+        if statements := statements_of(self.corpus):
+            evidence = with_learned(relevance, self.index, question, statements, vectors_of(self.corpus))
         if not self.method.needs_model or self.lm is None or evidence.opinion is not None:
             return evidence
         from tagframe.retrieval.model_plan import with_model_plan
