@@ -28,6 +28,7 @@ from tagframe.corpus.vectors import VectorStore
 from tagframe.embed import get_embedder
 from tagframe.errors import ReplayMiss
 from tagframe.evaluation.scores import scores_of
+from tagframe.keys.components import spanning_tree
 from tagframe.lm import LM
 from tagframe.retrieval import Method, method_named
 from tagframe.retrieval import Question as RetrievalQuestion
@@ -37,7 +38,7 @@ from tagframe.retrieval.methods import CRUSH, Auto
 from tagframe.retrieval.methods.join_aware import FIBEN_CANDIDATES, JoinAware
 from tagframe.retrieval.methods.mip import MIP, NO_SOLUTION
 from tagframe.retrieval.methods.weights import read_weights
-from tagframe.retrieval.problem import LINKED, best_first, spanning_forest
+from tagframe.retrieval.problem import LINKED, Floats, best_first
 
 AUTO = 0
 """The K that means ``k="auto"``."""
@@ -47,6 +48,27 @@ DRAWS = 5
 
 MEASURES = ("P", "R", "F1", "CR", "exact")
 """The scores of one question, as :class:`tagframe.evaluation.scores.Scores` has them."""
+
+
+def spanning_forest(weights: Floats, members: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], float]:
+    """The maximum spanning forest of the members over pairs of positive weight: its edges and its weight.
+
+    Args:
+        weights: shape (n, n), symmetric.
+        members: indices of the tables to connect.
+
+    >>> spanning_forest(np.array([[0, 0.5, 0.2], [0.5, 0, 0.4], [0.2, 0.4, 0]]), [0, 1, 2])
+    (((0, 1), (1, 2)), 0.9)
+    """
+    nodes = np.sort(np.asarray(members, dtype=np.int64))
+    rows, columns = np.triu_indices(len(nodes), 1)
+    values = weights[nodes[rows], nodes[columns]]
+    positive = [position for position in best_first(values).tolist() if values[position] > 0]
+    forest = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
+    edges = tuple(
+        (int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in forest
+    )
+    return edges, float(sum(values[positive[position]] for position in forest))
 
 
 def _name(size: int) -> str:

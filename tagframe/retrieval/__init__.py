@@ -4,7 +4,7 @@ from tagframe.retrieval import methods as methods
 from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.method import Prepared, Setup, all_tables, among_candidates, by_both, by_meaning, by_words
 from tagframe.retrieval.methods import METHODS, Method, method_named, register
-from tagframe.retrieval.problem import GreedyWeights, JarWeights, Selection, SelectionProblem, spanning_forest
+from tagframe.retrieval.problem import GreedyWeights, JarWeights, Selection, SelectionProblem
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.retrieve import RetrieveOptions, retrieve_tables
 from tagframe.retrieval.retrieved import RetrievedTables, TableHit
@@ -31,5 +31,4 @@ __all__ = [
     "method_named",
     "register",
     "retrieve_tables",
-    "spanning_forest",
 ]

@@ -137,8 +137,8 @@ def _of_years(
     projects of 2017" is ``proyectos_2017``, unless another table has the year in its cells."""
     years = [index.families[table].years for table in tables]
     chosen = years_meant(question.text, frozenset[int]().union(*years))
-    held = {table for hit in values if hit.text in {*map(str, chosen)} for table in hit.tables}
-    row = [1.0 if own & chosen else 0.5 * (table in held) for table, own in zip(tables, years, strict=True)]
+    holding = {table for hit in values if hit.text in {*map(str, chosen)} for table in hit.tables}
+    row = [1.0 if own & chosen else 0.5 * (table in holding) for table, own in zip(tables, years, strict=True)]
     if chosen and min(row) < 1:
         yield row
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tagframe.errors import InvalidArgument
-from tagframe.keys.components import spanning_tree
 
 DEVIATIONS = {
     "JAR: sections 3.1 to 3.3": "pieces of one table are one candidate",
@@ -241,27 +240,6 @@ def best_first(values: Floats) -> npt.NDArray[np.int64]:
     [1, 2, 0]
     """
     return np.argsort(-values, kind="stable").astype(np.int64)
-
-
-def spanning_forest(weights: Floats, members: npt.ArrayLike) -> tuple[tuple[tuple[int, int], ...], float]:
-    """The maximum spanning forest of the members over pairs of positive weight: its edges and its weight.
-
-    Args:
-        weights: shape (n, n), symmetric.
-        members: indices of the tables to connect.
-
-    >>> spanning_forest(np.array([[0, 0.5, 0.2], [0.5, 0, 0.4], [0.2, 0.4, 0]]), [0, 1, 2])
-    (((0, 1), (1, 2)), 0.9)
-    """
-    nodes = np.sort(np.asarray(members, dtype=np.int64))
-    rows, columns = np.triu_indices(len(nodes), 1)
-    values = weights[nodes[rows], nodes[columns]]
-    positive = [position for position in best_first(values).tolist() if values[position] > 0]
-    forest = spanning_tree(range(len(nodes)), [(int(rows[position]), int(columns[position])) for position in positive])
-    edges = tuple(
-        (int(nodes[rows[positive[position]]]), int(nodes[columns[positive[position]]])) for position in forest
-    )
-    return edges, float(sum(values[positive[position]] for position in forest))
 
 
 def forest_weights(

@@ -211,11 +211,6 @@ class Search:
         """The position of the anchor in the index."""
         return None if self.anchor is None else self.index.position(self.corpus.profile(self.anchor).id)
 
-    @property
-    def statements(self) -> Sequence[Statement]:
-        """What was learned of the corpus."""
-        return statements_of(self.corpus)
-
     def run(self) -> RetrievedTables:
         """All steps: the question, the relevance of every table, the problem over some of them, the choice."""
         question = Question.of(f"{self.text} {self.evidence}" if self.evidence else self.text)
@@ -252,8 +247,8 @@ class Search:
         if not isinstance(relevance, Evidence):
             return relevance
         evidence = relevance
-        if self.statements:
-            evidence = with_learned(relevance, self.index, question, self.statements, vectors_of(self.corpus))
+        if statements := statements_of(self.corpus):
+            evidence = with_learned(relevance, self.index, question, statements, vectors_of(self.corpus))
         if not self.method.needs_model or self.lm is None or evidence.opinion is not None:
             return evidence
         from tagframe.retrieval.model_plan import with_model_plan
@@ -328,26 +323,12 @@ def _notes(search: Search, prepared: Prepared[Any], selection: Selection) -> lis
     if prepared.evidence is not None:
         notes.append(prepared.evidence.note)
     available = len(index.tables) - (search.anchored is not None)
-    if search.k is None and selection.confidence is not None and selection.confidence < prepared.problem.confidence:
-        notes += _what_helps(index, prepared.tables, search.statements)
     if search.k is not None and search.k > available:
         notes.append(f"k={search.k}, but there are only {available} tables to choose from: all are returned")
     if (letters := len(search.text) + len(search.evidence)) > LONGEST:
         read = "the question and its evidence" if search.evidence else "the question"
         notes.append(f"only the first {LONGEST:,} of {letters:,} characters of {read} were read")
     return notes
-
-
-def _what_helps(index: RetrievalIndex, tables: Sequence[int], statements: Sequence[Statement]) -> list[str]:
-    """What a user can add if only names are known of the tables."""
-    if index.has_rows.any():
-        return []
-    profiles = [index.tables[table] for table in tables]
-    described = any(table.description or any(column.description for column in table.columns) for table in profiles)
-    lacking = {"descriptions": "describe"} if not described else {}
-    lacking |= {"known queries": "learn"} if not statements else {}
-    helps = " or ".join(f"corpus.{door}" for door in reversed(lacking.values()))
-    return [f"no rows, {', '.join(f'no {what}' for what in lacking)}: {helps} would help"] if lacking else []
 
 
 def _with_twins(hits: tuple[TableHit, ...], corpus: Corpus, question: str, anchor: str | None) -> tuple[TableHit, ...]:

@@ -3,8 +3,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tag_bench.retrieval import spanning_forest
 from tagframe.errors import InvalidArgument
-from tagframe.retrieval.problem import SelectionProblem, best_first, forest_weights, spanning_forest
+from tagframe.retrieval.problem import SelectionProblem, best_first, forest_weights
 
 
 def test_what_is_not_given_is_zero():

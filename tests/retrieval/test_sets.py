@@ -3,9 +3,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tag_bench.retrieval import spanning_forest
 from tagframe.keys.components import Components
 from tagframe.retrieval.methods.sets import FEATURES, missing_joins, set_features
-from tagframe.retrieval.problem import RowKind, SelectionProblem, spanning_forest
+from tagframe.retrieval.problem import RowKind, SelectionProblem
 from tagframe.retrieval.signals import SIGNALS
 
 CHOSEN = [0, 2, 3, 4, 5]

@@ -412,7 +412,7 @@ def with_mentioned(problem: SelectionProblem, chosen: Sequence[int], chance: Flo
     # joining it neither repeats nor loses rows.
     is_small = problem.facts.get("log_tables", math.inf) <= math.log1p(POOL)
     linked, referred = problem.link >= LINKED, (problem.link >= MIN_REFERENCE) & problem.refers
-    for kind in (RowKind.MENTIONED, RowKind.CELL, RowKind.TERM):
+    for kind in (RowKind.MENTIONED, RowKind.TERM):
         is_name = kind == RowKind.MENTIONED
         for row in problem.fine[problem.kind == kind]:
             near = (linked if is_name else referred)[inside].any(axis=0)
