@@ -161,7 +161,7 @@ def test_each_table_that_a_column_may_mean_is_judged_once(monkeypatch):
         return level(self, table, column, target)
 
     monkeypatch.setattr(SchemaReading, "_level", counted)
-    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles, ())
+    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles)
     assert reading.references()
     assert len(judged) == len(set(judged))
 
