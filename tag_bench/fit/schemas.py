@@ -31,8 +31,8 @@ _DECLARED_ALONE = 0.3
 """What a pair counts in a schema whose undeclared keys nobody looked for: it takes some of them for no keys."""
 
 FOR = frozenset(
-    """short same_family type margin self_role child_of habit_exact by end vocabulary own_words_marked exact_marked
-    part_marked own_role_marked role_marked actor_marked found_exact""".split()
+    """short same_family type margin self_role child_of habit by end vocabulary own_words_marked exact_marked
+    part_marked own_role_marked role_marked actor_marked""".split()
 )
 AGAINST = frozenset("plural rank_word bridge self rank is_code better_beside title_beside unmarked".split())
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""

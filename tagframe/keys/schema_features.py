@@ -31,9 +31,8 @@ _LEVELS = (2.9, 2.4, 2.15, 1.9, 1.4, 1.05, 0.01)
 _OF_BOTH = "own_words exact part own_role role part_role vague actor typed top".split()
 """Features that say one thing of a column with a key word, and another one of a column without."""
 FEATURES = (
-    *"""words short first_column begins same_family type rank margin self self_role child_of plural rank_word by bridge
-    target_width referenced better_beside is_code end vocabulary title_beside about found_exact found_none
-    habit_exact habit_role unmarked""".split(),
+    *"""short first_column same_family type rank margin self self_role child_of plural rank_word by bridge target_width
+    referenced better_beside is_code end vocabulary title_beside about habit unmarked""".split(),
     *(f"{name}_{kind}" for kind in ("marked", "unmarked") for name in _OF_BOTH),
 )
 """The features by name, in the order of their numbers."""
@@ -123,11 +122,6 @@ class _Read:
     def is_natural(self) -> bool:
         """Whether it may identify rows without a word that says so."""
         return not self.key_word and self.profile.family in ("integer", "text")
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the name of a key says what it is the key of."""
-        return bool(self.entity) or len(self.called) > len(self.words)
 
     @cached_property
     def type(self) -> str:
@@ -342,11 +336,13 @@ class SchemaReading:
             for called in {whole, *plain, *("".join(part) for part in chain(*parts))}:
                 self._called[called].append(position)
         self._by_key: dict[Words, list[int]] = defaultdict(list)
+        keys = Counter(self.columns[position][at].called for position, (at, _) in enumerate(self.keys) if at >= 0)
+        self._of_one_key = {called for called, count in keys.items() if count == 1} - {("id",)}
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
                 column = self.columns[position][at]
                 is_number = strength == 4 and bool(column.entity)  # of all that have an end of one name
-                if not is_number and (column.is_named or not column.key_word) and column.words != self._natural:
+                if not is_number and (self._is_named(column) or not column.key_word) and column.words != self._natural:
                     self._by_key[column.called].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for position in range(len(self.things)):
@@ -386,14 +382,7 @@ class SchemaReading:
         every = [(column.type, column.key_word == 1.0) for columns in self.columns for column in columns]
         marked, types = Counter(one for one, is_marked in every if is_marked), Counter(one for one, _ in every)
         self._marked = {one: marked[one] / types[one] for one in types}
-        found = [
-            not self._names.isdisjoint(column.ends)
-            for position, columns in enumerate(self.columns)
-            for at, column in enumerate(columns)
-            if column.key_word == 1.0 and column.entity and self.keys[position][0] != at
-        ]
         self._end_columns = [sum(column.is_end for column in columns) for columns in self.columns]
-        self._explained = sum(found) / max(1, len(found))
         self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
 
     def _owns_alone(self, position: int) -> tuple[float, ...]:
@@ -443,7 +432,8 @@ class SchemaReading:
     def _targets(self, table: int, column: _Read) -> set[int]:
         entity = column.entity
         found: set[int] = set()
-        if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
+        is_binary = column.profile.family == "blob" and column.key_word < 1.0
+        if is_binary or column.profile.family in ("boolean", "date") or _REAL.search(column.profile.declared_type):
             return found
         for called in column.ends:
             found.update(self._called.get(called, ())[:40])
@@ -493,14 +483,13 @@ class SchemaReading:
             return target in self._related(table)
         return column.is_text and self.things[target][0] in _TEXTS and self.things[target][0] != column.entity[-1]
 
-    def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
-        """How many of the last words of the column are the table's, how many words stand before them, and the share of
-        the table's words."""
+    def _match(self, column: _Read, target: int) -> float:
+        """The share of the column's words that are the table's last ones, by that of the table's letters."""
         thing, whole = self.things[target], self._joined[target]
         for start, called in enumerate(column.ends):
             if whole.endswith(called) and called in ("".join(thing[cut:]) for cut in range(len(thing))):
-                return len(column.entity) - start, start, len(called) / max(1, len(whole))
-        return 0, len(column.entity), 0.0
+                return (1 - start / len(column.entity)) * len(called) / max(1, len(whole))
+        return 0.0
 
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
@@ -547,8 +536,7 @@ class SchemaReading:
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
-            matched, _, share = self._match(table, column, target)
-            score = max(1.2 * ends, begins, 0.8 * share * matched / max(1, len(column.entity)))
+            score = max(1.2 * ends, begins, 0.8 * self._match(column, target))
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
@@ -561,16 +549,19 @@ class SchemaReading:
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
-        return key.is_named and column.called[-len(key.called) :] == key.called
+        return self._is_named(key) and column.called[-len(key.called) :] == key.called
+
+    def _is_named(self, key: _Read) -> bool:
+        """Whether the name of a key says what it is the key of: ``rev_id``, or the ``uid`` that one table has."""
+        return bool(key.entity) or len(key.called) > len(key.words) or key.called in self._of_one_key
 
     def _reference(self, draft: _Draft, referenced: int, beside: float) -> Reference:
         table, at, (score, target, level), rank, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
-        rest, joined, whole = self._match(table, column, target)[1], self._joined[table], self._joined[target]
+        joined, whole = self._joined[table], self._joined[target]
         self_role, is_by = column.has_self_role, column.is_by and target in self._people
         unmarked = column.key_word == 0 and not is_by
-        exact = level >= _LEVELS[3]
         of_both = (
             *(float(low <= level < high) for low, high in zip(_LEVELS, (4.0, *_LEVELS), strict=False)),
             float(target in self._people and column.is_actor and level == 0),
@@ -578,10 +569,8 @@ class SchemaReading:
             float(rank == 0),
         )
         values = (
-            min(3, rest) * (level < 2),
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(strength <= 1),
-            float(bool(key.entity) and whole != "".join(key.entity) and whole.startswith("".join(key.entity))),
             float(column.profile.family == key.profile.family),
             column.fits(key),
             min(3, rank),
@@ -601,10 +590,7 @@ class SchemaReading:
             float(target in self._vocabularies and level == 0),
             float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
             names.about(column.spelt, self._tables[target].name),
-            self._explained * (not unmarked and exact),
-            self._explained * (not unmarked and not exact),
-            self._unmarked * exact,
-            self._unmarked * (level > 0 and not exact),
+            self._unmarked * (level >= _LEVELS[3]),
             float(unmarked),
             *(value * (not unmarked) for value in of_both),
             *(value * unmarked for value in of_both),
