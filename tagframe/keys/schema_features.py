@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -20,7 +20,7 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
-from tagframe.keys.conventions import Mentions
+from tagframe.keys.conventions import Conventions, Mentions
 from tagframe.keys.key_columns import Floats
 from tagframe.keys.polymorphic import type_beside
 
@@ -241,7 +241,8 @@ class SchemaReading:
         self._names = {*chain.from_iterable(self._spellings)}
         self._same = Counter(self._joined)
         self._starts = [self._starts_of(words) for words in self.things]
-        self.columns = [self._read(table) for table in tables]
+        habits = Conventions(tables)
+        self.columns = [self._read(table, habits.spelt(position)) for position, table in enumerate(tables)]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
         self._repeats = Counter(column.words for columns in self.columns for column in columns)
         self._natural = self._natural_key()
@@ -259,7 +260,7 @@ class SchemaReading:
             found.append(spelling if match is None or match[1] in taken else match[1])
         return found
 
-    def _read(self, table: TableProfile) -> list[_Read]:
+    def _read(self, table: TableProfile, by_habit: Mapping[str, str]) -> list[_Read]:
         starts = Counter(column.name.partition("_")[0] for column in table.columns if "_" in column.name)
         prefix, count = max(starts.items(), key=lambda one: one[1], default=("", 0))
         is_prefix = len(table.columns) > 1 and count == len(table.columns) and len(prefix) <= 12
@@ -268,6 +269,9 @@ class SchemaReading:
             spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
             spelt = spelt or column.name
             name = names.column_name(spelt)
+            if spelt[-1].isdigit() and "_" not in spelt and not name.key_word:
+                spelt = by_habit[column.name]  # ``entity1`` of ``l_artist_area`` is an area's id
+                name = names.column_name(spelt)
             called = name.words if name.entity else names.column_name(column.name).words
             whole, entity = name.words[:-1], name.entity
             if len(whole) > len(entity) and self._names.intersection("".join(whole[cut:]) for cut in range(len(whole))):
