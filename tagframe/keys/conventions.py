@@ -77,10 +77,6 @@ _SHORTEST = 3
 """An abbreviation has at least this many letters."""
 _HABIT = 3
 """A habit shows itself at least this often."""
-_REDIRECTS = frozenset("new old target merged".split())
-"""Words before the key word of a column that refers to the table in its own table's name: ``new_id``."""
-_SAME_RECORD = frozenset("meta metadata extension ext extra".split())
-"""A table with this word after another one's name has more columns about the other's rows, and their key."""
 _ORDINAL = re.compile(r"(.*\D)_?(\d)\Z")
 _BY = re.compile(r"(?:ed_?by(?:_?(?:user_?)?id)?|(?:create|write|update|modify)_?uid)\Z", re.IGNORECASE)
 _VIA = re.compile(r"([a-z]{3,})_?via\Z", re.IGNORECASE)
@@ -125,8 +121,6 @@ class Conventions:
         ]
         if self._writes_words_together():
             self._spell(self._split)
-        self._firsts = Counter(next(iter(spelt.values()), "") for spelt in self._spelt)
-        self._spell(self._row_number)
         self._keys = self._keys_by_name()
         self._unmarked = self._leaves_key_words_out()
         self._spell(self._in_full)
@@ -170,24 +164,11 @@ class Conventions:
                 return "_".join((whole[:cut], whole[cut:], *name.words[len(name.entity) :]))
         return None
 
-    def _row_number(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
-        """``entity_id`` as ``id``, if several tables call the key of their rows so, and it means no table."""
-        name = names.column_name(spelt)
-        if column.position or name.key_word != 1.0 or not name.entity or set(name.entity) & names.GENERIC:
-            return None
-        called = "".join(name.entity)
-        if self._firsts[spelt] < _HABIT or any(thing.startswith(called) for thing in self._called):
-            return None
-        means = [at for at, _ in self._mentions.of(spelt)]
-        if len(means) < 2 or any(self._things[at][-1] != name.entity[-1] for at in means):
-            return None
-        return "_".join(name.words[len(name.entity) :])
-
     def _in_full(self, position: int, column: ColumnProfile, spelt: str) -> str | None:
         """The name with the table that it means in full; None if it is plain."""
         name = names.column_name(spelt)
         if not name.entity:
-            return self._of_whole_record(position, column, name)
+            return None
         key = "_".join(name.words[len(name.entity) :]) or "id"
         inside = (*self._things[position], *name.entity)
         target = self._only("".join(inside), besides=position) if "".join(name.entity) not in self._called else None
@@ -210,13 +191,6 @@ class Conventions:
             return part
         if position not in self._keys.get(spelt, ()) and (target := self._beside(position, name.entity)) is not None:
             return self._reference(target, key)
-        if set(name.entity) <= _REDIRECTS:
-            begins = [
-                at
-                for at, thing in enumerate(self._things)
-                if thing and self._begins(position, thing) and at != position
-            ]
-            return self._reference(max(begins, key=lambda at: len(self._things[at])), key) if begins else None
         if any(sure >= 0.75 for at, sure in self._mentions.of(spelt) if at != position):
             return None
         if position in self._keys.get(spelt, ()):
@@ -277,19 +251,8 @@ class Conventions:
                     positions[spelt].append(position)
         return positions
 
-    def _of_whole_record(self, position: int, column: ColumnProfile, name: names.Name) -> str | None:
-        thing = self._things[position]
-        if column.position or not name.key_word or thing[-1] not in _SAME_RECORD:
-            return None
-        target = self._only("".join(thing[:-1]), besides=position)
-        return None if target is None else self._reference(target, "_".join(name.words))
-
     def _reference(self, table: int, key: str) -> str:
         return "_".join((*self._things[table], key))
-
-    def _begins(self, position: int, thing: tuple[str, ...]) -> bool:
-        mine = self._things[position]
-        return len(mine) > len(thing) and mine[: len(thing)] == thing
 
     def _only(self, called: str, *, besides: int) -> int | None:
         positions = [position for position in self._called.get(called, ()) if position != besides]

@@ -25,7 +25,7 @@ from tagframe.keys.conventions import Mentions
 from tagframe.keys.key_columns import Column, columns_of
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.keys.polymorphic import with_types
-from tagframe.keys.schema_model import schema_keys
+from tagframe.keys.schema_model import is_judged_alone, schema_keys
 from tagframe.keys.scoring import Candidate, log_odds, probability, score_all
 from tagframe.keys.terms import KeyWeights, default_weights
 from tagframe.keys.unions import infer_unions
@@ -254,13 +254,15 @@ def single_keys(
     tables = sorted(profiles, key=lambda table: table.id)
     groups = by_database(tables)
     found: list[KeyPair] = []
-    parents: set[tuple[str, str]] = set()
+    parents: set[tuple[str, ...]] = set()
     for group, columns in zip(groups, known or columns_by_database(tables), strict=True):
+        here: list[Candidate] = []
         floor = log_odds(least_score(group), weights.surest)
-        here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
-        parents.update(candidate.left.key for candidate in here if candidate.logit > 0)
-        by_rules = [key_pair(one, weights.surest) for one in here if one.logit >= floor]
-        found += with_types(schema_keys(group, by_rules), columns)
+        if not is_judged_alone(group):
+            here = candidates_of(group, columns, floor=floor, weights=weights, contains=contains)
+        pairs = schema_keys(group, [key_pair(one, weights.surest) for one in here if one.logit >= floor])
+        parents.update((one.left_table, *one.left_columns) for one in pairs if one.score > 0.5 * weights.surest)
+        found += with_types(pairs, columns)
     if across_sources and len(groups) > 1:
         floor = log_odds(least_score(tables), weights.surest)
         every = columns_of(tables)

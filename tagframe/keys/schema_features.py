@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -20,17 +20,20 @@ import numpy as np
 
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.keys import column_names as names
-from tagframe.keys.conventions import Mentions
+from tagframe.keys.conventions import Conventions, Mentions
 from tagframe.keys.key_columns import Floats
-from tagframe.keys.key_pair import KeyPair
 from tagframe.keys.polymorphic import type_beside
 
 Words = tuple[str, ...]
 
-FEATURES = tuple(
-    """words level short key_first same_family type_length rank margin self child_of parent_of repeats unmarked
-    unmarked_habit plural measure rank_word first by bridge target_width referenced better_beside is_code unmarked_rare
-    by_rules by_rules_sure end vocabulary title_beside""".split()
+_LEVELS = (2.9, 2.4, 2.15, 1.9, 1.4, 1.05, 0.01)
+"""How plainly a name means a table, in steps; see :meth:`SchemaReading._level`."""
+_OF_BOTH = "own_words exact part own_role role part_role vague actor typed top".split()
+"""Features that say one thing of a column with a key word, and another one of a column without."""
+FEATURES = (
+    *"""short first_column same_family type rank margin self self_role child_of plural rank_word by bridge target_width
+    referenced better_beside is_code end vocabulary title_beside about habit unmarked""".split(),
+    *(f"{name}_{kind}" for kind in ("marked", "unmarked") for name in _OF_BOTH),
 )
 """The features by name, in the order of their numbers."""
 
@@ -48,6 +51,8 @@ _COPIED = re.compile(r"[a-z]{3,}ed_?from(_?id)?\Z", re.IGNORECASE)
 """A row that was amended, copied or derived from another one."""
 _ENDS = frozenset("subject object source target from to left right old new ancestor descendant".split())
 """Words for the two rows that a row of a table of relations is about."""
+_RELATIONS = frozenset("relationship relation link assoc association map rel edge hierarchy tree".split())
+"""Last words of the names of tables whose rows are about two rows of another one."""
 _TEXTS = frozenset("comment reason description summary remark note text".split())
 """Words for free texts: where one table holds these, its rows are called so."""
 _VOCABULARIES = frozenset(
@@ -65,7 +70,7 @@ _EXACT = 2.5
 _MODULE = 3
 """A word that begins the names of so many tables is that of a part of the schema."""
 _REAL = re.compile(r"float|double|real|money|\(\d+,\s*[1-9]", re.IGNORECASE)
-_SERIAL = re.compile(r"(small|big)?serial\d?\b", re.IGNORECASE)
+_SERIAL = re.compile(r"(small|medium|big)?serial\d?\b", re.IGNORECASE)
 """Declared types of columns that number their table's rows."""
 _SAME_TYPES = {
     "serial": "int", "integer": "int", "int4": "int", "serial4": "int", "bigserial": "bigint", "int8": "bigint",
@@ -117,11 +122,6 @@ class _Read:
     def is_natural(self) -> bool:
         """Whether it may identify rows without a word that says so."""
         return not self.key_word and self.profile.family in ("integer", "text")
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the name of a key says what it is the key of."""
-        return bool(self.entity) or len(self.called) > len(self.words)
 
     @cached_property
     def type(self) -> str:
@@ -224,13 +224,10 @@ class SchemaReading:
 
     Args:
         tables: of one database.
-        by_rules: the pairs that the rules of names take for keys, with their scores.
     """
 
-    def __init__(self, tables: Sequence[TableProfile], by_rules: Iterable[KeyPair]) -> None:
+    def __init__(self, tables: Sequence[TableProfile]) -> None:
         self._tables = tables
-        self._by_rules = {(*key.left_columns, key.left_table, *key.right_columns, key.right_table): key.score
-                          for key in by_rules}  # fmt: skip
         self.things = _without_affixes([names.table_entity(table.name) for table in tables])
         begins = Counter(words[0] for words in self.things if len(words) > 1)
         self._modules = {word for word, count in begins.items() if count >= _MODULE}
@@ -244,7 +241,8 @@ class SchemaReading:
         self._names = {*chain.from_iterable(self._spellings)}
         self._same = Counter(self._joined)
         self._starts = [self._starts_of(words) for words in self.things]
-        self.columns = [self._read(table) for table in tables]
+        habits = Conventions(tables)
+        self.columns = [self._read(table, habits.spelt(position)) for position, table in enumerate(tables)]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
         self._repeats = Counter(column.words for columns in self.columns for column in columns)
         self._natural = self._natural_key()
@@ -262,7 +260,7 @@ class SchemaReading:
             found.append(spelling if match is None or match[1] in taken else match[1])
         return found
 
-    def _read(self, table: TableProfile) -> list[_Read]:
+    def _read(self, table: TableProfile, by_habit: Mapping[str, str]) -> list[_Read]:
         starts = Counter(column.name.partition("_")[0] for column in table.columns if "_" in column.name)
         prefix, count = max(starts.items(), key=lambda one: one[1], default=("", 0))
         is_prefix = len(table.columns) > 1 and count == len(table.columns) and len(prefix) <= 12
@@ -271,6 +269,9 @@ class SchemaReading:
             spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
             spelt = spelt or column.name
             name = names.column_name(spelt)
+            if spelt[-1].isdigit() and "_" not in spelt and not name.key_word:
+                spelt = by_habit[column.name]  # ``entity1`` of ``l_artist_area`` is an area's id
+                name = names.column_name(spelt)
             called = name.words if name.entity else names.column_name(column.name).words
             whole, entity = name.words[:-1], name.entity
             if len(whole) > len(entity) and self._names.intersection("".join(whole[cut:]) for cut in range(len(whole))):
@@ -339,11 +340,13 @@ class SchemaReading:
             for called in {whole, *plain, *("".join(part) for part in chain(*parts))}:
                 self._called[called].append(position)
         self._by_key: dict[Words, list[int]] = defaultdict(list)
+        keys = Counter(self.columns[position][at].called for position, (at, _) in enumerate(self.keys) if at >= 0)
+        self._of_one_key = {called for called, count in keys.items() if count == 1} - {("id",)}
         for position, (at, strength) in enumerate(self.keys):
             if at >= 0 and strength >= 0:
                 column = self.columns[position][at]
                 is_number = strength == 4 and bool(column.entity)  # of all that have an end of one name
-                if not is_number and (column.is_named or not column.key_word) and column.words != self._natural:
+                if not is_number and (self._is_named(column) or not column.key_word) and column.words != self._natural:
                     self._by_key[column.called].append(position)
         self._by_text: dict[str, list[int]] = defaultdict(list)
         for position in range(len(self.things)):
@@ -380,6 +383,10 @@ class SchemaReading:
             self._owner[words] = best if self.keys[best][1] >= 3 else of_name.get(entity, best)
 
         spellings = zip(self._joined, self._bare, strict=True)
+        every = [(column.type, column.key_word == 1.0) for columns in self.columns for column in columns]
+        marked, types = Counter(one for one, is_marked in every if is_marked), Counter(one for one, _ in every)
+        self._marked = {one: marked[one] / types[one] for one in types}
+        self._end_columns = [sum(column.is_end for column in columns) for columns in self.columns]
         self._vocabularies = [at for at, both in enumerate(spellings) if not _VOCABULARIES.isdisjoint(both)]
 
     def _owns_alone(self, position: int) -> tuple[float, ...]:
@@ -429,7 +436,8 @@ class SchemaReading:
     def _targets(self, table: int, column: _Read) -> set[int]:
         entity = column.entity
         found: set[int] = set()
-        if column.profile.family in ("boolean", "date", "blob") or _REAL.search(column.profile.declared_type):
+        is_binary = column.profile.family == "blob" and column.key_word < 1.0
+        if is_binary or column.profile.family in ("boolean", "date") or _REAL.search(column.profile.declared_type):
             return found
         for called in column.ends:
             found.update(self._called.get(called, ())[:40])
@@ -451,7 +459,7 @@ class SchemaReading:
             found.update(self._vocabularies)
         if entity and column.key_word and (short := self._mentions.abbreviated(entity[-1])) is not None:
             found.add(short)
-        if column.key_word and (not entity or column.is_end):
+        if column.key_word and (not entity or self._is_end(table, column)):
             found.update(self._related(table))
         if column.is_text and not any(entity[-1] in thing for thing in self.things):
             found.update(at for at, thing in enumerate(self.things) if len(thing) == 1 and thing[0] in _TEXTS)
@@ -464,24 +472,28 @@ class SchemaReading:
             found.discard(table)  # it says what the row is
         return {target for target in found if self.keys[target][0] >= 0}
 
+    def _is_end(self, table: int, column: _Read) -> bool:
+        """Whether a name says only at which end of a relation the row is: a parent alone is of the same table."""
+        is_relation = self._end_columns[table] > 1 or not _RELATIONS.isdisjoint(self.things[table][-1:])
+        return column.is_end and (is_relation or not column.has_self_role)
+
     def _related(self, table: int) -> list[int]:
         """The tables whose name is that of a table without its last word: ``part`` of ``part_relationship``."""
         return self._whole.get("".join(self.things[table][:-1]), [])
 
     def _is_by_role(self, table: int, column: _Read, target: int) -> bool:
         """Whether a name that means no table says what its row is to this one: an end of a relation, or a text."""
-        if column.is_end:
+        if self._is_end(table, column):
             return target in self._related(table)
         return column.is_text and self.things[target][0] in _TEXTS and self.things[target][0] != column.entity[-1]
 
-    def _match(self, table: int, column: _Read, target: int) -> tuple[int, int, float]:
-        """How many of the last words of the column are the table's, how many words stand before them, and the share of
-        the table's words."""
+    def _match(self, column: _Read, target: int) -> float:
+        """The share of the column's words that are the table's last ones, by that of the table's letters."""
         thing, whole = self.things[target], self._joined[target]
         for start, called in enumerate(column.ends):
             if whole.endswith(called) and called in ("".join(thing[cut:]) for cut in range(len(thing))):
-                return len(column.entity) - start, start, len(called) / max(1, len(whole))
-        return 0, len(column.entity), 0.0
+                return (1 - start / len(column.entity)) * len(called) / max(1, len(whole))
+        return 0.0
 
     def _level(self, table: int, column: _Read, target: int) -> float:
         """How plainly the name means the table, in [0, 3]: 3 with the words of the column's own table before it, 2.5 as
@@ -508,9 +520,11 @@ class SchemaReading:
         """The level of a name that ends in the table's own key, of all tables that have it; 0 if it does not."""
         at, strength = self.keys[target]
         key = self.columns[target][at]
-        if strength < 2 or self._owner.get(key.called) != target or not self._ends_in_key(column, target):
+        if self._owner.get(key.called) != target or not self._ends_in_key(column, target):
             return 0.0
-        return 2.5 if column.words == key.called else 1.5
+        if strength < 2 and (at or len(self._by_key[key.called]) > 1 or "".join(key.entity) in self._names):
+            return 0.0
+        return 2.5 - 1.5 * (strength < 2) - (0.5 + 0.5 * (strength >= 2)) * (column.words != key.called)
 
     def _glued(self, column: _Read, target: int) -> tuple[float, float]:
         """The share of the column's letters that the table's name is at the end of it, and at its start."""
@@ -526,8 +540,7 @@ class SchemaReading:
         key = self.columns[target][self.keys[target][0]]
         if not score:
             ends, begins = self._glued(column, target)
-            matched, _, share = self._match(table, column, target)
-            score = max(1.2 * ends, begins, 0.8 * share * matched / max(1, len(column.entity)))
+            score = max(1.2 * ends, begins, 0.8 * self._match(column, target))
             score = max(score, 0.7 * names.about(column.spelt, self._tables[target].name))
         if target == table and column.has_self_role:
             score += 1.0
@@ -540,20 +553,26 @@ class SchemaReading:
 
     def _ends_in_key(self, column: _Read, target: int) -> bool:
         key = self.columns[target][self.keys[target][0]]
-        return key.is_named and column.called[-len(key.called) :] == key.called
+        return self._is_named(key) and column.called[-len(key.called) :] == key.called
+
+    def _is_named(self, key: _Read) -> bool:
+        """Whether the name of a key says what it is the key of: ``rev_id``, or the ``uid`` that one table has."""
+        return bool(key.entity) or len(key.called) > len(key.words) or key.called in self._of_one_key
 
     def _reference(self, draft: _Draft, referenced: int, beside: float) -> Reference:
         table, at, (score, target, level), rank, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
-        rest, joined, whole = self._match(table, column, target)[1], self._joined[table], self._joined[target]
+        joined, whole = self._joined[table], self._joined[target]
         self_role, is_by = column.has_self_role, column.is_by and target in self._people
         unmarked = column.key_word == 0 and not is_by
-        names_of = column.profile.name, self._tables[table].id, key.profile.name, self._tables[target].id
-        ruled = self._by_rules.get(names_of, 0.0)
+        of_both = (
+            *(float(low <= level < high) for low, high in zip(_LEVELS, (4.0, *_LEVELS), strict=False)),
+            float(target in self._people and column.is_actor and level == 0),
+            self._marked[column.type],
+            float(rank == 0),
+        )
         values = (
-            min(3, rest) * (level < 2),
-            level,
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(strength <= 1),
             float(column.profile.family == key.profile.family),
@@ -561,26 +580,23 @@ class SchemaReading:
             min(3, rank),
             max(-1.0, min(1.0, score - rival)),
             float(table == target and not self_role and level == 0),
+            float(table == target and self_role),
             float(len(mine) > len(thing) and joined.startswith(whole)),
-            float(len(thing) > len(mine) and whole.startswith(joined)),
-            math.log1p(self._repeats[column.words]),
-            float(unmarked),
-            unmarked * self._unmarked,
             float(names.is_plural(column.spelt) and not column.key_word),
-            float(names.is_measure(column.spelt)),
             float(level < _EXACT and names.is_rank(column.spelt)),
-            float(at == 0),
             float(is_by),
             self._bridge[target] * (level < _PLAIN),
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
             float(column.words[-1:] not in (("id",), key.words[-1:]) and column.key_word > 0),
-            unmarked * (1 - self._unmarked) * float(level < 2),
-            ruled,
-            float(ruled > 0.5),
             float(self._is_by_role(table, column, target)),
             float(target in self._vocabularies and level == 0),
             float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
+            names.about(column.spelt, self._tables[target].name),
+            self._unmarked * (level >= _LEVELS[3]),
+            float(unmarked),
+            *(value * (not unmarked) for value in of_both),
+            *(value * unmarked for value in of_both),
         )
         return Reference(table, at, target, np.array(values, dtype=np.float64))

@@ -36,9 +36,11 @@ _DANGLING, _MOST_AGAINST = 12.0, 6.0
 """What values that are not found take away: so much for all of them, and at most."""
 
 
-def is_bare(tables: Sequence[TableProfile]) -> bool:
-    """Whether only names and types are known."""
-    return all(table.rows is None and all(column.distinct is None for column in table.columns) for table in tables)
+def is_judged_alone(tables: Sequence[TableProfile]) -> bool:
+    """Whether the model decides without the rules: there are many tables, of which only names and types are known."""
+    return len(tables) >= FEWEST_TABLES and all(
+        table.rows is None and all(column.distinct is None for column in table.columns) for table in tables
+    )
 
 
 def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> list[KeyPair]:
@@ -46,14 +48,14 @@ def schema_keys(tables: Sequence[TableProfile], by_rules: Sequence[KeyPair]) -> 
 
     Args:
         tables: of one database, sorted by id.
-        by_rules: what the rules find. Those that the model does not judge keep a small chance, or that of values that
-            decide.
+        by_rules: what the rules find, if there are values. Those that the model does not judge keep a small chance, or
+            that of values that decide.
     """
     if len(tables) < FEWEST_TABLES:
         return [*by_rules]
-    reading = SchemaReading(tables, by_rules)
+    reading = SchemaReading(tables)
     judged = {_pair(reading, tables, one, sure): sure for one, sure in sorted(judge(reading), key=lambda each: each[1])}
-    if is_bare(tables):
+    if is_judged_alone(tables):
         of_model = [replace(pair, evidence=replace(pair.evidence, name=sure)) for pair, sure in judged.items()]
     else:
         of_model = _with_values(judged, by_rules, tables)

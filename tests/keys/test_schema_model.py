@@ -133,6 +133,39 @@ def test_types_are_rows_of_the_one_table_of_terms_and_a_key_word_may_end_the_nam
     assert {*best.values()} == {f"schema.{target}"}
 
 
+@pytest.mark.parametrize(
+    ("tables", "references"),
+    [
+        (
+            {"l_shop_book": ["id", "entity0", "entity1"], "l_crate_truck": ["id", "entity0", "entity1"]},
+            {"l_shop_book.entity0": "shop", "l_shop_book.entity1": "book", "l_crate_truck.entity1": "truck"},
+        ),
+        (
+            {"crate_group": ["id", "title", "note", "parent_id"], "truck": ["id", "crate_group_id"]},
+            {"crate_group.parent_id": "crate_group"},
+        ),
+        ({"parcel": ["uid", "kind", "note", "title"], "truck": ["id", "uid"]}, {"truck.uid": "parcel"}),
+    ],
+    ids=["sides of a link", "a lone parent", "a key that one table has"],
+)
+def test_names_that_say_no_table_are_read_by_what_stands_around_them(tables, references):
+    made = {thing: ["id", "kind"] for thing in THINGS} | tables
+    texts = ("kind", "note", "title")
+    schema = {name: {one: "text" if one in texts else "bigint" for one in columns} for name, columns in made.items()}
+    keys = infer_key_pairs(open_corpus(schema=schema).profiles)
+    found = {key.left.partition(".")[2]: key.right_table.partition(".")[2] for key in keys}
+    assert references.items() <= found.items()
+
+
+@pytest.mark.parametrize("type", ["binary(16)", "bytea"])
+def test_a_binary_key_is_referred_to_by_columns_with_a_key_word(type):
+    made = {thing: {"uuid": type, "kind": "text", "picture": type} for thing in THINGS}
+    for thing, other in REFERENCES.items():
+        made[thing][f"{other}_uuid"] = type
+    found = {one.tables for one in infer_key_pairs(open_corpus(schema=made).profiles)}
+    assert found == {frozenset((f"schema.{one}", f"schema.{other}")) for one, other in REFERENCES.items()}
+
+
 @pytest.mark.parametrize("primary", [["label"], ["label", "kind"]])
 def test_a_serial_number_is_referred_to_beside_a_declared_key(primary):
     keys = ", ".join(primary)
@@ -161,7 +194,7 @@ def test_each_table_that_a_column_may_mean_is_judged_once(monkeypatch):
         return level(self, table, column, target)
 
     monkeypatch.setattr(SchemaReading, "_level", counted)
-    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles, ())
+    reading = SchemaReading(open_corpus(schema=schema("{part}_{}", "{}_id", "old_{}_id")).profiles)
     assert reading.references()
     assert len(judged) == len(set(judged))
 
