@@ -371,7 +371,7 @@ def bones(word: str) -> str:
 def own(column: str, table: str) -> float:
     """How surely the column's name is that of its own table's key, in [0, 1].
 
-    >>> own("id", "Team"), own("team_api_id", "Team"), own("name", "Team"), own("coach_id", "Team")
+    >>> own("id", "Team"), own("team_api_id", "Team"), own("name", "Team"), own("coach_id", "§§")
     (1.0, 0.8, 0.0, 0.0)
     """
     name, thing = column_name(column), table_entity(table)
@@ -379,8 +379,8 @@ def own(column: str, table: str) -> float:
         return 1.0
     direct = about(column, table)
     # The issuer of the number may stand between the thing and the key word.
-    issued = name.key_word == 1.0 and name.entity[: len(thing)] == thing
-    short = bool(name.key_word) and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
+    issued = bool(thing) and name.key_word == 1.0 and name.entity[: len(thing)] == thing
+    short = bool(thing and name.key_word) and len(name.entity) == 1 and _stands_for(name.entity[0], thing)
     return max(direct if direct not in (0.9, IS_A, 0.45) else 0.5, 0.8 if issued else 0.75 if short else 0.0)
 
 
