@@ -222,7 +222,7 @@ def keys_between(corpus: Corpus, tables: Sequence[str], bridges: Sequence[str] =
     members, around = ([corpus.profile(id) for id in ids] for ids in (tables, bridges))
     facts = computed_of(corpus)
     name, known = " ".join(sorted(tables)), sorted([*members, *around], key=lambda table: table.id)
-    state = facts.state(known, code_of_keys(), name)
+    state = facts.state(known, code_of_keys("tagframe.joins"), name)
     seen = facts.get("keys between", name, state, lambda text: _restored(text, members))
     if seen is None:
         seen = _seen(corpus, members, around)

@@ -159,9 +159,10 @@ def database_keys(tables: tuple[TableProfile, ...], declared: bool, facts: Compu
 
 
 @functools.cache
-def code_of_keys() -> str:
-    """A digest of the code that infers keys: the results of another version are inferred again."""
-    found = [*sorted(resources.files("tagframe.keys").iterdir(), key=lambda file: file.name)]
+def code_of_keys(*rooms: str) -> str:
+    """A digest of the code that infers keys, and of other packages: what another version inferred is made again."""
+    files = (file for room in ("tagframe.keys", *rooms) for file in resources.files(room).iterdir())
+    found = sorted(files, key=str)
     found.append(resources.files("tagframe.corpus") / "profiler.py")
     data = [file.read_bytes() for file in found if file.is_file()]
     return hashlib.md5(b"\n".join(data), usedforsecurity=False).hexdigest()
