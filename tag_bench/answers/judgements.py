@@ -48,7 +48,7 @@ def anything(request: Request) -> str:
     """An answer to a request; SQL selects the first column of the first table, judged by an LM function."""
     text = "\n".join(str(message["content"]) for message in request.messages)
     rows = [len(_NUMBERED.findall(block[1])) for block in _PACKS.finditer(text)]
-    if "rite one SQLite SELECT statement" in text:
+    if "rite one SQLite SELECT" in text:
         table, column = _first(text)
         return f"```sql\nSELECT {column} FROM {table} WHERE sem_filter('{{{column}}} is known to all') LIMIT 3\n```"
     if "answer the following questions for the tables" in text or "Generate SQL given the question" in text:

@@ -430,7 +430,6 @@ STEPS = [
     "progress.new_bar",
     "lm.stream.record",
     "lm.store.ResponseStore.put",
-    "lm.store.ResponseStore.forget",
     "lm.stream.Stream.take",
 ]
 

@@ -322,15 +322,3 @@ def test_a_verb_finds_the_table_of_what_it_does(words, question, table):
     names = ("rental", "shipment", "harbour", "station")
     corpus = tf.open_corpus({name: pd.DataFrame({f"{name}_id": [1, 2]}) for name in names})
     assert corpus.retrieve_tables(question, k=1).ids == [f"frames.{table}"]
-
-
-def test_where_names_are_all_that_is_known_it_is_said_what_helps(schema, words):
-    corpus = schema(**{f"dw.t{number}": [f"c{number}", "amt"] for number in range(30)})
-    with tf.context(embedder=words):
-        found = tf.retrieve_tables("total amt of c3 and c4", corpus)
-        assert found.confidence < 0.9
-        assert "no rows, no descriptions, no known queries: corpus.learn or corpus.describe" in found.note
-        corpus.learn("SELECT t3.amt FROM t3")
-        corpus.describe("dw.t3", "amounts")
-        assert "no rows" not in tf.retrieve_tables("total amt of c3 and c4", corpus).note
-        assert "no rows" not in tf.retrieve_tables("total amt of c3 and c4", corpus, k=3).note
