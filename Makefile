@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # case of the others (conftest.py).
 WORKERS := -n logical --maxprocesses 8 --dist worksteal
 # What pandas 2 does otherwise than pandas 3 shows where frames are read, joined, judged and shown.
-FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py tests/engines/test_duckdb_frames.py \
+FRAMES := tests/operators tests/merging tests/dask tests/engines/test_engines.py \
 	tests/engines/test_files.py tests/engines/test_file_batches.py tests/corpus/test_profile.py \
 	tests/corpus/test_profiler.py tests/corpus/test_canonical.py tests/corpus/test_tables_frame.py \
 	tests/corpus/test_open_corpus.py tests/test_accessor.py tests/test_bad_input.py tests/test_display.py \
