@@ -11,7 +11,7 @@ LIVE := .venv-live
 BIN := $(VENV)/bin
 BIN2 := $(VENV2)/bin
 MAIN := .[bench,dask,delta,dist,docs,duckdb,excel,iceberg,look,mcp,mip,otel,plot,postgres,sentence-transformers,sqlalchemy,test,lint]
-SECOND := .[dask,delta,lotus,otel,postgres,sentence-transformers,test]
+SECOND := .[dask,delta,lotus,otel,postgres,sentence-transformers,sqlalchemy,test]
 
 # Bytecode is kept, whatever the environment says: tests are rewritten and the library compiled in every process else.
 export PYTHONDONTWRITEBYTECODE :=
