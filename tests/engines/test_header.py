@@ -194,3 +194,12 @@ def test_a_folder_of_prose_has_no_tables(tmp_path):
     (tmp_path / "letter.txt").write_text("Dear Sir,\nI came, I saw.\nYours\n")
     with pytest.raises(UnreadableTable, match=r"letter\.txt is not read here: most of its rows"):
         tf.open_corpus(tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("comment", ["# Updated in May", "# Updated\n# by hand"])
+def test_names_after_a_number_sign_name_the_columns_above_comments(tmp_path, comment):
+    (tmp_path / "site.tsv").write_text(f"#Site\tState\tOpened\n{comment}\nA51\tUS\t1955\nAGIN\tSU\t1964\n")
+    corpus, said = opened(tmp_path, ColumnFormatWarning)
+    assert corpus["site"].columns.tolist() == ["#Site", "State", "Opened"]
+    assert corpus["site"]["Opened"].tolist() == [1955, 1964]
+    assert "of comments among the rows" in said[0]

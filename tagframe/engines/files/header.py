@@ -118,18 +118,21 @@ def _is_prose(row: Row) -> bool:
 def comments_above(rows: Sequence[Row]) -> int:
     """How many rows at the beginning are comments, or blank between them.
 
-    One that is as long as the rows below is none where the row below has values: it names the columns.
+    One that is as long as the rows below is none where the row below has values: it names the columns, also where
+    comments stand between them.
 
     >>> comments_above([["# Staff, 2024"], ["#"], ["name", "born"], ["Ann", 1990]])
     2
+    >>> comments_above([["#name", "born"], ["# Updated in May"], ["Ann", 1990]])
+    0
     """
     above = next((at for at, row in enumerate(rows) if _filled(row) and not is_comment(row)), 0)
     if not any(map(is_comment, rows[:above])):
         return 0
     width, below = len(rows[above]), _filled(rows[above])
     has_values = any(map(is_value, below))
-    while above and len(_filled(rows[above - 1])) == width > 1 and (has_values or not _is_prose(rows[above - 1])):
-        above -= 1
+    long = [at for at in range(above) if len(_filled(rows[at])) == width > 1]
+    above = next((at for at in long if has_values or not _is_prose(rows[at])), above)
     return above if width > 1 or any(len(_text(cell).split()) > 2 for row in rows[:above] for cell in row) else 0
 
 
