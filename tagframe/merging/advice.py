@@ -417,6 +417,15 @@ def too_many_rows(step: JoinStep, rows: int, most: int) -> str:
     )
 
 
+def wider(plan: JoinPlan, step: JoinStep, more: Sequence[tuple[str, str]]) -> str:
+    """How to join a table on more columns: each is the column of the base, and the column like it."""
+    mine, theirs = zip(*more, strict=True)
+    key = step.oriented
+    key = replace(key, left_columns=(*key.left_columns, *mine), right_columns=(*key.right_columns, *theirs))
+    columns = " and ".join(theirs)
+    return f'join on {columns} too, so that no row is repeated: on="{text_of(key, plan.named)}"'
+
+
 def versions(plan: JoinPlan, step: JoinStep, read: Callable[[list[str]], pd.DataFrame]) -> str:
     """How to join a table of versions: as of a moment, or only its current rows; "" for a table without versions.
 

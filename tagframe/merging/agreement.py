@@ -12,7 +12,7 @@ same name in both tables, and each of its values occurs once on both sides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from tagframe.errors import DoubtfulJoinWarning, counted
 from tagframe.joins.direct import PERIODS, is_kind
 from tagframe.joins.key_text import text_of
 from tagframe.joins.plan import JoinPlan
-from tagframe.joins.steps import JoinStep
+from tagframe.joins.steps import JoinStep, PlanTable
 from tagframe.keys import column_names as names
 from tagframe.keys.key_pair import KeyPair, is_unnamed
 from tagframe.keys.matching import hashable
@@ -98,6 +98,15 @@ def shared_columns(plan: JoinPlan, corpus: Corpus) -> list[Shared]:
                 continue
             found.append(Shared(step, *pair, not known and is_kind(column), key))
     return found
+
+
+def alike(base: PlanTable, table: PlanTable) -> Iterator[tuple[str, str]]:
+    """Columns with the same name in two tables that may be part of a key."""
+    mine = {column.casefold(): column for column in base.columns}
+    for column in table.columns:
+        other = mine.get(column.casefold())
+        if other is not None and not names.is_measure(column) and _may_tell(column, alike=True):
+            yield other, column
 
 
 def _is_known_by(table: str, column: str, first: str) -> bool:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
+from itertools import combinations, repeat
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,16 @@ from tagframe.errors import FanOut, RowsLost, RowsMultipliedWarning
 from tagframe.joins.plan import JoinPlan
 from tagframe.joins.steps import JoinStep
 from tagframe.keys.as_of import match_as_of
-from tagframe.keys.composite import MOST_REPEATED
-from tagframe.keys.matching import Matches, Positions, is_copy, match_rows
+from tagframe.keys.composite import CONTAINED, MOST_REPEATED
+from tagframe.keys.matching import Matches, Positions, hashable, is_copy, match_rows
 from tagframe.merging import advice
 from tagframe.merging.advice import Reaction
+from tagframe.merging.agreement import alike, columns_there
 from tagframe.merging.report import MergeReport, RowCounts, StepReport
 from tagframe.merging.table_rows import PlanRows
 from tagframe.merging.where import Filter, MergeRequest, Where, where_of
 
+_MAX_OPTIONS = 6
 _MAX_ROWS_OF_ADVICE = 2_000_000
 """Tables with more rows are not read for the advice in an error."""
 _MAX_TEXTS = 100_000
@@ -213,7 +215,8 @@ class Merge:
             return None
         most = int(found.counts[repeated].max())
         copies = 0 if self.sizes[step.table] > _MAX_ROWS_OF_ADVICE else self._source.copies(step.table, step.columns)
-        other = "" if copies else advice.versions(self.plan, step, partial(self._source.whole, step.table))
+        read = partial(self._source.whole, step.table)
+        other = "" if copies else self._wider(step) or advice.versions(self.plan, step, read)
         message = advice.fan_out(self.plan, step, len(offending), most, other=other, copies=copies)
         return FanOut(message, self.tables[self.plan.start].iloc[offending])
 
@@ -270,6 +273,30 @@ class Merge:
         numbers = self.rows.numbers(table)[chosen]
         numbers = numbers[numbers >= 0]
         return len(np.unique(numbers)) < len(numbers)
+
+    def _wider(self, step: JoinStep) -> str:
+        """More columns to join a table on so that no row is repeated and hardly any is lost; "" if there are none."""
+        if max(self.sizes[step.table], self.rows.length) > _MAX_ROWS_OF_ADVICE:
+            return ""
+        there = columns_there(self.plan, self._corpus)
+        options = [
+            (mine, column)
+            for mine, column in alike(self.plan.source(step.base), self.plan.source(step.table))
+            if column not in step.columns and {(step.base, mine), (step.table, column)} <= there
+        ][:_MAX_OPTIONS]
+        for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
+            if len({column for _, column in chosen}) < len(chosen):
+                continue
+            keys = [*zip(step.base_columns, step.columns, strict=True), *chosen]
+            table = self._source.whole(step.table, [column for _, column in keys])
+            if table.dropna().apply(hashable).duplicated().any():
+                continue
+            base = self._source.whole(step.base, [own for own, _ in keys])
+            mine = [taken(base[own], self.rows.of(step.base)) for own, _ in keys]
+            found = match_rows(mine, [table[column] for _, column in keys])
+            if np.count_nonzero(found.counts) >= CONTAINED * np.count_nonzero(~found.nulls):
+                return advice.wider(self.plan, step, chosen)
+        return ""
 
     def select(self, where: Where, tables: Collection[str]) -> None:
         """Keep the rows that match ``where`` in these tables; its functions see the rows that passed its tests."""

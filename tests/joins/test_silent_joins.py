@@ -134,11 +134,13 @@ GRID = D([(account, centre, period) for account in "ABC" for centre in (1, 2) fo
          columns=["account", "cost_center", "period"])  # fmt: skip
 
 
-def test_a_cost_centre_is_no_measure_of_an_account():
+def test_a_cost_centre_is_no_measure_and_a_composite_is_named_where_rows_would_repeat():
     budget, actual = GRID.assign(budget=range(24)), GRID.sample(frac=1, random_state=1)
     frames = {"budget": budget, "actual": actual.assign(actual=actual.index)}
     merged = tf.merge(frames)
     assert (merged["budget"] == merged["actual"]).all()
+    with pytest.raises(FanOut, match=r"join on cost_center and period too, so that no row is repeated: on="):
+        tf.merge(frames, on="account")
 
 
 def test_nulls_on_both_sides_of_a_composite_are_no_rows_of_it():
