@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 50_000
 
 Values = Sequence[Any] | pd.Series
-RowNumbers = npt.NDArray[np.int64]
 Joins = Literal["all", "few", ""]
 """Which merges of its tables an engine runs itself instead of giving their rows: all, those of few rows, or none."""
 
@@ -340,21 +337,6 @@ class Engine(ABC):
         Raises:
             UnreadableTable: the rows cannot be read.
         """
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """All rows of these columns, and the numbers by which :meth:`pick` finds them again, ascending.
-
-        None where rows of the table cannot be picked.
-        """
-        return None
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows of these numbers, which :meth:`numbered` gave, ascending and without duplicates.
-
-        Raises:
-            UnreadableTable: the rows cannot be read, or have no numbers.
-        """
-        raise UnreadableTable(f"rows of {table!r} cannot be read one by one")
 
     def definitions(self) -> Mapping[tuple[str, str], str]:
         """The SQL of what the source computes from other columns, by table and column.

@@ -21,7 +21,6 @@ from tagframe.engines.base import (
     Engine,
     ForeignKey,
     Readable,
-    RowNumbers,
     Stamp,
     TableShape,
     TableStatistics,
@@ -318,10 +317,10 @@ class HidingEngine(Engine):
     path = property(lambda self: self.inner.path)
     kind = property(lambda self: self.inner.kind)
     dialect = property(lambda self: self.inner.dialect)
+    picks_rows = property(lambda self: self.inner.picks_rows)  # type: ignore[assignment]
     identity = property(lambda self: self.inner.identity)
     is_database = property(lambda self: self.inner.is_database)  # type: ignore[assignment]
     is_copied = property(lambda self: self.inner.is_copied)  # type: ignore[assignment]
-    picks_rows = property(lambda self: self.inner.picks_rows)  # type: ignore[assignment]
     joins = property(lambda self: self.inner.joins)  # type: ignore[assignment]
     default_schema = property(lambda self: self.inner.default_schema)  # type: ignore[assignment]
 
@@ -364,14 +363,6 @@ class HidingEngine(Engine):
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows in these columns, or in all visible ones."""
         return self._read(self.inner.scan, table, columns, limit)
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """As the inner engine, of visible columns."""
-        return self._read(self.inner.numbered, table, columns)
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """As the inner engine, of visible columns."""
-        return self._read(self.inner.pick, table, columns, numbers)
 
     def _read(self, read: Callable[..., T], table: str, columns: Sequence[str] | None, *others: Any) -> T:
         checked = self._checked(table, columns)

@@ -27,10 +27,9 @@ from sqlglot import exp
 
 from tagframe.config import current
 from tagframe.engines import passwords
-from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, RowNumbers, Stamp, TableShape, TableStatistics
+from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, Stamp, TableShape, TableStatistics
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.pushdown import (
-    NUMBER,
     Cells,
     Pushdown,
     Refused,
@@ -435,7 +434,6 @@ class OtherServerEngine(SQLEngine, RowsOnly):
     kind: str = "sqlalchemy"
     path: None = field(default=None, init=False)
     joins = "all"
-    numbers_at_once = 500  # some servers accept at most two thousand parameters
 
     @property
     def identity(self) -> str:
@@ -611,21 +609,11 @@ class OtherServerPushdown(Pushdown):
     def names(self, table: str) -> list[str]:
         return list(self._tables[table].shape.columns)
 
-    def selected(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        limit: int | None = None,
-        number: str = "",
-        among: RowNumbers | None = None,
-    ) -> pd.DataFrame:
+    def selected(self, table: str, columns: Sequence[str], *, limit: int | None = None) -> pd.DataFrame:
         """In the order of the primary key where there is one; not by sqlglot, which does not write all dialects."""
-        known, names = self._tables[table], [number, *columns] if number else columns
-        query = known.select(names).order_by(*map(known.column, known.shape.primary_key)).limit(limit)
-        query = query if among is None else query.where(known.column(number).in_(among.tolist()))
-        called = [NUMBER, *columns] if number else columns
-        return frame_of(self._connection.execute(query).fetchall(), called)
+        known = self._tables[table]
+        query = known.select(columns).order_by(*map(known.column, known.shape.primary_key)).limit(limit)
+        return frame_of(self._connection.execute(query).fetchall(), columns)
 
     def number(self, table: str) -> str | None:
         """Its key of one integer."""

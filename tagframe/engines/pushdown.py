@@ -16,14 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from sqlglot import exp
 
-from tagframe.engines.base import ColumnStatistics, Engine, RowNumbers, quoted
+from tagframe.engines.base import ColumnStatistics, Engine, quoted
 from tagframe.engines.cells import EXACT, Bound, CellTest, Kind, cells_of, is_read
 from tagframe.errors import ColumnNotFound, UnreadableTable, did_you_mean
 
@@ -136,50 +134,27 @@ class Pushdown(ABC):
     def names(self, table: str) -> list[str]:
         """The columns of the table, in order."""
 
-    def selected(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        limit: int | None = None,
-        number: str = "",
-        among: RowNumbers | None = None,
-    ) -> pd.DataFrame:
+    def selected(self, table: str, columns: Sequence[str], *, limit: int | None = None) -> pd.DataFrame:
         """The rows of a table in the source's order, or the first of them.
 
         Args:
             table: which.
             columns: of it.
             limit: of rows.
-            number: by which the rows are sorted; it is the first column.
-            among: only the rows with these numbers.
         """
         parts: list[exp.Expr] = [named_column(name, "t") for name in columns]
         own = [(table, name, name) for name in columns]
-        values: dict[str, Any] = {}
-        query = exp.select(*parts).from_(self.item(table, "t", numbered=bool(number)))
-        if number:
-            key, called = named_column(number, "t"), exp.to_identifier(NUMBER, quoted=True)
-            query = query.select(exp.alias_(key, called), append=False).select(*parts).order_by(key)
-            own = [("", "integer", NUMBER), *own]
-            if among is not None:
-                query = query.where(self.among(key, Cells("integer", "integer"), pd.Index(among), values))
-        query = query if own else query.select(exp.null())
+        query = exp.select(*(parts or [exp.null()])).from_(self.item(table, "t"))
         query = query if limit is None else query.limit(limit)
-        return self.rows(Statement(query.sql(dialect=self.dialect), own, f"table {table!r}", values, limit))
+        return self.rows(Statement(query.sql(dialect=self.dialect), own, f"table {table!r}", {}, limit))
 
     @abstractmethod
     def rows(self, statement: Statement) -> pd.DataFrame:
         """What a statement of ours gives."""
 
     def number(self, table: str) -> str | None:
-        """The column that sorts the rows of a table into the order of :meth:`Engine.numbered`; None without one."""
+        """The column that sorts the rows of a table into the order of its source; None without one."""
         return None
-
-    def lasting_number(self, table: str) -> str | None:
-        """The same, where it finds a row again, whatever else is written."""
-        number = self.number(table)
-        return None if number == self.stored else number
 
     def unique(self, table: str) -> Sequence[Sequence[str]]:
         """The sets of columns that the source itself keeps unique."""
@@ -332,8 +307,6 @@ class SQLEngine(Engine):
     """A source whose tables are read by statements."""
 
     picks_rows = True
-    numbers_at_once: ClassVar[int] = 2**31
-    """Rows are picked by this many numbers in a statement."""
 
     @abstractmethod
     def reading(self, table: str) -> AbstractContextManager[Pushdown]:
@@ -352,29 +325,6 @@ class SQLEngine(Engine):
         """
         with self.reading(table) as source:
             return source.selected(table, source.names(table) if columns is None else columns, limit=limit)
-
-    def numbered(self, table: str, columns: Sequence[str]) -> tuple[RowNumbers, pd.DataFrame] | None:
-        """Numbers and rows of a whole table; None where its rows have no numbers."""
-        with self.reading(table) as source:
-            if (number := source.lasting_number(table)) is None:
-                return None
-            frame = source.selected(table, columns, number=number)
-        return frame.iloc[:, 0].to_numpy(dtype=np.int64), frame.iloc[:, 1:]
-
-    def pick(self, table: str, columns: Sequence[str], numbers: RowNumbers) -> pd.DataFrame:
-        """The rows of these numbers."""
-        with self.reading(table) as source:
-            if (number := source.lasting_number(table)) is None:
-                return super().pick(table, columns, numbers)
-            step = self.numbers_at_once
-            starts = range(0, max(1, len(numbers)), step)
-            among = [numbers[start : start + step] for start in starts]
-            read = partial(source.selected, table, columns, number=number)
-            parts = [read(among=some).iloc[:, 1:] for some in among]
-        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-        if len(frame) != len(numbers):
-            raise UnreadableTable(f"table {table!r} of {self.identity} changed while it was read: try again")
-        return frame
 
 
 def table_gone(table: str, where: str) -> UnreadableTable:

@@ -28,8 +28,9 @@ _BEFORE_A_THING = frozenset("any de d have ha hanno tem têm".split())
 """Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
 _COPULAS = frozenset("is are was were be stands for".split())
-_NEVER = frozenset("never nie niemals jamais nunca jamás mai nooit aldrig aldri nigdy".split())
 """In "whose country is not France" a value is denied, in "that has not been ordered" the rows of a table."""
+_NEVER = frozenset("never nie niemals jamais nunca jamás mai nooit aldrig aldri nigdy".split())
+"""These deny what is done, after "is" and "were", too."""
 _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher lower only just matter".split())
 """After a denial these bound a number: "no more than 5"."""
 _FEWEST_SHARED, _SHARED = 5, 0.58

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -18,7 +17,7 @@ from tagframe.engines.base import Engine, Readable, SQLLimits, UntrustedStatemen
 from tagframe.engines.frames import FrameEngine
 from tagframe.engines.other_servers import other_server_engine
 from tagframe.engines.registry import ENGINES, SUFFIXES, engine_of, folder_engine
-from tagframe.errors import SQLFailed, UnreadableTable, UnsafeSQL
+from tagframe.errors import SQLFailed, UnsafeSQL
 
 ROWS = pd.DataFrame({"id": [1, 2, 3], "na me": ["c", "a", "b"], "x": [1.5, None, 2.5]})
 TABLE = 'CREATE TABLE loan (id INTEGER PRIMARY KEY, "na me" TEXT, x DOUBLE)'
@@ -98,22 +97,6 @@ def test_every_engine_tells_its_tables_and_rows(engine):
     assert stamp is None or engine.fingerprint(stamp) == stamp
     assert hash(engine) == hash(engine)
     assert engine == engine
-
-
-def test_rows_are_picked_by_their_numbers_or_not_at_all(engine, tmp_path):
-    (shape,) = engine.shapes()
-    found = engine.numbered(shape.name, ["na me"])
-    assert (found is not None) == engine.picks_rows
-    if found is None:
-        with pytest.raises(UnreadableTable, match="one by one"):
-            engine.pick(shape.name, ["id"], np.array([1]))
-        return
-    numbers, frame = found
-    assert frame["na me"].tolist() == ["c", "a", "b"]
-    assert engine.pick(shape.name, ["id"], numbers[[0, 2]])["id"].tolist() == [1, 3]
-    with_fewer_rows(next(tmp_path.glob("loan.*")))
-    with pytest.raises(UnreadableTable, match="changed while it was read"):
-        engine.pick(shape.name, ["id"], numbers[[0, 2]])
 
 
 def test_every_engine_runs_one_checked_statement(engine):

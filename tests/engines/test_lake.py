@@ -473,8 +473,7 @@ def test_letters_of_names_are_no_patterns(odd_lake: Path, monkeypatch: pytest.Mo
     assert sorted(corpus.read(cities.id)["city"]) == ["[0]*", "[1]*"]
     kept = odd_lake / "sales[12].parquet"
     engine = LakeEngine(odd_lake, tuple(lake_tables(odd_lake, is_wanted=True)))
-    _, frame = engine.numbered(kept.name, ["v"])  # type: ignore[misc]
-    assert frame["v"].tolist() == ["sales[12]"] * 3
+    assert engine.scan(kept.name, ["v"])["v"].tolist() == ["sales[12]"] * 3
 
 
 @pytest.mark.slow

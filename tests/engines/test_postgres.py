@@ -13,7 +13,6 @@ from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import platformdirs
 import psycopg
@@ -213,19 +212,6 @@ def test_types_are_kept_or_given_as_text(database):
 def _engine_url(engine: PostgresEngine) -> str:
     parts = psycopg.conninfo.conninfo_to_dict(engine.server.conninfo)
     return f"postgresql://{parts['user']}:{parts['password']}@{parts['host']}:{parts['port']}/{parts['dbname']}"
-
-
-def test_rows_are_picked_by_an_integer_key(database):
-    engine = postgres_engine(database(SHOP), None)
-    numbers, frame = engine.numbered("sales.customer", ["name"])
-    assert len(numbers) == len(frame) == 50
-    assert engine.pick("sales.customer", ["name", "id"], numbers[[2, 4]])["id"].tolist() == [3, 5]
-    assert engine.numbered("stock.product", ["price"]) is None
-    with pytest.raises(UnreadableTable, match="one by one"):
-        engine.pick("stock.product", ["price"], np.array([1]))
-    run(_engine_url(engine), "DELETE FROM sales.orders; DELETE FROM sales.customer WHERE id = 3")
-    with pytest.raises(UnreadableTable, match="changed while it was read"):
-        engine.pick("sales.customer", ["name"], numbers[[2, 4]])
 
 
 def test_an_empty_database_and_empty_tables(database):

@@ -376,10 +376,6 @@ class LakePushdown(SampledValues):
     def names(self, table: str) -> list[str]:
         return [column.name for column in self._opened[table].columns]
 
-    def lasting_number(self, table: str) -> str | None:
-        """Of rows with numbers of their own, as those of Parquet files and of DuckDB's own."""
-        return self.number(table) if self._opened[table].number else None
-
     def facts(self, table: str) -> dict[Any, Any]:
         """As long as the files do not change."""
         return self._opened[table].facts

@@ -59,7 +59,6 @@ class PostgresEngine(SQLEngine):
     kind: str = "postgres"
     path: None = field(default=None, init=False)
     joins = "all"
-    numbers_at_once = 20_000
     default_schema = "public"
     dialect = POSTGRES
 
