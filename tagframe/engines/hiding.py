@@ -241,7 +241,7 @@ def computed_of_hidden(engine: Engine, visible: Visible) -> list[str]:
     waiting = {
         (table, column): text
         for (table, column), text in engine.definitions().items()
-        if (column in visible.get(table, ()) if column else table in visible)
+        if table in shapes and (column in visible.get(table, ()) if column else table in visible)
     }
     computed: list[tuple[str, str]] = []
     while new := [name for name, text in waiting.items() if _reads_hidden(name, text, shapes, hidden, gone)]:

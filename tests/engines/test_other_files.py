@@ -14,7 +14,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.files import limits
-from tagframe.errors import EmptyCorpus, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import EmptyCorpus, HidingWarning, UnreadableTable, UnreadableTableWarning
 from tagframe.merging import plan_tables, run_plan
 
 ORDERS = "order_id,customer_id,amount\n1,10,2.5\n2,20,3.5\n3,10,\n"
@@ -151,6 +151,20 @@ class TestDuckDB:
         merged = tf.merge({"o": corpus["shop.orders"], "c": corpus["shop.customers"]}, on="o.customer = c.id")
         assert merged["name"].tolist() == ["Bo", "Ann"]
         assert [str(one).partition(" of ")[0] for one in opened(folder).problems] == ["the view 'named'"]
+
+    def test_its_views_are_learned_and_what_is_computed_of_hidden_columns_is_named(self, tmp_path, duckdb):
+        with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+            connection.execute("""
+                CREATE SCHEMA old; CREATE TABLE old.pay (id INT, tax INT);
+                CREATE TABLE staff (id INT, wage INT, twice INT GENERATED ALWAYS AS (wage * 2), rank INT DEFAULT 7);
+                CREATE VIEW old.paid AS SELECT wage - tax AS net FROM main.staff JOIN old.pay USING (id);
+            """)
+        corpus = opened(tmp_path / "x.duckdb")
+        assert {*corpus.engine("staff").definitions()} == {("old.paid", ""), ("staff", "twice"), ("staff", "rank")}
+        assert corpus.learn("views").learned == 1
+        with pytest.warns(HidingWarning) as said:
+            tf.open_corpus(tmp_path / "x.duckdb", hide=["staff.wage"], progress=False)
+        assert [str(one.message).partition(":")[0] for one in said if one.category is HidingWarning] == ["staff.twice"]
 
     @pytest.mark.slow
     @pytest.mark.parametrize("options", [{}, {"where": {"town": "t2"}}, {"how": "left"}, {"limit": 7}])

@@ -214,16 +214,21 @@ class DuckDBFileEngine(_ReadByDuckDB, RowsOnly):
 
     def closed(self) -> list[UnreadableTable]:
         """The views."""
-        with self._lake() as lake:
-            views = lake.fetch("SELECT view_name AS name FROM duckdb_views() WHERE NOT internal ORDER BY 1").to_pylist()
         return [
             UnreadableTable.named(
-                view["name"],
-                f"the view {view['name']!r} of {self.path} is not read: make it a table (CREATE TABLE … AS), or open "
-                "its rows as a frame",
+                name,
+                f"the view {name!r} of {self.path} is not read: make it a table (CREATE TABLE … AS), or open its rows "
+                "as a frame",
             )
-            for view in views
+            for name, column in self.definitions()
+            if not column
         ]
+
+    def definitions(self) -> dict[tuple[str, str], str]:
+        """Of views and generated columns."""
+        with self._lake() as lake:
+            rows = lake.fetch(_DEFINITIONS).to_pylist()
+        return {(_name(row["schema"], row["name"]), row["column"]): row["definition"] for row in rows}
 
     def shapes(self) -> list[TableShape]:
         """The tables with their keys, by name."""
@@ -295,6 +300,10 @@ _TABLES = """SELECT schema_name AS schema, table_name AS name, coalesce(comment,
 WHERE NOT internal AND NOT temporary ORDER BY 1, 2"""
 _COLUMNS = """SELECT schema_name AS schema, table_name AS name, column_name AS column, data_type AS type,
 coalesce(comment, '') AS comment FROM duckdb_columns() WHERE NOT internal ORDER BY 1, 2, column_index"""
+# What computes a generated column stands where others have their default, which reads no column.
+_DEFINITIONS = """SELECT schema_name AS schema, view_name AS name, '' AS column, sql AS definition FROM duckdb_views()
+WHERE NOT internal UNION ALL SELECT schema_name, table_name, column_name, column_default FROM duckdb_columns()
+WHERE NOT internal AND column_default IS NOT NULL ORDER BY 1, 2, 3"""
 _KEYS = """SELECT schema_name AS schema, table_name AS name, constraint_type AS kind, constraint_column_names AS names,
 referenced_table AS other, referenced_column_names AS others FROM duckdb_constraints()"""
 
