@@ -129,7 +129,8 @@ class TableStatistics:
 
     Attributes:
         rows: of the table; None if only its names are known, because looking at its rows takes too long.
-        columns: in the table's order; None if its rows are few and should be read: :meth:`Engine.chunks`.
+        columns: in the table's order; None if its rows should be read, because they are few or nothing else tells of
+            them: :meth:`Engine.chunks`.
     """
 
     rows: int | None

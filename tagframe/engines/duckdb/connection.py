@@ -79,10 +79,13 @@ class Opened:
         return (*(self.files or self.table.files), *map(literal, self.files or self.table.files))
 
     def footers(self) -> list[Any] | None:
-        """The footers of its Parquet files, as :func:`pyarrow.parquet.read_metadata` gives them; None for others."""
+        """The footers of the Parquet files that are read, as :func:`pyarrow.parquet.read_metadata` gives them.
+
+        None for JSON files, which have none.
+        """
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-        if self.table.format not in ("parquet", "delta", "iceberg"):
+        if self.table.format == "json":
             return None
         return [pq.read_metadata(file) for file in self.files or self.table.files]
 
@@ -90,13 +93,13 @@ class Opened:
 class Lake:
     """A DuckDB database over tables; see the module. Its methods are called from any thread."""
 
-    def __init__(self, tables: Sequence[LakeTable] = (), memory: str = MEMORY, file: Path | None = None) -> None:
+    def __init__(self, tables: Sequence[LakeTable] = (), file: Path | None = None) -> None:
         need_duckdb("a folder" if file is None else str(file))
         self._tables = {table.name: table for table in tables}
         self._opened: dict[str, Opened] = {}
         self._of_logs: set[str] = set()
         self._lock = threading.RLock()
-        self._memory, self._file = memory, file
+        self._file = file
         self.folder = tempfile.mkdtemp(prefix="tagframe-")
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connect()
@@ -107,7 +110,7 @@ class Lake:
 
         from tagframe.engines.duckdb.worker import OPTIONS, SETTINGS
 
-        options = {**OPTIONS, "memory_limit": self._memory, "temp_directory": self.folder}
+        options = {**OPTIONS, "memory_limit": MEMORY, "temp_directory": self.folder}
         self.connection = duckdb.connect(":memory:", config=options)
         self.run(SETTINGS)
         if self._file is not None:

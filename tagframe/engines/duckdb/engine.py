@@ -445,9 +445,7 @@ _PARTS = 8
 """Of a table, from which the rows of a sample are taken."""
 _MAX_FOOTERS = 200_000
 """Columns of row groups whose footers are looked at one by one."""
-_PLAIN = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-          "FLOAT", "DOUBLE", "DATE", "BOOLEAN", "VARCHAR")  # fmt: skip
-_IN_FOOTERS = (*_PLAIN, "DECIMAL", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+_IN_FOOTERS = frozenset((*_KINDS, "HUGEINT"))
 Known = tuple[int | None, Any, Any]
 """Nulls, minimum and maximum of a column."""
 
@@ -455,22 +453,17 @@ Known = tuple[int | None, Any, Any]
 def statistics_of(lake: Lake, opened: Opened) -> TableStatistics:
     """What is known about a table without a pass over its rows; for one of few rows, that it should be read.
 
-    Rows, nulls and extremes come from the footers of Parquet files. Other rows are counted in one pass. The number of
+    Rows, nulls and extremes come from the footers of Parquet files; JSON files have none, and are read. The number of
     distinct values is estimated from a sample.
     """
-    footers = opened.footers()
-    if footers is not None:
-        rows = sum(file.num_rows for file in footers)
-    else:
-        (rows,) = lake.fetch(f"SELECT count(*) AS n FROM {opened.source}")["n"].to_pylist()
+    if (footers := opened.footers()) is None:
+        return TableStatistics(None, None)
+    rows = sum(file.num_rows for file in footers)
     if rows * len(opened.columns) <= FEW_CELLS:
         return TableStatistics(rows, None)
-    if footers is not None:
-        described = {column.name for column in opened.columns if column.type.partition("(")[0] in _IN_FOOTERS}
-        known = _of_footers(footers, described)
-    else:
-        known = _counted(lake, opened)
-    frame = _sample(lake, opened, rows, footers)
+    described = {column.name for column in opened.columns if column.type.partition("(")[0] in _IN_FOOTERS}
+    known = _of_footers(footers, described)
+    frame = _sample(lake, opened, footers)
     columns = []
     for name in frame.columns:
         nulls, low, high = known.get(name, (None, None, None))
@@ -500,25 +493,12 @@ def _of_footers(footers: Sequence[Any], names: Collection[str]) -> dict[str, Kno
     return found
 
 
-def _counted(lake: Lake, opened: Opened) -> dict[str, Known]:
-    """In one pass."""
-    plain = [column.name for column in opened.columns if column.type in _PLAIN]
-    # As texts: Python has no days after 9999.
-    as_text = {column.name: "::VARCHAR" * (column.type == "DATE") for column in opened.columns}
-    selected = ", ".join(
-        f"count(*) - count({name}) AS n{i}, min({name}){text} AS l{i}, max({name}){text} AS h{i}"
-        for i, (name, text) in enumerate((quoted(name), as_text[name]) for name in plain)
-    )
-    (found,) = lake.fetch(f"SELECT {selected or 'NULL'} FROM {opened.source}").to_pylist()
-    return {name: (found[f"n{i}"], found[f"l{i}"], found[f"h{i}"]) for i, name in enumerate(plain)}
-
-
-def _sample(lake: Lake, opened: Opened, rows: int, footers: Sequence[Any] | None) -> pd.DataFrame:
+def _sample(lake: Lake, opened: Opened, footers: Sequence[Any]) -> pd.DataFrame:
     """Rows from a few parts of a table: in a sorted table neighbouring rows are similar, and a few parts cost
     little."""
     names = [column.name for column in opened.columns]
     if opened.table.format == "parquet":
-        return from_arrow(_of_row_groups(lake, opened, names, footers or ()))
+        return from_arrow(_of_row_groups(lake, opened, names, footers))
     selected = ", ".join(map(quoted, names))
     return from_arrow(
         lake.fetch(f"SELECT {selected} FROM {opened.source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)")
