@@ -105,7 +105,6 @@ class Corpus(CorpusMethods, Displayable):
         self._for_agents: tuple[tuple[TableProfile, ...], Corpus] | None = None
         self._applied: tuple[Facts, tuple[TableProfile, ...], dict[str, TableProfile]] | None = None
         self._names: tuple[tuple[TableProfile, ...], list[tuple[str, ...]]] | None = None
-        self._statements: tuple[Facts, tuple[Statement, ...]] | None = None
 
     def _of(self, profiles: Iterable[TableProfile], origins: Mapping[str, Origin], **changed: Any) -> Corpus:
         """A corpus of other tables that shares root, problems, vectors and facts with this one, if not ``changed``."""
@@ -280,13 +279,9 @@ class Corpus(CorpusMethods, Displayable):
 
     def _learned(self) -> tuple[Statement, ...]:
         """The statements over these tables, the earliest first, without values of private columns."""
-        facts = self._facts.facts
-        if self._statements is None or self._statements[0] is not facts:
-            private, ids = private_of(self), self._by_id.keys()
-            here = [one for one in facts.statements if ids >= set(one.tables)]
-            bare = (one.without_cells() if private and one.reads(private) else one for one in here)
-            self._statements = facts, tuple(bare)
-        return self._statements[1]
+        private, ids = private_of(self), self._by_id.keys()
+        here = (one for one in self._facts.facts.statements if ids >= set(one.tables))
+        return tuple(one.without_cells() if private and one.reads(private) else one for one in here)
 
     def _column(self, name: str) -> Column:
         return find_column(name, list(map(NamedTable.of, self.profiles)))
@@ -325,7 +320,7 @@ class Corpus(CorpusMethods, Displayable):
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process opens nothing again, and makes what follows itself.
-        left = dict.fromkeys(["_again", "_names", "_applied", "_statements", "_for_agents"])
+        left = dict.fromkeys(["_again", "_names", "_applied", "_for_agents"])
         return {**self.__dict__, **left, "version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -399,13 +399,13 @@ def _open_catalogue(
     source = catalogue.path if contents.root is None else contents.root
     facts = FactStore(contents.facts, FactsFile.of_source(str(source.resolve())))
     cache = SourceCatalogue(catalogue, strict=True, facts=facts)
-    if contents.root is None:
-        return applied(*later, _assembled([], contents, (), cache, lists, apart))
-    if not contents.root.exists() and ON_REQUEST not in contents.sources:
+    is_gone = contents.root is not None and not contents.root.exists() and ON_REQUEST not in contents.sources
+    if is_gone:
         warn(
             f"{contents.root}, the source of {catalogue.path}, no longer exists: its tables can be found but not read",
             CatalogueWarning,
         )
+    if contents.root is None or is_gone:
         return applied(*later, _assembled([], contents, (), cache, lists, apart))
     cache.strict = False
     engine = IN_PLACE if ON_REQUEST in contents.sources else None

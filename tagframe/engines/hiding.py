@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -40,7 +40,6 @@ from tagframe.errors import (
 if TYPE_CHECKING:
     from tagframe.engines.pushdown import Pushdown
 
-T = TypeVar("T")
 Visible = Mapping[str, tuple[str, ...]]
 """The columns that may be seen, by the names of their tables in the source."""
 
@@ -362,12 +361,12 @@ class HidingEngine(Engine):
 
     def scan(self, table: str, columns: Sequence[str] | None = None, limit: int | None = None) -> pd.DataFrame:
         """The rows in these columns, or in all visible ones."""
-        return self._read(self.inner.scan, table, columns, limit)
-
-    def _read(self, read: Callable[..., T], table: str, columns: Sequence[str] | None, *others: Any) -> T:
-        checked = self._checked(table, columns)
+        there = self._columns(table)
+        for column in columns or ():
+            if column not in there:
+                raise ColumnNotFound(f"no column {column!r} in {table}: {did_you_mean(column, there)}")
         with self._silent():
-            return read(table, checked, *others)
+            return self.inner.scan(table, there if columns is None else columns, limit)
 
     def pushdown(self, tables: Sequence[str]) -> AbstractContextManager[Pushdown] | None:
         """Of visible tables; statements of ours name visible columns only, because no plan has others."""
@@ -420,10 +419,3 @@ class HidingEngine(Engine):
         if table not in self.visible:
             raise UnreadableTable(f"there is no table {table!r} in {self.identity}")
         return self.visible[table]
-
-    def _checked(self, table: str, columns: Sequence[str] | None) -> list[str]:
-        there = self._columns(table)
-        for column in columns or ():
-            if column not in there:
-                raise ColumnNotFound(f"no column {column!r} in {table}: {did_you_mean(column, there)}")
-        return list(there if columns is None else columns)

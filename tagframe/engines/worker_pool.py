@@ -96,11 +96,6 @@ class Process:
         _alive.add(self)
 
     @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._popen.pid
-
-    @property
     def is_alive(self) -> bool:
         """Whether it has not ended."""
         return self._popen.poll() is None

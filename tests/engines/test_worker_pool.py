@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +21,6 @@ from tagframe.engines.duckdb.engine import LakeEngine
 from tagframe.engines.duckdb.statement import readable
 from tagframe.engines.frames import FrameEngine
 from tagframe.errors import InvalidArgument, SQLFailed
-from tagframe.progress import Stopped, Stopping, stopped_by
 
 pytestmark = pytest.mark.slow
 
@@ -146,23 +144,6 @@ def test_a_cancelled_task_does_not_wait_for_its_statement(empty, kind):
     assert execute("SELECT 1 AS n", kind=kind)["n"].tolist() == [1]
 
 
-def test_what_is_stopped_begins_nothing_more():
-    stopping, ended = Stopping(), threading.Event()
-
-    def work() -> None:
-        with stopped_by(ended.set):
-            stopping.stop()
-            assert ended.wait(), "it was told"
-            raise EOFError
-
-    with stopping.here():
-        for _ in range(2):
-            with pytest.raises(Stopped):
-                work()
-    with pytest.raises(EOFError):
-        work()  # elsewhere nothing was stopped
-
-
 # What happens to a program is seen from outside of it. None is guarded by ``if __name__ == "__main__"``.
 
 START = """
@@ -178,7 +159,7 @@ def execute(sql, seconds=600):
     return engine.execute(UntrustedStatement(sql, {}, {}, SQLLimits(seconds=seconds)))
 
 def running():
-    return [process.pid for process in worker_pool._alive]
+    return [process._popen.pid for process in worker_pool._alive]
 """
 
 

@@ -39,17 +39,13 @@ _CELLS = ("string", "boolean", "integer", "floating", "mixed-integer-float", "by
 """What a column of objects may hold to become a DuckDB column, in pandas' words."""
 
 
-def readable(frame: pd.DataFrame, only: Sequence[str] | None = None) -> pa.Table:
+def readable(frame: pd.DataFrame) -> pa.Table:
     """A frame as DuckDB reads it.
-
-    Args:
-        frame: not changed.
-        only: the names of the columns that are read; None for all.
 
     Raises:
         SQLFailed: a number of more than 38 digits, or two columns whose names differ in case alone.
     """
-    columns = {str(name): cells for name, cells in frame.items() if only is None or str(name) in only}
+    columns = {str(name): cells for name, cells in frame.items()}
     # A table has one column at least.
     columns = columns or {"nothing": pd.Series(np.nan, index=frame.index)}
     check_names("columns", columns, str.lower)
@@ -151,17 +147,13 @@ _OPERATORS = frozenset(
 )  # fmt: skip
 
 
-def _fold(name: str) -> str:
-    return name.lower()
-
-
 DUCKDB = Dialect(
     "duckdb",
     "DuckDB",
     FaithfulDuckDB,
     readable,
     _FUNCTIONS,
-    _fold,
+    str.lower,
     rules="What is compared has to be of one type: cast, as in name = id::VARCHAR. / gives a fraction, // a whole\n"
     "number; LIKE minds case, ILIKE does not.",
     divides_whole=False,

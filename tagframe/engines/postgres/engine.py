@@ -115,11 +115,9 @@ class PostgresEngine(SQLEngine):
         with reading(self.server, pg_catalog.SECONDS) as reads:
             yield from pg_catalog.statistics_of(reads, [known[shape.name] for shape in shapes])
 
-    @contextmanager
-    def reading(self, table: str) -> Iterator[PostgresPushdown]:
+    def reading(self, table: str) -> AbstractContextManager[PostgresPushdown]:
         """A connection, and the table as it is now."""
-        with self._of_tables([table], snapshot=False) as source:
-            yield source
+        return self._of_tables([table], snapshot=False)
 
     def definitions(self) -> dict[tuple[str, str], str]:
         """Of views, materialised ones too, and of generated columns."""
@@ -302,11 +300,8 @@ class PostgresPushdown(SampledValues):
         known = self._tables[table]
         if known.kind not in ("r", "m"):
             return "", f" LIMIT {SAMPLED}"
-        oid = f"{pg_catalog.literal(self.from_item(table))}::regclass"
         # Of a table that was never analysed the size is known; rows of a hundred bytes are a guess.
-        rows = "CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / 100.0 END::float8"
-        (known_rows,) = self._reads.rows(f"SELECT {rows} AS n FROM pg_class AS c WHERE c.oid = {oid}")
-        share = SAMPLED / max(1.0, known_rows["n"])
+        share = SAMPLED / max(1.0, known.size / 100 if known.rows is None else known.rows)
         return (f" TABLESAMPLE SYSTEM ({100 * share:.6f}) REPEATABLE (1)" if share < 1 else ""), ""
 
     def from_item(self, table: str) -> str:

@@ -192,10 +192,6 @@ class ServerTable:
         return next((column for column in self.columns if column.name == name), None)
 
 
-literal = quoted_text
-"""A text in SQL, under ``standard_conforming_strings``."""
-
-
 def state_of(session: Session, schemas: Sequence[str] | None) -> str:
     """A value that changes whenever anything changes that :func:`contents_of` finds; the server computes it."""
     known = session.rows(_SCHEMAS)
@@ -315,12 +311,14 @@ def _grown(row: Row) -> float:
 
 
 def _list(names: Iterable[str]) -> str:
-    return ", ".join(map(literal, names)) or "NULL"
+    return ", ".join(map(quoted_text, names)) or "NULL"
 
 
 def tables_now(session: Session, names: Iterable[str]) -> dict[str, ServerTable]:
     """Some tables, by what the engine calls them, without foreign keys; those that no longer exist are left out."""
-    pairs = ", ".join(f"({literal(schema)}, {literal(name)})" for schema, name in map(schema_and_name, sorted(names)))
+    pairs = ", ".join(
+        f"({quoted_text(schema)}, {quoted_text(name)})" for schema, name in map(schema_and_name, sorted(names))
+    )
     where = f"""c.oid IN (SELECT k.oid FROM pg_class k JOIN pg_namespace s ON s.oid = k.relnamespace
         WHERE (s.nspname, k.relname) IN ({pairs or "(NULL, NULL)"}))"""
     known = _tables(*(session.rows(_within(query, where)) for query in (_TABLES, _COLUMNS, _UNIQUE)))
@@ -504,7 +502,7 @@ def _stored(
     for table in tables:
         by_schema[table.shape.database].append(table.shape.called)
     sought = " OR ".join(
-        f"(schemaname = {literal(schema)} AND tablename IN ({', '.join(map(literal, names))}))"
+        f"(schemaname = {quoted_text(schema)} AND tablename IN ({', '.join(map(quoted_text, names))}))"
         for schema, names in by_schema.items()
     )
     thinned = [

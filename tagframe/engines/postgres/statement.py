@@ -30,7 +30,9 @@ from typing import Any
 import pandas as pd
 import psycopg
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import TokenType, exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import TokenError
 
 from tagframe.config import current
 from tagframe.engines.base import SQLLimits, UntrustedStatement, quoted
@@ -266,10 +268,6 @@ def plain_text(sql: str, schemas: Collection[str] = ()) -> str:
     Raises:
         UnsafeSQL: a token that is not allowed, a name with a schema, or a call of a function that is not allowed.
     """
-    from sqlglot import TokenType
-    from sqlglot.dialects import Postgres
-    from sqlglot.errors import TokenError
-
     excerpt = f"{sql[:200]!r}"
     try:
         sql.encode()
@@ -326,8 +324,6 @@ def _is_number(text: str) -> bool:
 
 def _is_alias(tokens: Sequence[Any], at: int) -> bool:
     """Whether a word before a parenthesis names the columns of a table: ``WITH n(i) AS …``, ``… AS t(a, b)``."""
-    from sqlglot import TokenType
-
     depth, end = 0, at + 1
     for end in range(at + 1, len(tokens)):
         depth += (tokens[end].token_type == TokenType.L_PAREN) - (tokens[end].token_type == TokenType.R_PAREN)

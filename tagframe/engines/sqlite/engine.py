@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from tagframe.engines.base import CHUNK_ROWS, Chunk, ForeignKey, Stamp, TableShape, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
@@ -293,11 +294,9 @@ def _definition(connection: sqlite3.Connection, table: str) -> str:
 
 def _written(definition: str) -> list[exp.ColumnDef]:
     """The columns in a CREATE TABLE; none if it does not parse."""
-    import sqlglot
-
     try:
-        return list(sqlglot.parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef))
-    except sqlglot.errors.SqlglotError:
+        return list(parse_one(definition, dialect="sqlite").find_all(exp.ColumnDef))
+    except SqlglotError:
         return []
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.sqlite import SQLite
 
 from tagframe.engines.base import Dialect, Engine, Readable, UntrustedStatement, quoted
@@ -239,9 +239,6 @@ def never_text(sql: str) -> str:
     >>> print(never_text("SELECT \"a\" FROM t WHERE b = 'say \"c\"'"))
     SELECT `a` FROM t WHERE b = 'say "c"'
     """
-    from sqlglot import TokenType
-    from sqlglot.dialects import SQLite
-
     parts, done = [], 0
     for token in SQLite().tokenize(sql):
         if token.token_type == TokenType.IDENTIFIER and sql[token.start] == '"':
