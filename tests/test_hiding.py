@@ -299,10 +299,10 @@ def test_a_catalogue_is_of_one_list(shop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ['hide = "users.email"', "hide = [1]", "hide = [", 'private = "x"', "hiden = []", 'hide = [""]']
+    "text", ['hide = "users.email"', "hide = [1]", "hide = [", 'private = ["x"]', "hiden = []", 'hide = [""]', "\xff"]
 )
 def test_a_list_that_cannot_be_read_opens_nothing(shop, text):
-    (shop.parent / "tagframe.toml").write_text(text)
+    (shop.parent / "tagframe.toml").write_text(text, encoding="latin-1")
     with pytest.raises(UnreadableFacts, match=r"tagframe\.toml"):
         tf.open_corpus(shop)
 

@@ -12,23 +12,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.corpus import indexing as index_module
 from tagframe.corpus.catalogue import VERSION, Catalogue, is_catalogue
 from tagframe.errors import CatalogueWarning, SourceNotFound, UnreadableCatalogue
-
-
-@pytest.fixture
-def profiled(monkeypatch):
-    """The tables that were really profiled, in order."""
-    names = []
-    profile_table = index_module.profile_table
-
-    def spy(database, shape, chunks, **options):
-        names.append(shape.name)
-        return profile_table(database, shape, chunks, **options)
-
-    monkeypatch.setattr(index_module, "profile_table", spy)
-    return names
 
 
 def change(path: Path, statement: str) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import tagframe as tf
 from tagframe.corpus import corpus_vectors, vectors_of
-from tagframe.corpus.catalogue import Catalogue
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.errors import CatalogueWarning
 
@@ -104,22 +103,6 @@ def test_no_tables_and_no_columns():
     assert (vectors.tables.shape, columns_of(vectors).shape, vectors.column_table.shape) == ((1, 26), (0, 26), (0,))
     vectors = vectors_in(corpus.subset([]), Letters())
     assert (vectors.tables.shape, columns_of(vectors).shape, vectors.column_table.shape) == ((0, 26), (0, 26), (0,))
-
-
-def test_vectors_are_read_on_from_what_was_read(bank, cache_folder):
-    tf.open_corpus(bank)
-    catalogue = Catalogue(next(cache_folder.iterdir()))
-    first, second = np.eye(4, dtype=np.float32)[:3], np.eye(4, dtype=np.float32)[3:]
-    catalogue.add_vectors("e", ["a", "b", "c"], first)
-    documents, vectors, number = catalogue.vectors("e")
-    assert documents == ["a", "b", "c"]
-    np.testing.assert_array_equal(vectors, first)
-    catalogue.add_vectors("e", ["d"], second)
-    documents, vectors, number = catalogue.vectors("e", number)
-    assert documents == ["d"]
-    np.testing.assert_array_equal(vectors, second)
-    assert catalogue.vectors("e", number)[0] == []
-    assert catalogue.vectors("f")[0] == []
 
 
 def test_a_catalogue_that_fails_costs_only_time(bank, cache_folder):

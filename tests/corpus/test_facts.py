@@ -20,7 +20,6 @@ import pytest
 import tagframe as tf
 from tagframe.corpus.corpus import fact_store
 from tagframe.corpus.facts import facts_folder
-from tagframe.corpus.references import read_key
 from tagframe.errors import (
     CatalogueWarning,
     ColumnNotFound,
@@ -86,12 +85,6 @@ def test_a_key_between_databases_joins_them():
     assert merged["city"].tolist() == ["Porto", "Faro", "Porto"]
 
 
-def test_a_composite_key(shop):
-    corpus = tf.open_corpus(shop)
-    corpus.keys.add("orders.buyer = customers.id and orders.st = customers.city")
-    assert "shop.orders.(buyer, st) = shop.customers.(id, city) given" in pairs(corpus)
-
-
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
@@ -108,12 +101,6 @@ def test_a_key_that_cannot_be_read(shop, text, error, message):
     with pytest.raises(error, match=message):
         corpus.keys.add(text)
     assert repr(corpus.keys).startswith("no declared keys of this corpus")
-
-
-def test_names_with_dots_and_other_case():
-    corpus = tf.open_corpus({"a.b.c": pd.DataFrame({"x.y": [1]}), "a.d": pd.DataFrame({"X": [1], "x": [1]})})
-    key = read_key("a.b.c.x.y = d.X", corpus.profiles)
-    assert (key.left_table, key.left_columns, key.right_columns) == ("a.b.c", ("x.y",), ("X",))
 
 
 def test_descriptions_are_kept_and_in_profiles(shop):
@@ -313,21 +300,6 @@ def test_a_saved_catalogue_of_frames_carries_the_facts(tmp_path):
     assert known(tf.open_corpus(saved)) == ALL
     tf.open_corpus(saved).describe("orders.st", "")
     assert known(tf.open_corpus(saved)) == (True, "", *ALL[2:]), "its own file has the later facts"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[[x]]", "'x'"),
-        ('private = ["ssn"]', "such as 'users.email'; got 'ssn'"),
-        ("[[column]]\ntable = 1", "known are 'hide' and 'private'"),
-        ("\xff", "cannot be read"),
-    ],
-)
-def test_a_file_beside_the_data_that_cannot_be_read(shop, text, message):
-    (shop.parent / "tagframe.toml").write_text(text, encoding="latin-1")
-    with pytest.raises(UnreadableFacts, match=message):
-        tf.open_corpus(shop)
 
 
 def test_facts_of_other_data_hold_only_where_they_are_adopted(shop, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import tagframe as tf
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.discover import discover
-from tagframe.corpus.documents import column_document, table_document
+from tagframe.corpus.documents import table_document
 from tagframe.errors import ColumnNotFound, EmptyCorpus, InvalidArgument, SourceNotFound, TableNotFound, UnreadableTable
 
 
@@ -283,13 +283,6 @@ class TestCorpus:
         with pytest.raises(InvalidArgument, match=r"several profiles have 'b\.t'"):
             Corpus([profile, profile])
 
-    def test_texts_for_embedding(self):
-        frame = pd.DataFrame(columns=["loanID", "client_id", "Total Amount"])
-        table = tf.open_corpus({"czech_bank.LoanTable": frame}).profile("LoanTable")
-        assert table_document(table) == "czech bank loan table: loan id, client id, total amount"
-        assert table_document(table, with_database=False) == "loan table: loan id, client id, total amount"
-        assert column_document(table, table.columns[0]) == "loan table loan id"
-
 
 def test_progress_is_shown_when_asked_for(bank, capsys, cache_folder):
     tf.open_corpus(bank, progress=True)
@@ -302,18 +295,3 @@ def test_progress_is_shown_when_asked_for(bank, capsys, cache_folder):
     tf.open_corpus(bank)
     captured = capsys.readouterr()
     assert captured.err == captured.out == ""
-
-
-@pytest.mark.slow
-def test_spider(bench, cache_folder):
-    corpus = tf.open_corpus(bench / "spider" / "database")
-    assert len(corpus) == 80
-    assert not corpus.problems
-    assert "concert_singer.singer" in corpus
-    rankings = corpus.profile("wta_1.rankings")
-    assert rankings.rows == 0
-    players = corpus.profile("wta_1.players")
-    assert players.rows == players.column("player_id").distinct == len(corpus.read("wta_1.players"))
-    country = corpus.profile("world_1.country")
-    assert (country.rows, country.column("Code").distinct, country.column("Population").family) == (239, 239, "integer")
-    assert corpus.profile("world_1.city").foreign_keys[0].other_table == "country"

@@ -3,11 +3,9 @@
 import pickle
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 import tagframe as tf
-from tagframe.corpus import Sketch
 
 FRAME = pd.DataFrame({"id": range(5000), "name": ["a", "b"] * 2500})
 
@@ -29,12 +27,3 @@ def test_other_values_or_another_name_make_another_profile():
     assert one != tf.open_corpus({"d.t": FRAME.assign(id=FRAME["id"] + 1)}).profile("t")
     assert one != replace(one, name="u")
     assert one != "d.t"
-
-
-def test_sketches_compare_by_their_hashes():
-    hashes = np.array([1, 2], dtype=np.uint64)
-    assert Sketch(hashes, True) == Sketch(hashes.copy(), True)
-    assert Sketch(hashes, True) != Sketch(hashes, False)
-    assert Sketch(hashes, True) != Sketch(hashes[:1], True)
-    assert Sketch(hashes, True) != 3
-    assert hash(Sketch(hashes, True)) == hash(Sketch(hashes.copy(), True))

@@ -25,19 +25,14 @@ def profile(*chunks) -> ColumnProfile:
     [
         ([1, 2, None], "integer"),
         (["1", " 2", "007"], "integer"),
-        ([1.0, 2.0, None], "integer"),
         ([1, 2.5], "real"),
-        (["1.5", "2"], "real"),
         ([float("inf"), 1], "real"),
         (["2020-01-01", "2021-12-31 10:00:00"], "date"),
         ([True, False], "boolean"),
-        (["true", "False"], "boolean"),
         ([b"x"], "blob"),
         (["a", 1], "text"),
-        ([b"a", 1, "x"], "text"),
         ([None, None], "empty"),
         (["", " "], "empty"),
-        ([], "empty"),
     ],
 )
 def test_family_of_values(values, family):
@@ -119,20 +114,15 @@ def test_sketches_are_coordinated():
         (pd.Series([True, False, True]), ("boolean", 0, 2)),
         (pd.Series([True, None], dtype="boolean"), ("boolean", 1, 1)),
         (pd.Series(["a", None, "A"]), ("text", 1, 2)),
-        (pd.Series(["a", None, "b"], dtype="string"), ("text", 1, 2)),
         (pd.Series(["a", None, "b"], dtype="category"), ("text", 1, 2)),
         (pd.Series(["a", "b"], dtype=pd.CategoricalDtype(["a", "b", "unused"])), ("text", 0, 2)),
-        (pd.Series([1, 2, 1]).astype("category"), ("integer", 0, 2)),
         (pd.to_datetime(pd.Series(["2020-01-01", None])), ("date", 1, 1)),
         (pd.to_datetime(pd.Series(["2020-01-01", None])).dt.tz_localize("Europe/Prague"), ("date", 1, 1)),
         (pd.Series([decimal.Decimal("1.50"), decimal.Decimal("1.5"), None], dtype=object), ("real", 1, 1)),
         (pd.Series([[1, 2], [1, 2], {"a": 1}, None], dtype=object), ("text", 1, 2)),
-        (pd.Series([(1, [2]), (1, [2])], dtype=object), ("text", 0, 1)),
         (pd.Series([np.arange(2000), np.arange(2000)], dtype=object), ("text", 0, 1)),
         (pd.Series(pd.to_timedelta([1, 1, None], unit="s")), ("text", 1, 1)),
         (pd.Series(pd.period_range("2020-01", periods=2, freq="M")), ("text", 0, 2)),
-        (pd.Series([1, 0, 0], dtype=pd.SparseDtype("int64", 0)), ("integer", 0, 2)),
-        (pd.Series([1 + 2j, 1 + 2j]), ("text", 0, 1)),
         (pd.Series(["\ud800", "b"], dtype=object), ("text", 0, 2)),
     ],
 )
@@ -140,14 +130,6 @@ def test_dtypes_of_frames(series, expected):
     column = profile(series)
     assert (column.family, column.nulls, column.distinct) == expected
     assert column.rows == len(series)
-
-
-def test_narrow_floats_match_wide_ones():
-    narrow, wide = profile(pd.Series([0.1, 2.3], dtype="float32")), profile([0.1, 2.3])
-    assert narrow.sketch is not None
-    assert wide.sketch is not None
-    assert narrow.sketch.hashes.tolist() == wide.sketch.hashes.tolist()
-    assert narrow.samples == ("0.1", "2.3")
 
 
 CELLS = st.one_of(st.none(), st.integers(-5, 5), st.sampled_from(["a", "A", "b", "", "1", "2.0"]), st.floats(-2, 2))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,15 +13,12 @@ from tagframe.errors import InvalidArgument
 
 
 @pytest.fixture
-def bank(tmp_path: Path) -> Path:
-    path = tmp_path / "bank.sqlite"
-    with sqlite3.connect(path) as database:
-        database.executescript(
-            "CREATE TABLE client (id INTEGER PRIMARY KEY, city TEXT); INSERT INTO client VALUES (1, 'Brno');"
-            "CREATE TABLE loan (id INTEGER PRIMARY KEY, client INTEGER); INSERT INTO loan VALUES (7, 1);"
-            "CREATE TABLE old (x INTEGER); INSERT INTO old VALUES (1)"
-        )
-    return path
+def bank(sqlite_file: Callable[[str], Path]) -> Path:
+    return sqlite_file(
+        "CREATE TABLE client (id INTEGER PRIMARY KEY, city TEXT); INSERT INTO client VALUES (1, 'Brno');"
+        "CREATE TABLE loan (id INTEGER PRIMARY KEY, client INTEGER); INSERT INTO loan VALUES (7, 1);"
+        "CREATE TABLE old (x INTEGER); INSERT INTO old VALUES (1)"
+    )
 
 
 def test_a_refreshed_corpus_has_what_has_changed(bank: Path):

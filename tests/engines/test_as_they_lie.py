@@ -5,7 +5,6 @@ import datetime as dt
 import gzip
 import json
 import sqlite3
-import warnings
 from contextlib import closing
 from decimal import Decimal
 
@@ -15,16 +14,9 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.files.header import head_of
-from tagframe.engines.sqlite.worker import compare_moments
 from tagframe.errors import SQLFailed, UnreadableTable
-
-
-def opened(folder, **given):
-    """The corpus, and all that was said when it was opened."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        corpus = tf.open_corpus(folder, progress=False, **given)
-    return corpus, " | ".join(str(one.message) for one in caught)
+from tests.engines.sources import cells as cells_of
+from tests.engines.sources import opened
 
 
 def rows(number, form):
@@ -150,9 +142,7 @@ def test_a_first_row_that_may_be_a_record_is_said(tmp_path, text, is_unsure):
         ([2**63, 5], "UInt64", ""),
         ([2**63, ""], "text", "integers beyond 64 bits"),
         ([2**63, -1], "text", "integers beyond 64 bits"),
-        ([2**64, 5], "text", "integers beyond 64 bits"),
         ([-(2**63) - 1, 5], "text", "integers beyond 64 bits"),
-        ([10**30, ""], "text", "integers beyond 64 bits"),
         ([-(2**63), 5], "text", "integers beyond 64 bits"),
         ([1 - 2**63, 2**63 - 1], "int64", ""),
         (["1e3", 2**60 + 1], "float64", "are rounded"),
@@ -175,17 +165,13 @@ def test_integers_that_a_column_cannot_hold_are_said(tmp_path, cells, dtype, wor
     ("text", "is_said"),
     [
         ('a,b\n1,"x" y\n2,z\n', True),
-        ('a,b\n"p"q,1\nr,2\n', True),
         ('a,b\n1,6" pipe\n2,"6" pipe"\n', True),
         ('a,b\n1,6" pipe\n2,"x, ""y"""\n3,"z"\n', False),
-        ('a,b\n1,"x ""y"" z"\n2,"u, v"\n', False),
         ('a,b\n"",1\n"x",2\n', False),
         ('a,b\n1,5" pipe\n2,3" pipe\n', False),
         ('a,b\n1,"x\ny"\n2,"z"', False),
-        ('a,b\r\n1,"x"\r\n2,"z"\r\n', False),
         ('a,b\n1,"""x"""\n2,"z"\n', False),
         ('a,b\n"1","2,3"\n"4","5"\n', False),
-        ('"a","b"\n"x","y"\n', False),
     ],
 )
 def test_quotes_that_are_left_out_are_said(tmp_path, text, is_said):
@@ -212,12 +198,9 @@ def test_the_names_are_what_the_user_says(tmp_path):
         ("c,n\nEU,1\nNA,2\nAS,3\n", ["EU", "NA", "AS"], "read as a code"),
         ("c,n\nfra,1\nnan,2\ndeu,3\n", ["fra", "nan", "deu"], "read as a code"),
         ("c,n\nA1,1\nNA,2\nB2,3\n,4\n", ["A1", "NA", "B2", None], "read as a code"),
-        ("c,n\nA,1\nNA,2\nB+,3\n", ["A", None, "B+"], "read as missing: 'NA' in 'c'"),
         ("c,n\nNone,1\nMilk,2\nPeanut,3\n", [None, "Milk", "Peanut"], "read as missing: 'None' in 'c'"),
         ("c,n\n1.5,1\nNA,2\n2,3\n", [1.5, None, 2], "read as missing: 'NA' in 'c'"),
         ("c,n\nNAP,1\nNA,2\nROM,3\n", ["NAP", None, "ROM"], "read as missing: 'NA' in 'c'"),
-        ("c,n\nnan,1\nbaz,2\nfoo,3\n", ["nan", "baz", "foo"], "read as a code"),
-        ("c,n\nNULL,1\nzero,2\nfour,3\n", [None, "zero", "four"], "read as missing: 'NULL' in 'c'"),
         ("c,n\nN/A,1\nABC,2\nDEF,3\n", [None, "ABC", "DEF"], "read as missing: 'N/A' in 'c'"),
         ("c,n\n2024-01-05,1\nNA,2\n2024-02-06,3\n", ["2024-01-05", None, "2024-02-06"], "missing: 'NA' in 'c'"),
     ],
@@ -238,19 +221,16 @@ def test_what_is_read_as_missing_is_said(tmp_path, text, cells, word):
     [
         ("a,b\n" + rows(5, lambda at: f"{at},x,,,"), ["a", "b"], "columns 3, 4, 5 have no name and no cell"),
         ("a,b\n" + rows(500, lambda at: f"{at},x{',,,' * (at == 450)}"), ["a", "b"], "columns 3, 4, 5 have no name"),
-        ("a;b;\n" + rows(5, lambda at: f"{at};x;"), ["a", "b"], "column 3 has no name and no cell"),
         ("a,b,\n" + rows(5, lambda at: f"{at},x"), ["a", "b"], "column 3 has no name and no cell"),
         (rows(5, lambda at: f"{at}|R {at}|"), ["column_1", "column_2"], "column 3 has no name and no cell"),
         ("a,b\n" + rows(5, lambda at: f"x{at % 2},x,z,w"), ["a", "b", "column_3", "column_4"], "called 'column_3'"),
         ("a,b\n" + rows(5, lambda at: f"Car {at},{at},4"), ["column_1", "a", "b"], "as R writes it"),
-        ("a;b\n1;2;;;;\n3;4;;;;\n", ["a", "b"], "columns 3, 4, 5, 6 have no name"),
         ("a\tb\n1\t2\t\t\t\n3\t4\n", ["a", "b"], "columns 3, 4, 5 have no name"),
         ("a,b\n1,2, , \n3,4\n", ["a", "b"], "columns 3, 4 have no name"),
         ('a,b\n1,2,"",""\n3,4\n', ["a", "b"], "columns 3, 4 have no name"),
         ("a,b,\n1,2,\n3,4,\n", ["a", "b"], "column 3 has no name and no cell"),
         ("a,b\n1,2,\n3,4,\n", ["a", "b"], "column 3 has no name and no cell"),
         ("a|b|\n1|2|\n3|4|\n", ["a", "b"], "column 3 has no name and no cell"),
-        ("a,b,,\n1,2,,\n3,4,,\n", ["a", "b"], "columns 3, 4 have no name"),
         (",a,b\n,1,2\n,3,4\n", ["a", "b"], "column 1 has no name and no cell"),
         ('a,b\n1,"x, y"\n2,"u\nv, w"\n', ["a", "b"], ""),
         (",a,b\n0,1,2\n", ["Unnamed: 0", "a", "b"], ""),
@@ -328,11 +308,7 @@ def test_a_delimiter_without_quotes_is_told_with_its_line(tmp_path):
         ("t.txt", "Dear Sir,\nI came, I saw.\nYours\n", "most of its rows"),
         ("t.data", "1|2|3\n", "{'sep': '|'}} reads it"),
         ("t.out", "id,v\n1,2\n3,4\n", "is written like a table"),
-        ("t.txt", "agency_id;name\n7;Ferry\n", (1, 2)),
         ("t.asc", "id\tv\tw\n1\t2\n", (1, 3)),
-        ("t.tab", "feed\tversion\ttitle\na\tb\t\n", (1, 3)),
-        ("t.txt", 'id,note\n1,"one, and two"\n', (1, 2)),
-        ("t.txt", "stop_id, stop_name\n1, Main\n", (1, 2)),
         ("t.txt", "x;54.018.918,68 €\ny;12,00 €\n", (2, 2)),
         ("t.tbl", "1|A|5|\n2|B|6|\n3|C|7|\n", (3, 3)),
         ("t.txt", "To do: milk, bread\n", "may be a sentence"),
@@ -356,18 +332,17 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
     [
         (["54.018.918,68 €", "12,00 €"], 54018918.68),
         (["54.018.918,68-", "1.012,00"], -54018918.68),
-        (["54.018,–", "1.012,–"], 54018),
         (["54,-- €", "7,10 €"], 54),
         (["CHF 54.-", "CHF 7.10"], 54),
         (["54.018.918,68 Euro", "12,00 Euro"], 54018918.68),
-        (["R$ 54.018,68", "R$ 12,00"], 54018.68),
-        (["54 018,68 Kč", "1 012,00 Kč"], 54018.68),
-        (["SFr. 54'018.68", "SFr. 12.00"], 54018.68),
-        (["54.018.918,68 €", " - ", "12,00 €"], "some of its cells are words"),
         (["54.018.918,68 €", "k. A.", "12,00 €", "3,00 €"], "some of its cells are words"),
         (["54,6 Mio. €", "1,2 Mio. €"], "a unit that is not read"),
         (["¥54,018", "¥1,200"], 54018),
         (["€ 54.018,68", "", "€ 12,00"], 54018.68),
+        (["12 %", "7 %", ""], 12),
+        (["1\u00a0234", "17"], 1234),
+        (["(1,200.50)", "-3", "\u22124"], -1200.5),
+        (["9007199254740993 EUR", "1 EUR"], 9007199254740993),
     ],
 )
 def test_amounts_are_numbers_or_it_is_said_why_not(tmp_path, cells, number):
@@ -386,10 +361,7 @@ MOMENTS = pd.to_datetime(["2024-01-01 12:30:00", "2024-01-02 00:00:00", "2024-02
         (MOMENTS, "d BETWEEN '2024-01-01 00:00:00' AND '2024-01-01 23:59:59'", 1),
         (MOMENTS, "d <= '2024-01-02'", 2),
         (MOMENTS, "d = '2024-01-01T12:30'", 1),
-        (MOMENTS, "d = '2024-02-01 08:00:00.500000'", 1),
-        (MOMENTS, "d >= datetime((SELECT max(d) FROM t), '-29 days')", 0 + 1),
         (MOMENTS.normalize(), "d BETWEEN '2024-01-01 00:00:00' AND '2024-02-01 23:59:59'", 3),
-        (MOMENTS.normalize(), "d BETWEEN '2024-01-01' AND '2024-02-01'", 3),
         (MOMENTS.normalize(), "d IN ('2024-01-02 00:00:00', '2024-02-01')", 2),
         (MOMENTS.tz_localize("America/New_York"), "d >= '2024-01-01 17:30:00' AND date(d) <= '2024-01-02'", 2),
         ([dt.date(2024, 1, 2), None, None], "d = '2024-01-02 00:00:00'", 1),
@@ -405,13 +377,10 @@ def test_times_of_frames_are_compared_as_times(moments, condition, number):
     [
         (["2024-01-01T10:00:00", "2024-01-01T23:30:00", "2024-02-01T08:00:00"], 2),
         (["2024-01-01T10:00", "", "2024-02-01T08:00"], 1),
-        (["2024-01-01T10:00:00.250", "2024-01-02T00:00:00.000", "2024-02-01T08:00:00.5"], 1),
         (["2024-01-01 10:00:00", "2024-01-01 23:30:00", "2024-02-01 08:00:00"], 2),
         (["2024-01-01T10:00:00Z", "2024-01-01T23:59:59Z", "2024-01-02T00:00:00Z"], 2),
-        (["2024-01-01T00:00:00.000Z", "2024-01-02T00:00:00.000Z"], 1),
         (["2024-01-01T10:00+02:00", "2024-02-01T10:00+01:00"], 1),
         (["2024-01-01T10:00:00", "later", "2024-02-01T08:00:00"], 0),
-        (["2024-01-01T00:00:00", "2024-01-01 23:59:59", "2024-02-01 08:00:00"], 2),
         (["2024-01-01 10:00:00", "2024-01-01T10:00:00Z", "2024-01-01T12:00:00+02:00"], 3),
     ],
 )
@@ -421,11 +390,6 @@ def test_times_of_files_that_are_texts_are_compared_as_times(tmp_path, cells, nu
     between = "at BETWEEN '2024-01-01 00:00:00' AND '2024-01-01 23:59:59'"
     assert run(f"SELECT count(*) AS n FROM t WHERE {between}")["n"][0] == number
     assert run("SELECT at FROM t WHERE id = 0")["at"].tolist() == cells[:1]
-
-
-def test_other_texts_are_compared_as_texts():
-    assert [compare_moments(one, other) for one, other in (("a", "b"), ("b", "a"), ("a", "a"), ("", "2024-01-01"))] == [
-        -1, 1, 0, -1]  # fmt: skip
 
 
 LONG = Decimal("12345678901234567890123.01")
@@ -446,10 +410,8 @@ def test_numbers_that_sqlite_does_not_have_are_refused_by_name(cells):
         ("12%,A\n15%,B\n3%,C\n", [[12, "A"], [15, "B"], [3, "C"]], "the first row is like the others"),
         ("id,x\n1, \n2,3\n3,4\n", [[1, None], [2, 3], [3, 4]], "read as numbers: 'x'"),
         ("id,x\n1,n.a.\n2,3.5\n3,4\n", [[1, "n.a."], [2, "3.5"], [3, "4"]], "{'na_values': {'x': ['n.a.']}}"),
-        ("id,x\n1,?\n2,3.5\n3,4\n", [[1, "?"], [2, "3.5"], [3, "4"]], "stay text, because some of its cells are words"),
         ("id,x\n" + "1,2\n" * 1500 + "2,..\n", [[1, "2"]] * 1500 + [[2, ".."]], "reads '..' as missing"),
         ("a,b\nx,1\ny,2\n\nSource: Bureau of stats\n", [["x", 1], ["y", 2]], "the notes below the rows are left out"),
-        ("id|v\n1|2\n2|3\n(2 rows)\n", [[1, 2], [2, 3]], "('(2 rows)'); csv={'t.csv': {'skipfooter': 0}}"),
         ('Region,Sales,\nN,1,\nS,2,\n,,\n"Source: x, 2024",,\n', [["N", 1], ["S", 2]], "left out (',,; "),
         ("name,a,b\nAnn Lee,1,2\nBob Ray,3,4\nCid Poe,,\n",
          [["Ann Lee", 1, 2], ["Bob Ray", 3, 4], ["Cid Poe", None, None]], ""),
@@ -460,34 +422,22 @@ def test_numbers_that_sqlite_does_not_have_are_refused_by_name(cells):
         ("id, name, age\n1, Ann, 5\n2, Bob, 7\n", [[1, "Ann", 5], [2, "Bob", 7]], "blanks after delimiters are left"),
         ("# by x, v2\n# a, b, c\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], "the 2 rows above it are the title"),
         ("A,B,C\nid,city,lat\n1,Rom,41.9\n2,Ulm,48.4\n", [[1, "Rom", 41.9], [2, "Ulm", 48.4]], "row 2 names the col"),
-        ("a,b,c\nx,y,z\nu,v,w\n", [["x", "y", "z"], ["u", "v", "w"]], ""),
         ('a,b\nx,"12,34,567.00"\ny,"1,00,000.50"\n', [["x", 1234567.0], ["y", 100000.5]], "',' between thousands"),
-        ("a,b\nx,1.50-\ny,2.00\n", [["x", -1.5], ["y", 2.0]], "read as numbers: 'b'"),
         ("a,b\nx,1.5M\ny,300K\nz,2M\n", [["x", "1.5M"], ["y", "300K"], ["z", "2M"]], "have a unit that is not read"),
         ("a,b\n+41791234567,1\n+41791234568,2\n", [["+41791234567", 1], ["+41791234568", 2]], ""),
         ("a,b\nx,12345678901234567890.12\ny,5.5\n", [["x", 12345678901234567890.12], ["y", 5.5]], "and are rounded"),
-        ("a,b\nx,0.90000000000000001\ny,5.5\n", [["x", 0.9], ["y", 5.5]], "and are rounded"),
         ("a,b\nx,-0.07853981633974483\ny,12.345678901234567\n",
          [["x", -0.07853981633974483], ["y", 12.345678901234567]], ""),
-        ("a,b\nx,0.10000000000000001\ny,1.50000000000000000000\n", [["x", 0.1], ["y", 1.5]], ""),
         ("a,b\nx,01/02/2024\ny,03/04/2024\n", [["x", "01/02/2024"], ["y", "03/04/2024"]], "nothing tells whether the"),
         ("a,b\n" + "1,2\n9,2\n" * 600 + "x,3\n", [["1", 2], ["9", 2]] * 600 + [["x", 3]], "reads 'x' as missing"),
         ("a,b\n" + "1,2\n" * 300 + "2.5,3\n", [[1.0, 2]] * 300 + [[2.5, 3]], ""),
-        ("2019,2020\n5,7\n", [[5, 7]], ""),
         ("code,n\n1E5,1\n2E7,2\n", [[1e5, 1], [2e7, 2]], "cells such as 1E5 in column 'code', which may be codes"),
         ("h,n\n123456,1\n12e456,2\n", [["123456", 1], ["12e456", 2]], "some are beyond the largest float"),
-        ("v,n\n1e+05,1\n2.5E-3,2\n", [[1e5, 1], [0.0025, 2]], ""),
         ("id,x,x\n1,2,3\n2,5,6\n", [[1, 2, 3], [2, 5, 6]], "several columns are called 'x'; the later ones"),
-        ("\n\na,b\n1,2\n3,4\n", [[1, 2], [3, 4]], ""),
         ("name,city\nAnn,Rom\n\nshop,street\nInn,Via Po\n", [["Ann", "Rom"], ["shop", "street"], ["Inn", "Via Po"]],
          "a blank row is above 'shop'"),
         ("id,v\n1,<0.5\n2,0.7\n3,0.9\n", [[1, "<0.5"], [2, "0.7"], [3, "0.9"]], "reads '<0.5' as missing"),
-        ("id,year\n1,2020\n2,2021\n3,2021-22\n", [[1, "2020"], [2, "2021"], [3, "2021-22"]], "'2021-22' as missing"),
-        ("id,v\n1,$1.5M\n2,$2k\n", [[1, "$1.5M"], [2, "$2k"]], "have a unit that is not read"),
-        ("id,v\n1,12°\n2,7.5°\n", [[1, "12°"], [2, "7.5°"]], "have a unit that is not read"),
         ("id,v\n1,12*\n2,13\n3,14*\n", [[1, "12*"], [2, "13"], [3, "14*"]], "have a unit that is not read"),
-        ("id,flat\n1,12A\n2,3B\n3,4\n", [[1, "12A"], [2, "3B"], [3, "4"]], ""),
-        ('a,b\nx,"14,000,000"\ny,"8,800,000"\n', [["x", 14000000], ["y", 8800000]], "',' between thousands"),
         ("a,b\nx,14 000 000\ny,18 800 000\n", [["x", "14 000 000"], ["y", "18 800 000"]], "{'thousands': ' '}"),
         ("a,b\nx,47 820\ny,34 000\n", [["x", "47 820"], ["y", "34 000"]], "as many groups of digits, as codes have"),
         ("a,b\nx,12.345.678\ny,1.000.000\n", [["x", "12.345.678"], ["y", "1.000.000"]], "thousands='.' points"),
@@ -505,7 +455,7 @@ def test_nothing_of_a_text_is_misread_in_silence(tmp_path, text, rows, word):
     (tmp_path / "t.csv").write_text(text)
     corpus, said = opened(tmp_path)
     frame = corpus["t"]
-    assert [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()] == rows
+    assert cells_of(frame) == rows
     assert word in said
     assert bool(word) == bool(said), said
 
@@ -554,16 +504,12 @@ def test_rows_of_utf_8_among_others_are_said(tmp_path):
         ([["id", "v"], ["A1", "NA"], ["B2", 2]], ["id", "v"], 2, "'NA' in column 'v' is read as missing"),
         ([["n", "v"], ["a", "1,234.50"], ["b", "2,000.00"]], ["n", "v"], 2, "column 'v' is read as numbers"),
         ([["a", "b"], [1, 2], [3, 4], [], ["Source: office"]], ["a", "b"], 2, "the notes below the rows are left out"),
-        ([["a", "b"], [1, 2], [], [3, 4]], ["a", "b"], 2, ""),
         ([[], [], [None, "a", "b"], [None, 1, 2], [None, 3, 4]], ["a", "b"], 2, ""),
         ([["a", "", "", "d"], ["p", "x", "y", "q"], ["p", "x", "z", "q"]],
          ["a", "Unnamed: 1", "Unnamed: 2", "d"], 2, ""),
-        ([["name", "city"], ["Ann", "Rom"], ["Bo", "Ulm"]], ["name", "city"], 2, ""),
         ([["id", "d"], [1, "13.01.2024"], [2, "01.02.2024"]], ["id", "d"], 2, "dates of column 'd', day first, stay"),
         ([["id", "v"], [1, 5], [2, "n.a."], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
-        ([["id", "v"], [1, "5"], [2, 6], [3, 7]], ["id", "v"], 3, "column 'v' has numbers and texts"),
         ([["id", "v"], [1, True], [2, "yes"]], ["id", "v"], 2, "column 'v' has booleans and texts"),
-        ([["id", "v"], [1, 2.5], [2, 3]], ["id", "v"], 2, ""),
         ([["id", "x", "x"], [1, 2, 3], [2, 5, 6]], ["id", "x", "x.1"], 2, "several columns are called 'x'"),
         ([["id", "v", "", "kind", "y"], [1, 5, "", "a", 7], [2, 6, "", "b", 9]], ["id", "v", "kind", "y"], 2,
          "column 3 is empty: the columns from 'kind' on may be another table"),
@@ -593,16 +539,13 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
         ("5| - |6|\u2013|n.a.|k.A.", [" - ", "k.A.", "n.a.", "\u2013"], [5, 6]),
         ("12|<5|7|*|Suppressed", ["*", "<5", "Suppressed"], [12, 7]),
         ("12.5|M|T|3.5", ["M", "T"], [12.5, 3.5]),
-        ("5 |N/A |7| NA", [" NA", "N/A "], [5, 7]),
         ("~12|>100|14|ca. 5", [], [12, 100, 14, 5]),
         ("10,000+|500,000+|5,000+", [], [10000, 500000, 5000]),
-        ("12\u00b9|13\u00b2|14", [], [12, 13, 14]),
         (": |6.3 |7.1 p|-2.5 e", [], [6.3, 7.1, -2.5]),
         ("12*|3[a]|5|7\u2020", [], [12, 3, 5, 7]),
         ("1.5 (0.2)|1.7 (0.3)|n/k", [], [1.5, 1.7]),
         ("12A4|9987|1234|B77C|D9E1", None, []),
         ("0171|5|-", None, []),
-        ("1.2.3|1.10.0|2.0.0", None, []),
         ("Ann|Bo|5|Cy|Di|Eve|7", None, []),
     ],
 )
@@ -680,12 +623,9 @@ def test_the_mark_of_a_text_says_its_encoding(tmp_path, encoding):
         ("junk\n\nid,n\n0,a\n1,b\n", {"skiprows": 1}, [[0, "a"], [1, "b"]]),
         ("a,b\nnum,num\n1,2\n3,4\n", {"skiprows": [1]}, [[1, 2], [3, 4]]),
         ("a;b\nx;1.234\ny;12.345\n", {"decimal": ",", "thousands": "."}, [["x", 1234], ["y", 12345]]),
-        ('a,b\nx,"1,234"\ny,"2,345"\n', {"thousands": ","}, [["x", 1234], ["y", 2345]]),
-        ("a;b\nx;€ 1.234\ny;€ 2.345\n", {"thousands": "."}, [["x", 1234], ["y", 2345]]),
         ("id,v\n1,2\n3,4\n(2 rows)\n", {"skipfooter": 0}, [["1", 2], ["3", 4], ["(2 rows)", None]]),
         ("id,v\n1,2\n3,4\n9,9\n", {"skipfooter": 1}, [[1, 2], [3, 4]]),
         ("id,t\n1,a\n2,\\N\n", {"na_values": ["\\N"]}, [[1, "a"], [2, None]]),
-        ("a,b\nx,14 000\ny,8 800\n", {"thousands": " "}, [["x", 14000], ["y", 8800]]),
         ("a,b\nx,12.345.678\ny,1.000.000\n", {"thousands": "."}, [["x", 12345678], ["y", 1000000]]),
         ("a,b\n1,2\n?,4\n3,5\n", {"na_values": {"a": ["?"]}}, [[1, 2], [None, 4], [3, 5]]),
     ],
@@ -693,7 +633,7 @@ def test_the_mark_of_a_text_says_its_encoding(tmp_path, encoding):
 def test_the_options_that_messages_name_read_the_file(tmp_path, text, csv, rows):
     (tmp_path / "t.csv").write_text(text)
     frame = opened(tmp_path, csv={"t.csv": csv})[0]["t"]
-    assert [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()] == rows
+    assert cells_of(frame) == rows
 
 
 def test_a_mark_of_utf_8_that_is_written_twice_is_no_part_of_a_name(tmp_path):
@@ -778,7 +718,6 @@ def test_a_text_of_utf_8_with_damaged_bytes(tmp_path):
     [
         (["12kg", "7kg", "3.5kg"], [12, 7, 3.5], "the unit kg"),
         (["1 234 m", "17 m"], [1234, 17], "the unit m"),
-        (["1,5 km²", "2,25 km²"], [1.5, 2.25], "the unit km²"),
         (["12 °C", "-3 °C"], [12, -3], "the unit °C"),
         (["\uff11\uff12\uff0e\uff15", "\uff13"], [12.5, 3], "another script"),
         (["\u0661\u0662\u066b\u0665", "\u0663"], [12.5, 3], "another script"),
@@ -788,10 +727,7 @@ def test_a_text_of_utf_8_with_damaged_bytes(tmp_path):
         (["12 kg", "700 g"], None, "different units"),
         (["5 years", "12 years"], None, "str.extract"),
         (["12m", "15m"], None, "str.extract"),
-        (["~5", "~6"], None, "str.extract"),
-        (["A4", "A5"], None, ""),
         (["12a", "14b", "7c"], None, ""),
-        (["½", "¼"], None, ""),
     ],
 )
 def test_numbers_with_units_and_digits_of_other_scripts(tmp_path, cells, numbers, word):
@@ -811,9 +747,7 @@ MOMENTS = ["2023-12-31T10:00:00", "2024-01-01T00:00:00", "2024-01-15T08:30:00", 
     ("condition", "number"),
     [
         ("at BETWEEN '2024-01-01 00:00:00' AND '2024-01-31 23:59:59'", 2),
-        ("at BETWEEN '2024-01-01T00:00:00' AND '2024-01-31T23:59:59'", 2),
         ("at = '2024-01-01'", 1),
-        ("at IN ('2024-01-15 08:30:00')", 1),
         ("at LIKE '2024-01%'", 2),
         ("strftime('%Y', at) = '2024'", 2),
         ("at > (SELECT min(at) FROM ev) AND at < '2024-01-02 00:00'", 1),

@@ -1,26 +1,13 @@
 """CSV files of DuckDB are read as the reader of single files reads them."""
 
-import warnings
-
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.engines.base import Readable, SQLLimits, UntrustedStatement
+from tests.engines.sources import cells, opened
 
 pytest.importorskip("duckdb")
-
-
-def opened(source, **given):
-    """The corpus, and all that was said when it was opened."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        corpus = tf.open_corpus(source, progress=False, **given)
-    return corpus, " | ".join(str(one.message) for one in caught)
-
-
-def cells(frame):
-    return [[None if pd.isna(cell) else cell for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
 
 
 NUMBERS = "\n1,Rome,41.9\n2,Ulm,48.4\n3,Bonn,50.7\n4,Graz,47.1\n"

@@ -108,6 +108,10 @@ def test_every_engine_runs_one_checked_statement(engine):
     joined = 'SELECT "na me", risky FROM "our loans" JOIN judged USING (id) ORDER BY id'
     assert run(joined).to_dict("list") == {"na me": ["c", "b"], "risky": ["yes", "no"]}
     assert list(run('SELECT * FROM "our loans"', ("id", "na me")).columns) == ["id", "na me"]
+    assert run('SELECT sum(id) AS id, max(id) + sum(id) AS id FROM "our loans"').dtypes.to_dict() == {
+        "id": "int64",
+        "id_2": "int64",
+    }
     with pytest.raises(SQLFailed, match="no such column: x"):
         run('SELECT x FROM "our loans"', ("id", "na me"), explain=True)
     with pytest.raises(SQLFailed, match="more than 3 rows"):

@@ -4,11 +4,13 @@ import datetime as dt
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
-from tagframe.engines.files.layout import sniff_delimiter
-from tagframe.errors import ColumnFormatWarning, NumbersAsTextWarning, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import ColumnFormatWarning, UnreadableTable, UnreadableTableWarning
+from tests.engines.sources import cells
 
 
 @pytest.fixture
@@ -39,17 +41,32 @@ def test_a_csv_file_is_a_table_of_its_folder(csv):
     assert corpus.engine("loan").kind == "csv"
 
 
-def test_integers_beside_empty_cells_stay_integers(csv):
-    frame = csv(f"id,other\n{2**60 + 1},1\n,2\n").read("loan")
-    assert frame["id"].dtype == "Int64"
-    assert frame["id"][0] == 2**60 + 1
-    assert frame["other"].dtype == "int64"
+BIG = 2**60 + 1
+NOTES = {"name": ["Ada", "Bo"], "note": ["a, b; c", "two\nlines"]}
 
 
-def test_integers_beyond_64_bits_lose_no_digit(csv):
-    with pytest.warns(NumbersAsTextWarning, match="'big' stay text, because some are integers beyond 64 bits"):
-        frame = csv(f"id,big\n1,{10**25 + 1}\n2,5\n3,\n").read("loan")
-    assert [None if pd.isna(cell) else cell for cell in frame["big"]] == [str(10**25 + 1), "5", None]
+@pytest.mark.filterwarnings("ignore:.*several columns are called:tagframe.errors.ColumnFormatWarning")
+@pytest.mark.parametrize(
+    ("content", "columns", "dtypes"),
+    [
+        (f"id,other\n{BIG},1\n,2\n", {"id": [BIG, None], "other": [1, 2]}, ["Int64", "int64"]),
+        ("a,b\ntrue,True\nfalse,\n", {"a": [True, False], "b": [True, None]}, ["bool", "boolean"]),
+        ("a,b\n", {"a": [], "b": []}, None),
+        ("a,a,b\n01,02,3\n".encode("utf-16"), {"a": ["01"], "a.1": ["02"], "b": [3]}, None),
+        ('a,"b ""q"" ,;",,select,1\n1,2,3,4,5\n',
+         {"a": [1], 'b "q" ,;': [2], "Unnamed: 2": [3], "select": [4], "1": [5]},
+         None),
+        *((f'name{mark}note\nAda{mark}"a, b; c"\nBo{mark}"two\nlines"\n', NOTES, None) for mark in ",;\t|"),
+        *(("name,city\nAda,Köln\n".encode(encoding), {"name": ["Ada"], "city": ["Köln"]}, None)
+          for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252")),
+    ],
+)  # fmt: skip
+def test_a_csv_file_is_read_as_it_is_written(csv, content, columns, dtypes):
+    corpus = csv(content)
+    frame = corpus.read("loan")
+    assert [column.name for column in corpus.profile("loan").columns] == [*frame] == [*columns]
+    assert cells(frame) == [list(row) for row in zip(*columns.values(), strict=True)]
+    assert dtypes is None or [*map(str, frame.dtypes)] == dtypes
 
 
 def test_leading_zeros_are_kept_in_reading_and_match_numbers_in_profiles(csv):
@@ -69,69 +86,9 @@ def test_leading_zeros_further_below_count_for_the_first_rows_too(csv):
     assert csv("zip,n\n501,1\n00502,2\n").read("loan", limit=1).to_dict("list") == {"zip": ["501"], "n": [1]}
 
 
-@pytest.mark.filterwarnings("ignore:.*several columns are called:tagframe.errors.ColumnFormatWarning")
-def test_leading_zeros_in_utf_16_and_in_columns_of_one_name(csv):
-    frame = csv("a,a,b\n01,02,3\n".encode("utf-16")).read("loan")
-    assert frame.to_dict("list") == {"a": ["01"], "a.1": ["02"], "b": [3]}
-
-
-@pytest.mark.filterwarnings("ignore:.*read as missing. 'NA' in 'b':tagframe.errors.ColumnFormatWarning")
-def test_booleans_and_missing_words(csv):
-    frame = csv("a,b,c\ntrue,NA,True\nfalse,x,\n").read("loan")
-    assert frame["a"].dtype == bool
-    assert frame["b"].isna().tolist() == [True, False]
-    assert frame["c"].dtype == "boolean"
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_delimiters(csv, delimiter):
-    rows = [["name", "note"], ["Ada", '"a, b; c"'], ["Bo", '"two\nlines"']]
-    corpus = csv("\n".join(delimiter.join(row) for row in rows) + "\n")
-    assert corpus.read("loan").to_dict("list") == {"name": ["Ada", "Bo"], "note": ["a, b; c", "two\nlines"]}
-
-
-@pytest.mark.parametrize(
-    ("text", "delimiter"),
-    [
-        ("price\n1,5\n2,5\n", ","),
-        ("name;price\nbread;1,50\nmilk;0,90\n", ";"),
-        ("one column\nwith words\n", ","),
-        ("", ","),
-        ("a,b;c,d\n1,2;3,4\n", ","),
-        ("a|b|c\n1|2,5|3\n", "|"),
-    ],
-)
-def test_sniffing(text, delimiter):
-    assert sniff_delimiter(text) == delimiter
-
-
-@pytest.mark.filterwarnings("ignore::tagframe.errors.ColumnFormatWarning")
-def test_tab_separated(csv):
-    assert csv("a\tb\n1,5\t2\n", "loan.tsv").read("loan").to_dict("list") == {"a": [1.5], "b": [2]}
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings(csv, encoding):
-    corpus = csv("name,city\nAda,Köln\n".encode(encoding))
-    assert corpus.read("loan").to_dict("list") == {"name": ["Ada"], "city": ["Köln"]}
-
-
 def test_latin_1_beyond_windows(csv):
     with pytest.warns(ColumnFormatWarning, match="not UTF-8, and is read as latin-1"):
         assert csv("name\nx\x81ö\n".encode("latin-1")).read("loan")["name"].tolist() == ["x\x81ö"]
-
-
-@pytest.mark.filterwarnings("ignore:.*several columns are called:tagframe.errors.ColumnFormatWarning")
-def test_names_of_columns(csv):
-    corpus = csv('a,a,"b ""q"" ,;",,select,1\n1,2,3,4,5,6\n')
-    names = [column.name for column in corpus.profile("loan").columns]
-    assert names == ["a", "a.1", 'b "q" ,;', "Unnamed: 3", "select", "1"]
-    assert corpus.read("loan").columns.tolist() == names
-
-
-def test_no_rows(csv):
-    corpus = csv("a,b\n")
-    assert (corpus.profile("loan").rows, corpus.read("loan").shape) == (0, (0, 2))
 
 
 @pytest.mark.parametrize(
@@ -236,9 +193,6 @@ class TestParquet:
         assert (corpus.profile("t").rows, corpus.read("t", limit=5).shape) == (0, (0, 1))
 
     def test_two_columns_of_one_name(self, tmp_path):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         table = pa.table([pa.array([1]), pa.array([2])], names=["x", "x"])
         pq.write_table(table, tmp_path / "t.parquet")
         with pytest.raises(UnreadableTable, match="duplicate field names"):

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import tagframe as tf
-from tagframe.answer.sql_tree import parsed, written
 from tagframe.engines.base import Readable, SQLLimits, TableStatistics, UntrustedStatement
 from tagframe.engines.duckdb import engine as module
 from tagframe.engines.duckdb.engine import LakeEngine
@@ -34,7 +33,6 @@ from tagframe.errors import (
     TablesStackedWarning,
     UnreadableTable,
     UnreadableTableWarning,
-    UnsafeSQL,
 )
 from tagframe.merging import plan_tables, run_plan
 
@@ -119,17 +117,6 @@ def test_numbered_parts_are_one_table_and_a_pattern_too(tmp_path: Path):
     assert some.read(some.ids[0])["n"].tolist() == [0, 1]
     with pytest.raises(SourceNotFound, match="part-9"):
         tf.open_corpus(str(tmp_path / "sales" / "part-9*.parquet"))
-
-
-def test_csv_and_json_where_duckdb_is_asked(tmp_path: Path):
-    (tmp_path / "zips.csv").write_text("zip,n,when\n00501,1,2020-01-02\n77,NA,\n")
-    (tmp_path / "events.jsonl").write_text('{"a": 1, "b": "x"}\n{"a": 2}\n')
-    with pytest.warns(ColumnFormatWarning, match="read as missing: 'NA' in 'n'"):
-        corpus = tf.open_corpus(tmp_path, engine="duckdb")
-    zips = corpus.read("zips")
-    assert zips["zip"].tolist() == ["00501", "77"]
-    assert (zips["n"].dtype, zips["n"].isna().tolist()) == ("Int64", [False, True])
-    assert corpus.read("events").to_dict("list")["a"] == [1, 2]
 
 
 def test_without_duckdb_files_are_read_as_before_and_it_is_said(shop: Path, monkeypatch: pytest.MonkeyPatch):
@@ -609,25 +596,6 @@ def test_files_of_partitions_are_one_table_for_each_shape(tmp_path: Path):
     assert corpus.read("league_clubs")["city"].tolist() == ["Bremen", "Bremen"]
 
 
-@pytest.mark.parametrize("fault", ["removed", "cut off"])
-def test_a_file_that_is_gone_or_cut_off_is_named(shop: Path, fault: str):
-    corpus = tf.open_corpus(shop)
-    path = shop / "orders" / "year=2024" / "a.parquet"
-    if fault == "removed":
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[:200])
-    frame = corpus.tables.query("table != 'none'").tag  # the catalogue goes on
-    assert frame is not None
-    for work in (
-        lambda: corpus.read("orders"),
-        lambda: tf.exec_sql(corpus)("SELECT count(text) AS n FROM orders"),
-    ):
-        with pytest.raises(UnreadableTable, match=r"year=2024/a\.parquet"):
-            work()
-    assert corpus.read("customers")["name"].tolist() == ["Ann", "Bo", "Cy"]
-
-
 def test_a_damaged_file_is_left_out_and_the_others_are_there(shop: Path):
     (shop / "bad.parquet").write_text("nope")
     with pytest.warns(UnreadableTableWarning, match=r"bad\.parquet"):
@@ -650,40 +618,6 @@ def test_odd_names_and_values(tmp_path: Path):
 
 
 # --- statements (hostile ones: tests/answer/test_hostile_duckdb.py) ---------------------------------------------------
-
-
-@pytest.mark.slow
-def test_what_a_statement_may_do(engine: LakeEngine):
-    columns = {shape.name: shape.columns for shape in engine.shapes()}
-    own = tuple(column for column in columns["orders"] if column != "customer")
-    tables = {"o": Readable("orders", own), "c": Readable("customers.parquet", columns["customers.parquet"])}
-    relations = {"extra": pa.table({"year": [2023], "label": ["old"]})}
-
-    def run(sql: str, **limits: float) -> pd.DataFrame:
-        return engine.execute(UntrustedStatement(sql, tables, relations, SQLLimits(**limits)))  # type: ignore[arg-type]
-
-    whole = run(
-        'WITH y AS (SELECT year, count(*) AS n, sum("order") AS total FROM o GROUP BY year) '
-        "SELECT y.*, upper(e.label) AS label FROM y LEFT JOIN extra e USING (year) WHERE n BETWEEN 1 AND 9 ORDER BY 1"
-    )
-    assert whole.to_dict("list") == {
-        "year": [2023, 2024], "n": [5, 5], "total": [10, 35], "label": ["OLD", None]
-    } or whole["label"].isna().tolist() == [False, True]  # fmt: skip
-    assert whole["total"].dtype == "int64"
-    assert list(run("SELECT o.year, e.year FROM o JOIN extra e USING (year) LIMIT 1").columns) == ["year", "year_2"]
-    with pytest.raises(SQLFailed, match="more than 3 rows"):
-        run("SELECT * FROM o", rows=3)
-    for hidden in ("SELECT customer FROM o", "SELECT * FROM o UNION ALL SELECT * FROM customers"):
-        with pytest.raises((UnsafeSQL, SQLFailed)):
-            run(hidden)
-    with pytest.raises(SQLFailed, match="no such column: cusomer"):
-        run("SELECT cusomer FROM o")
-    crossed = ", ".join(f"o AS o{number}" for number in range(14))
-    with pytest.raises(SQLFailed, match="stopped after 1 seconds"):
-        run(f'SELECT count(DISTINCT o0."order" + o13."order") FROM {crossed}', seconds=1)
-    assert run("SELECT count(*) AS n FROM o")["n"].tolist() == [10]
-    compiled = engine.execute(UntrustedStatement("SELECT text FROM o", tables, {}, SQLLimits(), explain=True))
-    assert compiled.columns.tolist() == ["text"]
 
 
 @pytest.mark.slow
@@ -768,12 +702,3 @@ def test_rows_behind_a_result_and_conditions_that_leave_none_are_found_in_duckdb
     assert tf.results.recall(rows, "execution").sources()["value"].tolist() == ["1", "3"]
     told = execute.why_empty(execute("SELECT id FROM film WHERE stars > 2 AND made < DATE '1990-01-01'"))
     assert "0 are left where made < CAST('1990-01-01' AS DATE)" in told
-
-
-def test_a_statement_is_written_again_as_it_was():
-    for sql in (
-        "SELECT id // 2, median(x) FILTER(WHERE id > 1) FROM t GROUP BY ALL HAVING count_if(x > 1) > 0",
-        "SELECT date_trunc('month', d), l[1], x::DOUBLE FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY id) = 1",
-    ):
-        again = written(parsed(sql, "duckdb"), "duckdb")
-        assert again.replace("CAST(x AS DOUBLE)", "x::DOUBLE").casefold() == sql.casefold()

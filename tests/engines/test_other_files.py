@@ -14,7 +14,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.engines.files import limits
-from tagframe.errors import EmptyCorpus, HidingWarning, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import EmptyCorpus, HidingWarning, UnreadableTableWarning
 from tagframe.merging import plan_tables, run_plan
 
 ORDERS = "order_id,customer_id,amount\n1,10,2.5\n2,20,3.5\n3,10,\n"
@@ -198,21 +198,6 @@ class TestDuckDB:
     def test_a_damaged_one_is_named(self, tmp_path, duckdb):
         (tmp_path / "x.duckdb").write_bytes(b"\0" * 8 + b"DUCK" + b"\xff" * 5000)
         assert "cannot be read as a database of DuckDB" in problem(tmp_path / "x.duckdb")
-
-
-@pytest.mark.parametrize(
-    ("name", "way"),
-    [
-        ("a.orc", "read it with pandas"),
-        ("a.csv.zip", "unpack it"),
-        ("a.accdb", "export them as CSV"),
-    ],
-)
-def test_a_file_that_is_not_read_is_named_with_what_reads_it(tmp_path, name, way):
-    (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(UnreadableTable, match=way):
-        tf.open_corpus(tmp_path, progress=False)
-    assert way in problem(tmp_path / name)
 
 
 def test_other_files_are_not_named(tmp_path):

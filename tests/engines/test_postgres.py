@@ -21,16 +21,15 @@ import pytest
 import tagframe as tf
 from tagframe.engines.postgres.engine import PostgresEngine, postgres_engine
 from tagframe.errors import (
-    ColumnNotFound,
     InvalidArgument,
     ServerGone,
     SourceNotFound,
     TagframeError,
-    UnreadableTable,
     UnreadableTableWarning,
 )
 from tagframe.keys import KeyPair
 from tagframe.merging import plan_tables, run_plan
+from tests.engines.sources import run
 
 SHOP = """
 CREATE SCHEMA sales; CREATE SCHEMA stock;
@@ -56,12 +55,6 @@ def _catalogue() -> Path:
     """The one that was written last."""
     folder = Path(platformdirs.user_cache_path("tagframe")) / "catalogues"
     return max(folder.glob("postgres-*.sqlite"), key=lambda path: path.stat().st_mtime)
-
-
-def run(url: str, script: str) -> list[tuple]:
-    with psycopg.connect(url, autocommit=True) as owner:
-        cursor = owner.execute(script)
-        return cursor.fetchall() if cursor.description else []
 
 
 def wait_until_counted(url: str, table: str, rows: int) -> None:
@@ -250,19 +243,9 @@ def test_the_password_is_nowhere(postgres, database, own_cache):
         repr(engine.server),
         repr(corpus.profile("customer")),
     ]
-    errors = []
-    for bad in (
-        url.replace(postgres.password, "wr0ng-" + postgres.password),
-        url.replace(f":{postgres.port}", ":1"),
-        url.replace("/d", "/nosuch"),
-        url.replace("@", "x@y@"),
-        url.replace(postgres.password, postgres.password + "/x"),
-        url.replace(postgres.password, "%zz" + postgres.password),
-    ):
-        with pytest.raises(TagframeError) as caught:
-            opened(bad)
-        errors += [str(caught.value), repr(caught.value), str(caught.value.__cause__)]
-    for text in [*seen, *errors]:
+    with pytest.raises(TagframeError) as caught:
+        opened(url.replace(postgres.password, "wr0ng-" + postgres.password))
+    for text in [*seen, str(caught.value), repr(caught.value), str(caught.value.__cause__)]:
         assert postgres.password not in text
     files = [path for path in Path(platformdirs.user_cache_path("tagframe")).rglob("*") if path.is_file()]
     assert any(path.name.startswith("postgres-") for path in files)
@@ -297,19 +280,6 @@ def test_what_may_not_be_read_is_left_out_with_a_word(postgres, database):
         assert [column.name for column in corpus.profile("customer").columns] == ["id", "city"]
     assert corpus.read("customer").shape == (50, 2)
     run(url, f"DROP OWNED BY clerk; REVOKE ALL ON DATABASE {url.rpartition('/')[2]} FROM clerk; DROP ROLE clerk")
-
-
-def test_a_table_that_is_gone_or_changed_is_named(database):
-    url = database(SHOP)
-    corpus = opened(url)
-    run(url, "DROP TABLE sales.orders CASCADE; ALTER TABLE sales.customer RENAME COLUMN city TO town")
-    with pytest.raises(UnreadableTable, match=r"'sales.orders' is no longer in .*"):
-        corpus.read("orders")
-    with pytest.raises(ColumnNotFound, match="no column 'city' any more"):
-        corpus.read("customer", ["city"])
-    again = opened(url)
-    assert "sales.orders" not in again
-    assert again.read("customer", ["town"]).shape == (50, 1)
 
 
 def test_a_server_that_goes_away_is_named_and_the_next_call_goes_on(database, postgres):

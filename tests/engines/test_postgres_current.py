@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import psycopg
 import pytest
 
 import tagframe as tf
@@ -13,6 +12,7 @@ from tagframe.engines.postgres.engine import postgres_engine
 from tagframe.errors import FanOut, UnreadableTable
 from tagframe.merging import plan_tables, run_plan
 from tests.answer.guarded import run_sql
+from tests.engines.sources import run
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +34,6 @@ def star(database):
     corpus = tf.open_corpus(url, progress=False)
     plan = plan_tables(corpus, ["shop.sale", "shop.customer"])
     return url, lambda **options: run_plan(plan, corpus, **{"limit": 3, **options})[0]
-
-
-def run(url: str, script: str) -> None:
-    with psycopg.connect(url, autocommit=True) as owner:
-        owner.execute(script)
 
 
 @pytest.mark.parametrize(

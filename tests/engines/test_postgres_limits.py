@@ -22,16 +22,11 @@ from tagframe.errors import (
     UnreadableTableWarning,
 )
 from tagframe.merging import plan_tables, run_plan
+from tests.engines.sources import run
 
 pytestmark = pytest.mark.slow
 
 SLOW = "CREATE TABLE t (a int); INSERT INTO t VALUES (1); CREATE VIEW slow AS SELECT a, pg_sleep(2)::text AS b FROM t"
-
-
-def run(url: str, script: str) -> list[tuple]:
-    with psycopg.connect(url, autocommit=True) as owner:
-        cursor = owner.execute(script)
-        return cursor.fetchall() if cursor.description else []
 
 
 def test_a_lower_time_limit_of_the_url_holds(database):

@@ -6,13 +6,11 @@ import warnings
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.corpus import ForeignKey
-from tagframe.engines.cells import typed_series
 from tagframe.engines.sqlite.engine import SQLiteEngine, connect_readonly
 from tagframe.errors import ColumnFormatWarning, RowsLostWarning, SQLFailed, UnreadableTable, UnreadableTableWarning
 
@@ -123,11 +121,6 @@ def test_rows_come_back_as_they_are(sqlite_file):
     assert frame["blank"].tolist() == [None, None]
 
 
-def test_integers_that_floats_cannot_hold_stay_integers():
-    assert typed_series([2**53 + 1, 0.5]).tolist() == [2**53 + 1, 0.5]
-    assert typed_series([2**53, 0.5]).dtype == np.float64
-
-
 def test_text_that_is_not_utf8(sqlite_file):
     path = sqlite_file("CREATE TABLE t (name TEXT); INSERT INTO t VALUES (CAST(x'4dfc6c6c6572' AS TEXT)), ('Müller');")
     with pytest.warns(ColumnFormatWarning, match="texts of 'name' are not UTF-8"):
@@ -212,13 +205,6 @@ def test_a_column_that_vanished_after_opening(bank):
     with pytest.raises(UnreadableTable, match=r"table 'loan' of .* cannot be read: no such column"):
         corpus.read("loan", ["amount"])
     assert corpus.read("loan").columns.tolist() == ["loan_id", "client_id"]
-
-
-def test_a_file_that_vanished_after_opening(bank):
-    corpus = tf.open_corpus(bank)
-    bank.unlink()
-    with pytest.raises(tf.errors.SourceNotFound, match=r"rows of bank\.loan cannot be read.*bank\.sqlite"):
-        corpus.read("loan")
 
 
 @pytest.mark.parametrize("tables", [("orders", "big"), ("big", "orders"), ("orders", "big", "cities")])
