@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -137,13 +136,7 @@ def database_index(tables: Sequence[TableProfile], database: Sequence[int]) -> W
         tables: the tables of the corpus.
         database: for each table the number of its database, from 0.
     """
-    members: list[list[TableProfile]] = [[] for _ in range(max(database, default=-1) + 1)]
+    members: list[dict[str, None]] = [{} for _ in range(max(database, default=-1) + 1)]
     for table, number in zip(tables, database, strict=True):
-        members[number].append(table)
-    return WordIndex([database_terms(its_tables) for its_tables in members])
-
-
-def database_terms(tables: Iterable[TableProfile]) -> list[str]:
-    """The different words of the tables of a database."""
-    words = (table_terms(table, with_database=False) for table in tables)
-    return list(dict.fromkeys(chain.from_iterable(words)))
+        members[number].update(dict.fromkeys(table_terms(table, with_database=False)))
+    return WordIndex([[*words] for words in members])

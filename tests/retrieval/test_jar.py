@@ -3,59 +3,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tagframe.retrieval.methods.jar import exact, objective
-from tagframe.retrieval.problem import JarWeights, SelectionProblem
-
-SHARES = st.floats(0.0, 1.0, width=32)
-
-
-@st.composite
-def problems(draw):
-    seed = draw(st.integers(0, 2**32 - 1))
-    n, q = draw(st.integers(1, 8)), draw(st.integers(0, 4))
-    rng = np.random.default_rng(seed)
-    upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.2, 0.6, 1.0]))), 1)
-    if draw(st.booleans()):  # ties
-        upper = np.round(upper, 1)
-    anchor = rng.random(n) < draw(st.sampled_from([0.0, 0.2]))
-    problem = SelectionProblem(
-        r=rng.random(n) - 0.2, fine=rng.random((q, n)) - 0.3, omega=upper + upper.T, anchor=anchor
-    )
-    return problem, draw(st.integers(1, n))
-
-
-ALPHAS = st.sampled_from([0.0, 0.05, 0.5, 8.0])
-
-
-def enumerated(problem, k, weights, joined):
-    free = np.flatnonzero(~problem.anchor).tolist()
-    anchors = np.flatnonzero(problem.anchor).tolist()
-    return {
-        chosen: objective(problem, [*anchors, *chosen], weights, joined=joined)
-        for chosen in combinations(free, problem.wanted(k))
-        if anchors or chosen
-    }
-
-
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(problems(), ALPHAS, st.sampled_from([0.2, 1.0, 5.0]), st.booleans())
-def test_it_is_the_optimum_of_all_sets(given_problem, alpha, join, joined):
-    problem, k = given_problem
-    weights = JarWeights(fine=2.0, coverage=alpha, join=join, coarse=1.0)
-    values = enumerated(problem, k, weights, joined)
-    selection = exact(problem, k, weights, joined=joined)
-    feasible = {chosen: value for chosen, value in values.items() if value > -np.inf}
-    if values and not feasible:
-        assert "no join" in selection.note
-        return
-    best = max(feasible.values(), default=0.0)
-    assert selection.objective == pytest.approx(best, abs=1e-9)
-    ties = [chosen for chosen, value in feasible.items() if value >= best - 1e-12]
-    assert not ties or tuple(sorted(selection.indices)) == min(ties)
+from tagframe.retrieval.methods.jar import exact
+from tagframe.retrieval.problem import PAPER_WEIGHTS, JarWeights, SelectionProblem
 
 
 def brute_force(problem, tables, weights, joined):
@@ -90,9 +40,23 @@ def random_problem(rng):
     n, q = int(rng.integers(2, 7)), int(rng.integers(1, 4))
     upper = np.triu(rng.random((n, n)) * (rng.random((n, n)) < rng.choice([0.3, 0.7, 1.0])), 1)
     fine = rng.uniform(*rng.choice([[-1, 1], [-1, 0], [0, 1], [-1, -0.5]]), (q, n))
-    problem = SelectionProblem(r=rng.uniform(-1, 1, n), fine=fine, omega=upper + upper.T)
+    r, anchor = rng.uniform(-1, 1, n), rng.random(n) < rng.choice([0, 0.2])
+    if rng.random() < 0.5:  # ties
+        r, fine, upper = (np.round(part, 1) for part in (r, fine, upper))
+    problem = SelectionProblem(r=r, fine=fine, omega=upper + upper.T, anchor=anchor)
     weights = JarWeights(*(any_weight(rng) for _ in range(4)))
     return problem, int(rng.integers(1, min(n, 3) + 1)), weights, bool(rng.random() < 0.8)
+
+
+def values_of(problem, k, weights, joined):
+    """The value of every set of k tables beside the anchors."""
+    anchors = np.flatnonzero(problem.anchor).tolist()
+    free = np.flatnonzero(~problem.anchor).tolist()
+    return {
+        chosen: brute_force(problem, sorted([*anchors, *chosen]), weights, joined)
+        for chosen in combinations(free, problem.wanted(k))
+        if anchors or chosen
+    }
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(2000, marks=pytest.mark.slow)])
@@ -101,32 +65,32 @@ def test_it_is_the_optimum_at_any_weights(count):
     wrong = []
     for number in range(count):
         problem, k, weights, joined = random_problem(rng)
-        sets = [*combinations(range(len(problem.r)), k)]
-        values = [brute_force(problem, tables, weights, joined) for tables in sets]
+        values = values_of(problem, k, weights, joined)
         selection = exact(problem, k, weights, joined=joined)
-        if max(values) == -np.inf:
+        most = max(values.values(), default=0.0)
+        if most == -np.inf:
             assert "no joins" in selection.note
             continue
-        close = 1e-9 * max(1e-3, *(abs(value) for value in values if value > -np.inf))
-        right = values[sets.index(tuple(sorted(selection.indices)))] >= max(values) - close
-        if not right or abs(selection.objective - max(values)) > close:
+        close = 1e-9 * max(1e-3, *(abs(value) for value in (0.0, *values.values()) if value > -np.inf))
+        best = [chosen for chosen, value in values.items() if value >= most - close]
+        if (best and tuple(sorted(selection.indices)) not in best) or abs(selection.objective - most) > close:
             wrong.append((number, weights, k, joined))
     assert not wrong, f"{len(wrong)} of {count}"
 
 
-@settings(max_examples=40, deadline=None)
-@given(problems(), ALPHAS)
-def test_pieces_of_levels_change_nothing(given_problem, alpha):
-    problem, k = given_problem
-    weights = JarWeights(coverage=alpha)
-    whole = exact(problem, k, weights)
-    module = importlib.import_module("tagframe.retrieval.methods.jar")
-    kept = module._CHUNK
-    module._CHUNK = 2
-    try:
-        assert exact(problem, k, weights).indices == whole.indices
-    finally:
-        module._CHUNK = kept
+def test_of_equal_sets_the_lowest_indices_are_chosen():
+    equal = SelectionProblem(r=[0.5] * 5, fine=[[0.2] * 5], omega=0.5 * (1 - np.eye(5)))
+    assert sorted(exact(equal, 3).indices) == [0, 1, 2]
+    anchored = SelectionProblem(r=[0.5] * 5, omega=0.5 * (1 - np.eye(5)), anchor=[True, *[False] * 4])
+    assert sorted(exact(anchored, 2).indices) == [1, 2]
+
+
+def test_pieces_of_levels_change_nothing(monkeypatch):
+    rng = np.random.default_rng(5)
+    cases = [random_problem(rng) for _ in range(40)]
+    whole = [exact(problem, k, weights, joined=joined).indices for problem, k, weights, joined in cases]
+    monkeypatch.setattr(importlib.import_module("tagframe.retrieval.methods.jar"), "_CHUNK", 2)
+    assert whole == [exact(problem, k, weights, joined=joined).indices for problem, k, weights, joined in cases]
 
 
 def test_the_objective_by_hand():
@@ -160,5 +124,5 @@ def test_a_hundred_and_fifty_tables():
     for position in range(3):
         for other in set(range(150)) - set(selection.indices):
             tables = [*selection.indices[:position], other, *selection.indices[position + 1 :]]
-            swapped.append(objective(problem, tables))
+            swapped.append(brute_force(problem, tables, PAPER_WEIGHTS, joined=True))
     assert max(swapped) <= selection.objective + 1e-9

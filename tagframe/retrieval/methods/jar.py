@@ -86,14 +86,6 @@ def exact(
     return Selection(tuple(chosen[position] for position in order), value, score, note=note, facts={"status": status})
 
 
-def objective(
-    problem: SelectionProblem, tables: npt.ArrayLike, weights: JarWeights = PAPER_WEIGHTS, *, joined: bool = True
-) -> float:
-    """The objective of one set of tables; minus infinity if they do not connect."""
-    search = _Search(problem, None, weights, joined)
-    return float(search.values(np.asarray(tables, dtype=np.intp)[None, :])[0])
-
-
 def joinable(problem: SelectionProblem, weights: JarWeights) -> Floats:
     """The join score of two tables, shape (n, n): ω, or its mean with the link scores."""
     return (1 - weights.link_share) * problem.omega + weights.link_share * problem.link
