@@ -207,9 +207,19 @@ class NotConnected(JoinError, ValueError):
         groups: ids of the tables that keys do connect.
     """
 
-    def __init__(self, message: str, groups: Sequence[Sequence[str]] = ()) -> None:
+    def __init__(self, message: str | Callable[[], str], groups: Sequence[Sequence[str]] = ()) -> None:
+        """An error with this message, or with one that is made where it is read: it compares all columns."""
         super().__init__(message)
         self.groups = tuple(map(tuple, groups))
+
+    def __str__(self) -> str:
+        if callable(self.args[0]):
+            self.args = (self.args[0](),)
+        return super().__str__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        str(self)
+        return super().__reduce__()
 
 
 class FanOut(JoinError, ValueError):

@@ -109,8 +109,9 @@ def called(tool: Callable[..., Any], arguments: Mapping[str, Any] | str) -> Any:
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
         raise InvalidArgument(f"wrong arguments for {tool.__name__}: {problems}") from error
     except TagframeError as error:
+        text = str(error)
         if error.args and isinstance(error.args[0], str):
-            error.args = (in_tool_words(error.args[0]), *error.args[1:])
+            error.args = (in_tool_words(text), *error.args[1:])
         raise
 
 

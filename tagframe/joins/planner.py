@@ -285,25 +285,20 @@ def _is_evidence(key: KeyPair) -> bool:
 
 
 def _not_connected(
-    parts: Components[str],
-    keys: Sequence[KeyPair],
-    profiles: Sequence[TableProfile],
-    floor: float,
-    roles: InRoles,
-    pieces: Mapping[str, Sequence[str]],
-) -> NotConnected:
-    ids = [[id for one in group for id in pieces.get(one, (one,))] for group in parts.groups()]
-    groups = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
+    parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile], floor: float, roles: InRoles,
+    ids: Sequence[Sequence[str]],
+) -> str:  # fmt: skip
+    """Why no plan connects the tables: their parts, and the pairs of columns that are nearest to a key."""
+    groups = " | ".join("{" + ", ".join(group) + "}" for group in ids)
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
         for group in infer_unions([profile for profile in profiles if profile.id not in roles.tables])
     )
     near = nearest_pairs(profiles, {table: parts.root(table) for table in parts.parent}, keys)
     if not near:
-        return NotConnected(
+        return (
             f"no key pairs connect the tables: {groups}; no evidence links them{unions}. Pass a key, "
-            f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}',
-            ids,
+            f'on="table.column = other.column", or fewer tables{_unnamed_too(profiles)}'
         )
     names = []
     for profile in profiles:
@@ -320,10 +315,9 @@ def _not_connected(
     advice = 'None of them tells which row is meant: pass all columns of the key, on=["a.x = b.y", "a.z = b.z"]'
     if advised is not None:
         advice = f'If a pair is right, pass it: on="{text_of(advised, names)}"'
-    return NotConnected(
+    return (
         f"no key pairs connect the tables: {groups}. Nearest: {pairs}. An inferred key needs a chance "
-        f"of min_chance={floor:g} to join tables{unions}. {advice}{_unnamed_too(profiles)}",
-        ids,
+        f"of min_chance={floor:g} to join tables{unions}. {advice}{_unnamed_too(profiles)}"
     )
 
 
@@ -564,7 +558,9 @@ def plan_joins(
             natural = natural_keys(profiles, parts) if floor <= DIRECT_CHANCE else []
             if not natural:
                 pieces = {id: [part.id for part in stack.parts] for id, stack in stacks.items()}
-                raise _not_connected(parts, between, profiles, floor, roles, pieces)
+                ids = [[id for one in group for id in pieces.get(one, (one,))] for group in parts.groups()]
+                # Most of these errors lead to a plan of fewer tables, and nobody reads the message.
+                raise NotConnected(partial(_not_connected, parts, between, profiles, floor, roles, ids), ids)
             usable += natural
     sources = {
         table: _plan_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sqlite3
 
@@ -119,6 +120,18 @@ def test_bridges_are_added_where_needed_and_named():
     # With the bridges left out of the corpus there is no plan, and the message says what is apart.
     with pytest.raises(NotConnected, match=r"\{d\.client\} \| \{d\.loan\}; no evidence links them"):
         plan_joins([client, loan], [])
+
+
+def test_why_tables_do_not_connect_is_found_out_where_it_is_read(monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tagframe.joins.planner.nearest_pairs", lambda *_: pytest.fail("the columns are compared"))
+        with pytest.raises(NotConnected) as caught:
+            plan_joins([CITY, GOAL], [])
+    assert caught.value.groups == (("d.city",), ("d.goal",))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert "no evidence links them" in str(again)
+    assert again.groups == caught.value.groups
 
 
 def test_one_table_is_a_plan_and_none_is_not():
