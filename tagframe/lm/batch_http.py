@@ -36,7 +36,7 @@ TRIES = 40
 _FILES = ("error_file_id", "output_file_id")
 _NOT_TAKEN = (409, 425, 429, 503, 529)
 """What a server answers that has not taken a batch."""
-_ENDED = ("completed", "failed", "expired", "cancelled")
+_ENDED = ("completed", "failed", "expired", "cancelled", "canceled")
 PATH = "/v1/chat/completions"
 
 
@@ -227,6 +227,8 @@ class BatchHTTP(OpenAIHTTP):
 
     async def _page(self, path: str) -> dict[str, Any]:
         listed = await self.ask("GET", path)
+        if isinstance(listed, list):  # Together's
+            return {"data": listed}
         return listed if isinstance(listed, dict) else {}
 
     # --- waiting --------------------------------------------------------------------------------------------------
@@ -254,12 +256,12 @@ class BatchHTTP(OpenAIHTTP):
 
         async def look() -> dict[str, Any] | None:
             job = await self.ask("GET", f"/batches/{batch}")
-            ended = isinstance(job, dict) and job.get("status")
+            ended = str(job.get("status") if isinstance(job, dict) else "").lower()  # Together writes COMPLETED
             if ended not in _ENDED:
                 return None
             if ended == "completed" and not any(map(job.get, _FILES)):  # they come a little later
                 raise MalformedResponse(f"the batch {batch!r} is completed, and has no file", 200)
-            return dict(job)
+            return {**job, "status": ended}
 
         def content(file: str) -> Callable[[], Awaitable[bytes]]:
             return lambda: self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
@@ -297,6 +299,8 @@ async def _patiently(fetch: Callable[[], Awaitable[T | None]]) -> T:
 
 
 def _id_of(answer: Any) -> str:
+    if isinstance(answer, dict) and "job" in answer:  # Together's
+        answer = answer["job"]
     if not isinstance(answer, dict) or not answer.get("id"):
         raise MalformedResponse(f"the server's answer has no id: {in_message(answer)}", 200)
     return str(answer["id"])
@@ -333,8 +337,9 @@ def reply_of(line: dict[str, Any], tools: bool = False, secrets: tuple[str, ...]
     if status == 200 and isinstance(answer, dict):
         return read_reply(answer, tools=tools, secrets=secrets)
     reason = (answer.get("error") if isinstance(answer, dict) else None) or line.get("error")
-    message = str(reason.get("message") or reason) if isinstance(reason, dict) else str(reason)
-    raise failure(status, message, {}, secrets) if status != 200 else ServerFailed(shorten(message), None)
+    message = str(reason.get("message") or reason) if isinstance(reason, dict) else str(reason or "no reason given")
+    # OpenAI writes status 0, and nothing else, of a request that got no answer.
+    raise failure(status, message, {}, secrets) if status not in (0, 200) else ServerFailed(shorten(message), None)
 
 
 def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:

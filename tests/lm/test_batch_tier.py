@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -119,11 +120,20 @@ def test_what_fails_before_a_batch_is_submitted_is_an_error(monkeypatch: pytest.
     assert "no" in str(one.error)
 
 
+def unanswered(content: bytes) -> bytes:
+    """A file whose first request was not answered."""
+    return re.sub(rb'"response": .*, "error"', b'"response": {"status_code": 0, "body": {}}, "error"', content, count=1)
+
+
 ODD_FILES: dict[str, tuple[Callable[[bytes, int], tuple[int, bytes]], int]] = {
     "no line": (lambda content, _: (200, content + b"\nnull\n[1]\n7\n\n{"), 6),
     "cut short": (lambda content, downloads: (200, content[:-30] if downloads == 1 else content), 7),
     "not there at first": (lambda content, downloads: (503 if downloads == 1 else 200, content), 6),
     "statuses in texts": (lambda content, _: (200, content.replace(b'_code": 200', b'_code": "200"')), 6),
+    "status 0 and nothing else": (
+        lambda content, downloads: (200, content if downloads > 1 else unanswered(content)),
+        7,
+    ),
     "a response that is a list": (
         lambda content, downloads: (
             (200, content + b'\n{"custom_id": ' + content.split(b'"')[3].join([b'"', b'"']) + b', "response": [1]}')
@@ -145,6 +155,22 @@ def test_an_odd_line_of_a_batch_is_its_rows_alone(monkeypatch: pytest.MonkeyPatc
         assert server.count == sent
 
 
+def test_a_provider_that_writes_batches_otherwise():
+    """As Together does: a job in the answer, statuses in capitals, and a list that is no object."""
+
+    class Otherwise(BatchServer):
+        def _create(self, job: dict[str, Any]) -> dict[str, Any]:
+            return {"job": super()._create(job)}
+
+        def _look(self, batch: dict[str, Any]) -> dict[str, Any]:
+            looked = super()._look(batch)
+            return looked | {"status": looked["status"].upper()}
+
+    with Otherwise() as server:
+        assert all(one.ok for one in model(server, store=None).complete(prompts(4)))
+        assert (len(server.batches), server.count) == (1, 4)
+
+
 def lose_reply(server: BatchServer, transport: asyncio.Transport, raw: bytes) -> None:
     server._create(json.loads(raw))
     transport.abort()
@@ -162,6 +188,10 @@ def answered(status: int, body: bytes) -> Callable[[BatchServer, asyncio.Transpo
 WHAT_PASSES = {
     "the reply to a submission is lost": ("/batches", lose_reply),
     "a gateway gives up on a submission": ("/batches", break_gateway),
+    "a submission has no id, and the list is one": (
+        "/batches",
+        lambda s, t, raw: (s._create(json.loads(raw)), setattr(s, "lists", list), send(t, 200, b"[]", {})),
+    ),
     "a submission has no id": ("/batches", lambda s, t, raw: (s._create(json.loads(raw)), send(t, 200, b"[]", {}))),
     "a poll is not found": ("/batches/", answered(404, b"{}")),
     "a poll is refused": ("/batches/", answered(401, b"{}")),
