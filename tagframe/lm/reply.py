@@ -381,7 +381,9 @@ def ending_of(reason: Any) -> Ending:
     """
     if reason is None or reason == "stop":
         return "whole"
-    return _ENDINGS.get(_plain(reason), "unknown") if isinstance(reason, str) else "unknown"
+    if not isinstance(reason, str):
+        return "unknown"
+    return _ENDINGS.get(_plain(reason.partition(": ")[0]), "unknown")  # "content_filter: PROHIBITED_CONTENT"
 
 
 # --- the reply -------------------------------------------------------------------------------------------------------
@@ -454,6 +456,9 @@ def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ())
 
 def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> Reply:
     raise_error_in(body, secrets)
+    blocked = body.get("promptFeedback") or body.get("prompt_feedback") if isinstance(body, dict) else None
+    if isinstance(blocked, dict) and (blocked.get("blockReason") or blocked.get("block_reason")):  # Gemini
+        raise errors.ContentFiltered(f"the provider gave no answer: {in_message(blocked)}", 200)
     try:
         choice = _first_choice(body["choices"])
         content = choice["message"]["content"]
@@ -463,7 +468,9 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
     ending, reason = _ending(choice)
     if isinstance(content, list):  # some servers give the answer in parts
         content = "".join(
-            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str) and part.get("type") not in _NO_ANSWER
         )
     truncated = ending == "cut"
     if truncated and content is None:  # all of its tokens went into reasoning that the server keeps apart
@@ -477,9 +484,10 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
             f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200
         )
     if not isinstance(content, str) or (empty and not truncated):
-        without_text = errors.MalformedResponse(
-            f"the server's answer has no text: content is {in_message(content)}", 200
-        )
+        fact = f"the server's answer has no text: content is {in_message(content)}"
+        if choice["message"].get("reasoning_content") or choice["message"].get("reasoning"):
+            fact += ", all of it is reasoning: start the server without a reasoning parser, or let the model think"
+        without_text = errors.MalformedResponse(fact, 200)
         without_text.empty = True
         raise without_text
     model, tier = body.get("model"), body.get("service_tier")
@@ -492,6 +500,10 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
         model if isinstance(model, str) else None,
         tier if isinstance(tier, str) else None,
     )
+
+
+_NO_ANSWER = ("reasoning", "reasoning_text", "thinking", "summary_text")
+"""Parts of a content that are the model's reasoning."""
 
 
 def _first_choice(choices: Any) -> Any:
