@@ -547,7 +547,7 @@ class Attempts:
             spent = Cost(1, cost.tokens, max(cost.dollars, dollars_of(self._dearest, 0, count.total) or 0.0))
         else:
             spent = Cost(*map(max, reserved, cost))
-        return spent if count.dollars is None else spent._replace(dollars=cost.dollars)
+        return spent if count.dollars is None else Cost(1, spent.tokens, cost.dollars)
 
     def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, job: Job[Any]) -> tuple[Cost, int]:
         """Count a reply's tokens, estimated from the length if the server gives none, and dollars, by the price if it
