@@ -79,7 +79,7 @@ class Attempts:
         store: as given; None if it cannot be written after all.
         source: the id of these answers in it.
         stored_as: their endpoint and model in it.
-        dollars: the cost of the requests; None if the price is unknown.
+        dollars: the cost of the requests; None if it is unknown.
         answers: how many were answered.
     """
 
@@ -514,7 +514,7 @@ class Attempts:
                 status=status,
                 error=kind,
                 tokens=None if cost is None else (int(cost.tokens) - out, out),
-                dollars=None if cost is None or self._price is None else cost.dollars,
+                dollars=None if cost is None or self.dollars is None else cost.dollars,
                 messages=prompt.to_dicts() if self._is_traced else None,
                 answer=reply.text if reply and self._lm.operation == "chat" else None,
             )
@@ -544,11 +544,14 @@ class Attempts:
         if count.tokens_in is not None and count.tokens_out is not None:
             return cost
         if count.total is not None:
-            return Cost(1, cost.tokens, max(cost.dollars, dollars_of(self._dearest, 0, count.total) or 0.0))
-        return Cost(*map(max, reserved, cost))
+            spent = Cost(1, cost.tokens, max(cost.dollars, dollars_of(self._dearest, 0, count.total) or 0.0))
+        else:
+            spent = Cost(*map(max, reserved, cost))
+        return spent if count.dollars is None else Cost(1, spent.tokens, cost.dollars)
 
     def _charge(self, prompt: Prompt, text: str, count: Billed, tier: str | None, job: Job[Any]) -> tuple[Cost, int]:
-        """Count a reply's tokens; if the server gives none, they are estimated from the length.
+        """Count a reply's tokens, estimated from the length if the server gives none, and dollars, by the price if it
+        states none.
 
         Returns:
             The cost, and the tokens of the answer.
@@ -564,11 +567,13 @@ class Attempts:
         job.tokens_in += tokens_in
         job.tokens_out += tokens_out
         job.tokens_cached += count.cached
-        dollars = dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
+        dollars = count.dollars
+        if dollars is None:
+            dollars = dollars_of(price, tokens_in, tokens_out, count.cached, count.written)
         job.dollars = None if dollars is None or job.dollars is None else job.dollars + dollars
         job.dollars_saved += 0.0 if price is None else price.saved(count.cached)
-        if dollars is not None and self.dollars is not None:
-            self.dollars += dollars
+        if dollars is not None:
+            self.dollars = (self.dollars or 0.0) + dollars
         return Cost(1, tokens_in + tokens_out, dollars or 0.0), tokens_out
 
 

@@ -7,7 +7,6 @@ What was submitted is noted in the response store, so that a process that was ki
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -37,7 +36,7 @@ TRIES = 40
 _FILES = ("error_file_id", "output_file_id")
 _NOT_TAKEN = (409, 425, 429, 503, 529)
 """What a server answers that has not taken a batch."""
-_ENDED = ("completed", "failed", "expired", "cancelled")
+_ENDED = ("completed", "failed", "expired", "cancelled", "canceled")
 PATH = "/v1/chat/completions"
 
 
@@ -58,6 +57,7 @@ class BatchHTTP(OpenAIHTTP):
         self._new: list[tuple[str, bytes]] = []
         self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
+        self._doubted: dict[str, str] = {}  # and with the files of which nobody knows whether there is a batch
         self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,13 +98,17 @@ class BatchHTTP(OpenAIHTTP):
             self._new = []
         new, self._new, self._collector = self._new, [], None
         again: dict[str, list[str]] = {}
-        for name, _ in new:
+        unknown: list[tuple[str, bytes]] = []
+        for name, line in new:
             if batch := self._elsewhere.pop(name, None):
                 again.setdefault(batch, []).append(name)
+            elif file := self._doubted.get(name):
+                self._fail([name], self._in_doubt(file, "was not seen"))
+            else:
+                unknown.append((name, line))
         for batch, names in again.items():
             self._start(names, self._answers(batch, names))
-        resumed = {name for names in again.values() for name in names}
-        for part in _parts([one for one in new if one[0] not in resumed]):
+        for part in _parts(unknown):
             self._start([name for name, _ in part], self._submitted(part))
 
     def _start(self, names: Sequence[str], work: Coroutine[Any, Any, dict[str, dict[str, Any]]]) -> None:
@@ -144,6 +148,9 @@ class BatchHTTP(OpenAIHTTP):
         except LMRequestFailed as lost:  # its reply may be, and the batch be there
             batch = await self._listed(file, lost) if lost.retryable else ""
             if not batch:
+                if self.store is not None:
+                    with warned(self.store, "written"):
+                        await asyncio.to_thread(self.store.name_batch, file, None)
                 raise
         await self._note(file, batch, names)
         return await self._answers(batch, names)
@@ -159,11 +166,19 @@ class BatchHTTP(OpenAIHTTP):
         except LMRequestFailed:
             if lost.status in _NOT_TAKEN or not getattr(lost, "connected", True):
                 return ""
-            raise LMRequestFailed(
-                f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there"
-                f" and may be paid for; look for one of the file {file!r}; the same call again submits it anew",
-                lost.status,
-            ) from None
+            self._earlier_known = False
+            raise self._in_doubt(file, f"is lost ({lost})") from None
+
+    def _in_doubt(self, file: str, what: str) -> LMRequestFailed:
+        """The error for a batch that may be there: to submit it again could pay for it twice."""
+        way = "the same call again submits it anew"
+        if self.store is not None:
+            command = f"tagframe lm batch {self.store.path} {file}"
+            way = f"'{command} ID' has the same call wait for it; if there is none, '{command}' has it submitted anew"
+        return LMRequestFailed(
+            f"the reply to a batch {what}, and the server does not list its batches: it may be there and may be paid"
+            f" for; look for one of the file {file!r}: {way}"
+        )
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
@@ -181,14 +196,17 @@ class BatchHTTP(OpenAIHTTP):
         """Learn the batches of earlier processes from the store, and the names that their provider gave them."""
         if self.store is None or self._earlier_known:
             return
-        self._earlier_known = True
         batches = self.store.noted_batches(self.source)
         named: dict[str, str] = {}
-        with contextlib.suppress(LMRequestFailed):
+        self._doubted.clear()
+        try:
             named = await self._named([file for file, noted, _ in batches if not noted])
+        except LMRequestFailed:
+            self._doubted = {name: file for file, noted, names in batches if not noted for name in names}
         for file, noted, names in batches:
             if batch := noted or named.get(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
+        self._earlier_known = not self._doubted
 
     async def _named(self, files: Sequence[str]) -> dict[str, str]:
         """The batches of these files: they were submitted, and their names are not known, for no reply came.
@@ -209,6 +227,8 @@ class BatchHTTP(OpenAIHTTP):
 
     async def _page(self, path: str) -> dict[str, Any]:
         listed = await self.ask("GET", path)
+        if isinstance(listed, list):  # Together's
+            return {"data": listed}
         return listed if isinstance(listed, dict) else {}
 
     # --- waiting --------------------------------------------------------------------------------------------------
@@ -236,12 +256,12 @@ class BatchHTTP(OpenAIHTTP):
 
         async def look() -> dict[str, Any] | None:
             job = await self.ask("GET", f"/batches/{batch}")
-            ended = isinstance(job, dict) and job.get("status")
+            ended = str(job.get("status") if isinstance(job, dict) else "").lower()  # Together writes COMPLETED
             if ended not in _ENDED:
                 return None
             if ended == "completed" and not any(map(job.get, _FILES)):  # they come a little later
                 raise MalformedResponse(f"the batch {batch!r} is completed, and has no file", 200)
-            return dict(job)
+            return {**job, "status": ended}
 
         def content(file: str) -> Callable[[], Awaitable[bytes]]:
             return lambda: self.exchange("GET", f"/files/{file}/content", most=MAX_ANSWER_BYTES)
@@ -279,6 +299,8 @@ async def _patiently(fetch: Callable[[], Awaitable[T | None]]) -> T:
 
 
 def _id_of(answer: Any) -> str:
+    if isinstance(answer, dict) and "job" in answer:  # Together's
+        answer = answer["job"]
     if not isinstance(answer, dict) or not answer.get("id"):
         raise MalformedResponse(f"the server's answer has no id: {in_message(answer)}", 200)
     return str(answer["id"])
@@ -315,8 +337,9 @@ def reply_of(line: dict[str, Any], tools: bool = False, secrets: tuple[str, ...]
     if status == 200 and isinstance(answer, dict):
         return read_reply(answer, tools=tools, secrets=secrets)
     reason = (answer.get("error") if isinstance(answer, dict) else None) or line.get("error")
-    message = str(reason.get("message") or reason) if isinstance(reason, dict) else str(reason)
-    raise failure(status, message, {}, secrets) if status != 200 else ServerFailed(shorten(message), None)
+    message = str(reason.get("message") or reason) if isinstance(reason, dict) else str(reason or "no reason given")
+    # OpenAI writes status 0, and nothing else, of a request that got no answer.
+    raise failure(status, message, {}, secrets) if status not in (0, 200) else ServerFailed(shorten(message), None)
 
 
 def _parts(lines: Sequence[tuple[str, bytes]]) -> list[list[tuple[str, bytes]]]:

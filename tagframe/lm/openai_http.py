@@ -92,7 +92,8 @@ class OpenAIHTTP:
 
     Args:
         model: the name that the server knows.
-        api_base: the server's URL, up to and including ``/v1``; a user and password in it are sent and never stored.
+        api_base: the server's URL, up to and including ``/v1``, or that of its chat completions; a user and password in
+            it are sent and never stored.
         api_key: sent as a bearer token; None sends none.
         tier: sent as ``service_tier`` if it is "flex".
 
@@ -105,6 +106,7 @@ class OpenAIHTTP:
         import aiohttp  # noqa: F401  # here, in the caller's thread: on the loop it would stop all other requests
 
         parts = _parts(api_base)
+        path = parts.path.rstrip("/").removesuffix("/chat/completions")
         api_key = api_key.strip() if api_key else None  # a key read from a file often ends with a line feed
         if api_key and not api_key.isprintable():
             raise errors.InvalidArgument(
@@ -114,9 +116,9 @@ class OpenAIHTTP:
         host = parts.netloc.rpartition("@")[2]
         self.model = model
         plain = urlencode([(name, text) for name, text in parse_qsl(parts.query) if not _SECRET_FIELD.search(name)])
-        self.endpoint = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), plain, ""))
+        self.endpoint = urlunsplit((parts.scheme, host, path, plain, ""))
         self.own_server = parts.hostname != "api.openai.com"
-        self._base = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+        self._base = f"{parts.scheme}://{host}{path}"
         self._query = f"?{parts.query}" if parts.query else ""
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         self._secrets = tuple(secret for secret in (api_key, parts.password) if secret)
@@ -244,7 +246,8 @@ class OpenAIHTTP:
             return lost
         lost = errors.ConnectionFailed(fact)
         lost.connected = not isinstance(error, aiohttp.ClientConnectorError)
-        if isinstance(error, aiohttp.ClientConnectorDNSError):  # no such host: to wait does not make one
+        # No such host, or none that is trusted: to wait changes neither.
+        if isinstance(error, aiohttp.ClientConnectorDNSError | aiohttp.ClientConnectorCertificateError):
             lost.retryable, lost.stops_run = False, True
         return lost
 

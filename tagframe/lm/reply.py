@@ -12,10 +12,14 @@ Billing has each provider's names and arithmetic:
 - Gemini's own form: ``promptTokenCount`` contains ``cachedContentTokenCount``; ``thoughtsTokenCount`` stands beside
   ``candidatesTokenCount``.
 - Cohere: ``billed_units``.
+- Some state the dollars: ``cost`` (OpenRouter, and gateways; with a key of the user's own only their fee, beside
+  ``cost_details.upstream_inference_cost``), ``cost.total_cost`` (Perplexity), ``estimated_cost`` (DeepInfra),
+  ``cost_in_usd_ticks`` (xAI).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -217,6 +221,10 @@ _CACHED_WITHIN = ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentToke
 _CACHED_BESIDE = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheReadInputTokenCount")
 _WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount", "cache_write_tokens")
 _REASONED = ("reasoning_tokens", "thoughtsTokenCount")
+TICKS_A_DOLLAR = 10**10
+"""The unit in which xAI states what a request costs."""
+MAX_DOLLARS = 1000.0
+"""The most that a request may be said to cost; more is taken for an error."""
 _SIMPLE = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
 _PARTS = ("prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details")
 
@@ -231,6 +239,7 @@ class Billed:
         cached: how many of ``tokens_in`` the provider read from its cache.
         written: how many of ``tokens_in`` it wrote to its cache.
         total: of both, where the reply does not give them apart; or None.
+        dollars: as the provider states them; None if it does not.
     """
 
     tokens_in: int | None = None
@@ -238,6 +247,7 @@ class Billed:
     cached: int = 0
     written: int = 0
     total: int | None = None
+    dollars: float | None = None
 
 
 NOT_GIVEN = Billed()
@@ -248,8 +258,8 @@ def billed(usage: Any) -> Billed:
 
     >>> billed({"prompt_tokens": 279, "completion_tokens": 6, "total_tokens": 3285}).tokens_out
     3006
-    >>> billed({"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 2000})
-    Billed(tokens_in=2010, tokens_out=5, cached=2000, written=0, total=None)
+    >>> billed({"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 2000, "cost": 0.25})
+    Billed(tokens_in=2010, tokens_out=5, cached=2000, written=0, total=None, dollars=0.25)
     """
     if not isinstance(usage, dict):
         return NOT_GIVEN
@@ -258,6 +268,7 @@ def billed(usage: Any) -> Billed:
         is_plain = type(plain_in) is int and type(plain_out) is int and plain_in > 0 < plain_out
         if is_plain and usage.get("total_tokens") in (None, plain_in + plain_out):  # type: ignore[operator]
             return Billed(plain_in, plain_out)
+    dollars = _stated(usage)
     if isinstance(units := usage.get("billed_units"), dict):
         usage = units
     parts: dict[str, Any] = {}
@@ -284,7 +295,27 @@ def billed(usage: Any) -> Billed:
         tokens_out = (tokens_out or 0) + reasoning
     most = tokens_in or 0
     cached = min(max(within, beside), most)
-    return Billed(tokens_in, tokens_out, cached, min(written, most - cached), total if tokens_in is None else None)
+    total = total if tokens_in is None else None
+    return Billed(tokens_in, tokens_out, cached, min(written, most - cached), total, dollars)
+
+
+def _stated(usage: Mapping[str, Any]) -> float | None:
+    """The dollars that a provider states, or None; by whose key the model is paid, "is_byok" says."""
+    cost = usage.get("cost", usage.get("estimated_cost"))
+    dollars = _dollars(cost.get("total_cost") if isinstance(cost, dict) else cost)
+    if dollars is None:
+        return _dollars(usage.get("cost_in_usd_ticks"), TICKS_A_DOLLAR)
+    details = usage.get("cost_details")
+    upstream = _dollars(details.get("upstream_inference_cost")) if isinstance(details, dict) else None
+    return dollars + upstream if upstream and usage.get("is_byok", upstream > dollars) else dollars
+
+
+def _dollars(amount: Any, parts: float = 1.0) -> float | None:
+    """An amount of money, unless it is none, or impossible for one request."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # some gateways write it as a text
+        if not isinstance(amount, bool) and 0 <= (dollars := float(amount) / parts) <= MAX_DOLLARS:
+            return dollars
+    return None
 
 
 _NUMBER = re.compile(r"\s*\d{1,3}(\d{,12}|(,\d{3}){1,4})(\.0*)?\s*")
@@ -350,7 +381,9 @@ def ending_of(reason: Any) -> Ending:
     """
     if reason is None or reason == "stop":
         return "whole"
-    return _ENDINGS.get(_plain(reason), "unknown") if isinstance(reason, str) else "unknown"
+    if not isinstance(reason, str):
+        return "unknown"
+    return _ENDINGS.get(_plain(reason.partition(": ")[0]), "unknown")  # "content_filter: PROHIBITED_CONTENT"
 
 
 # --- the reply -------------------------------------------------------------------------------------------------------
@@ -423,6 +456,9 @@ def read_reply(body: Any, *, tools: bool = False, secrets: tuple[str, ...] = ())
 
 def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> Reply:
     raise_error_in(body, secrets)
+    blocked = body.get("promptFeedback") or body.get("prompt_feedback") if isinstance(body, dict) else None
+    if isinstance(blocked, dict) and (blocked.get("blockReason") or blocked.get("block_reason")):  # Gemini
+        raise errors.ContentFiltered(f"the provider gave no answer: {in_message(blocked)}", 200)
     try:
         choice = _first_choice(body["choices"])
         content = choice["message"]["content"]
@@ -432,7 +468,9 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
     ending, reason = _ending(choice)
     if isinstance(content, list):  # some servers give the answer in parts
         content = "".join(
-            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str) and part.get("type") not in _NO_ANSWER
         )
     truncated = ending == "cut"
     if truncated and content is None:  # all of its tokens went into reasoning that the server keeps apart
@@ -446,9 +484,10 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
             f"the answer ended with finish_reason {shorten(repr(reason))}, so it is not complete", 200
         )
     if not isinstance(content, str) or (empty and not truncated):
-        without_text = errors.MalformedResponse(
-            f"the server's answer has no text: content is {in_message(content)}", 200
-        )
+        fact = f"the server's answer has no text: content is {in_message(content)}"
+        if choice["message"].get("reasoning_content") or choice["message"].get("reasoning"):
+            fact += ", all of it is reasoning: start the server without a reasoning parser, or let the model think"
+        without_text = errors.MalformedResponse(fact, 200)
         without_text.empty = True
         raise without_text
     model, tier = body.get("model"), body.get("service_tier")
@@ -461,6 +500,10 @@ def _usable(body: Any, count: Billed, tools: bool, secrets: tuple[str, ...]) -> 
         model if isinstance(model, str) else None,
         tier if isinstance(tier, str) else None,
     )
+
+
+_NO_ANSWER = ("reasoning", "reasoning_text", "thinking", "summary_text")
+"""Parts of a content that are the model's reasoning."""
 
 
 def _first_choice(choices: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tag_bench.server import Answers, Reply, Request, Server, completion_of, send
@@ -19,6 +19,7 @@ class BatchServer(Server):
         ready: the looks at a batch until it has ended.
         spoil: changes a line of the answers, or leaves it out where it gives None.
         failing: the errors with which a batch fails as a whole.
+        lists: makes the list of batches.
     """
 
     def __init__(self, answers: Answers = "True", ready: int = 1) -> None:
@@ -29,6 +30,7 @@ class BatchServer(Server):
         self.looks = 0
         self.spoil: Callable[[dict[str, Any], int], dict[str, Any] | None] = lambda line, number: line
         self.failing: list[dict[str, Any]] = []
+        self.lists: Callable[[Iterable[dict[str, Any]]], Any] = lambda batches: {"data": list(batches)}
 
     def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
         """Answer one request."""
@@ -40,7 +42,7 @@ class BatchServer(Server):
             send(transport, 200, self.files[path.split("/")[-2]], {})
             return
         elif path.endswith("/batches"):
-            answer = self._create(json.loads(raw)) if raw else {"data": list(self.batches.values())}
+            answer = self._create(json.loads(raw)) if raw else self.lists(self.batches.values())
         elif "/batches/" in path:
             answer = self._look(self.batches[path.rpartition("/")[2]])
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable
 
@@ -27,9 +28,9 @@ class RawServer:
         paths: of the requests, without those for the list of models.
     """
 
-    def __init__(self, answer: Callable[[int], bytes]) -> None:
+    def __init__(self, answer: Callable[[int], bytes], tls: ssl.SSLContext | None = None) -> None:
         self.paths: list[str] = []
-        self._answer = answer
+        self._answer, self._tls = answer, tls
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -53,7 +54,7 @@ class RawServer:
 
     def __enter__(self) -> RawServer:
         self._thread.start()
-        opening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        opening = asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         self._server = asyncio.run_coroutine_threadsafe(opening, self._loop).result(10)
         self.port = self._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"

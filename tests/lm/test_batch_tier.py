@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.server import Server, error, send
-from tagframe import LM, Price, Prompt
+from tagframe import LM, Price, Prompt, cli
 from tagframe.errors import InvalidArgument, LMRequestFailed
 from tagframe.lm import batch_http, pacing
 from tagframe.lm.batch_http import BatchHTTP
@@ -117,11 +120,20 @@ def test_what_fails_before_a_batch_is_submitted_is_an_error(monkeypatch: pytest.
     assert "no" in str(one.error)
 
 
+def unanswered(content: bytes) -> bytes:
+    """A file whose first request was not answered."""
+    return re.sub(rb'"response": .*, "error"', b'"response": {"status_code": 0, "body": {}}, "error"', content, count=1)
+
+
 ODD_FILES: dict[str, tuple[Callable[[bytes, int], tuple[int, bytes]], int]] = {
     "no line": (lambda content, _: (200, content + b"\nnull\n[1]\n7\n\n{"), 6),
     "cut short": (lambda content, downloads: (200, content[:-30] if downloads == 1 else content), 7),
     "not there at first": (lambda content, downloads: (503 if downloads == 1 else 200, content), 6),
     "statuses in texts": (lambda content, _: (200, content.replace(b'_code": 200', b'_code": "200"')), 6),
+    "status 0 and nothing else": (
+        lambda content, downloads: (200, content if downloads > 1 else unanswered(content)),
+        7,
+    ),
     "a response that is a list": (
         lambda content, downloads: (
             (200, content + b'\n{"custom_id": ' + content.split(b'"')[3].join([b'"', b'"']) + b', "response": [1]}')
@@ -143,6 +155,22 @@ def test_an_odd_line_of_a_batch_is_its_rows_alone(monkeypatch: pytest.MonkeyPatc
         assert server.count == sent
 
 
+def test_a_provider_that_writes_batches_otherwise():
+    """As Together does: a job in the answer, statuses in capitals, and a list that is no object."""
+
+    class Otherwise(BatchServer):
+        def _create(self, job: dict[str, Any]) -> dict[str, Any]:
+            return {"job": super()._create(job)}
+
+        def _look(self, batch: dict[str, Any]) -> dict[str, Any]:
+            looked = super()._look(batch)
+            return looked | {"status": looked["status"].upper()}
+
+    with Otherwise() as server:
+        assert all(one.ok for one in model(server, store=None).complete(prompts(4)))
+        assert (len(server.batches), server.count) == (1, 4)
+
+
 def lose_reply(server: BatchServer, transport: asyncio.Transport, raw: bytes) -> None:
     server._create(json.loads(raw))
     transport.abort()
@@ -160,6 +188,10 @@ def answered(status: int, body: bytes) -> Callable[[BatchServer, asyncio.Transpo
 WHAT_PASSES = {
     "the reply to a submission is lost": ("/batches", lose_reply),
     "a gateway gives up on a submission": ("/batches", break_gateway),
+    "a submission has no id, and the list is one": (
+        "/batches",
+        lambda s, t, raw: (s._create(json.loads(raw)), setattr(s, "lists", list), send(t, 200, b"[]", {})),
+    ),
     "a submission has no id": ("/batches", lambda s, t, raw: (s._create(json.loads(raw)), send(t, 200, b"[]", {}))),
     "a poll is not found": ("/batches/", answered(404, b"{}")),
     "a poll is refused": ("/batches/", answered(401, b"{}")),
@@ -327,20 +359,50 @@ class ListingServer(BatchServer):
         send(transport, 200, json.dumps(page).encode(), {})
 
 
+class Unlisted(PassingServer):
+    """Lists no batches."""
+
+    def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
+        if path.endswith("/batches") and not raw:
+            send(transport, 404, b"{}", {})
+        else:
+            super().handle(transport, path, headers, raw)
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("same", [True, False])
+def test_a_batch_that_may_be_there_is_submitted_again_only_if_its_user_says_that_it_is_not(
+    tmp_path: Path, same: bool, is_there: bool
+):
+    """The second and third call are of the same model, or as of other processes."""
+    store = tmp_path / "s.db"
+    with Unlisted("/batches", lose_reply) as server:
+        lm = model(server, store=store)
+        for _ in range(2):
+            doubted = lm.complete(prompts(4))
+            lm = lm if same else model(server, store=store)
+        assert (len(server.batches), server.count) == (1, 0)
+        assert lm.complete([Prompt.of("another")])[0].ok
+        command = re.search(r"if there is none, 'tagframe (.*)' has it", str(doubted[0].error))
+        assert command is not None
+        (batch, *_) = server.batches
+        done = CliRunner().invoke(cli.main, [*command[1].split(), *([batch] if is_there else [])])
+        assert done.exit_code == 0, done.output
+        assert all(one.ok for one in lm.complete(prompts(4)))
+        assert (len(server.batches), server.count) == ((2, 5) if is_there else (3, 5))
+        done = CliRunner().invoke(cli.main, ["lm", "batch", str(store), "file-x"])
+        assert (done.exit_code, "file-0" in done.output) == (1, is_there)
+
+
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("act", [lose_reply, break_gateway, answered(503, b"{}")])
+@pytest.mark.parametrize("stores", [True, False])
 def test_a_reply_that_is_lost_where_no_list_is_submits_nothing_again(
-    act: Callable[[BatchServer, asyncio.Transport, bytes], object],
+    tmp_path: Path, act: Callable[[BatchServer, asyncio.Transport, bytes], object], stores: bool
 ):
-    class Unlisted(PassingServer):
-        def handle(self, transport: asyncio.Transport, path: str, headers: dict[str, str], raw: bytes) -> None:
-            if path.endswith("/batches") and not raw:
-                send(transport, 404, b"{}", {})
-            else:
-                super().handle(transport, path, headers, raw)
-
     with Unlisted("/batches", act) as server:
-        completions = model(server, store=None).complete(prompts(4))
+        completions = model(server, store=tmp_path / "s.db" if stores else None).complete(prompts(4))
         lost = act in (lose_reply, break_gateway)
         assert (len(server.batches), server.count) == ((1, 0) if lost else (2, 4))  # half as many after a 503
         assert [one.ok for one in completions] == [not lost] * 4

@@ -11,6 +11,7 @@ import tagframe as tf
 from tag_bench.server import NULL, Reply, Server, error
 from tagframe import LM, Price, Prompt
 from tagframe.errors import AuthenticationFailed, ContentFiltered, LMRequestFailed, QuotaExhausted
+from tagframe.lm.model import TransportName
 from tagframe.lm.reply import Billed, billed
 from tests.lm.conftest import FAST
 
@@ -102,8 +103,41 @@ FORMS: dict[str, tuple[dict[str, Any], Billed]] = {
         },
         Billed(5, 418),
     ),
+    "OpenRouter": (
+        {
+            "prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.0095, "is_byok": False,
+            "cost_details": {"upstream_inference_cost": 0.0095}, "prompt_tokens_details": {"cached_tokens": 100},
+        },
+        Billed(194, 2, 100, dollars=0.0095),
+    ),
+    "OpenRouter with a key of the user's own": (
+        {
+            "prompt_tokens": 194, "completion_tokens": 2, "total_tokens": 196, "cost": 0.0005,
+            "cost_details": {"upstream_inference_cost": 0.01},
+        },
+        Billed(194, 2, dollars=0.0105),
+    ),
+    "Perplexity": (
+        {
+            "prompt_tokens": 14, "completion_tokens": 378, "total_tokens": 392,
+            "cost": {"input_tokens_cost": 0.000014, "output_tokens_cost": 0.000378, "total_cost": 0.005392},
+        },
+        Billed(14, 378, dollars=0.005392),
+    ),
+    "DeepInfra": (
+        {"prompt_tokens": 15, "completion_tokens": 16, "total_tokens": 31, "estimated_cost": 0.0000268},
+        Billed(15, 16, dollars=0.0000268),
+    ),
+    "xAI with its cost": (
+        {"prompt_tokens": 279, "completion_tokens": 6, "total_tokens": 3285, "cost_in_usd_ticks": 37756000},
+        Billed(279, 3006, dollars=0.0037756),
+    ),
+    "costs nothing": ({"prompt_tokens": 5, "completion_tokens": 1, "cost": 0}, Billed(5, 1, dollars=0.0)),
+    "a cost as a text": ({"prompt_tokens": 5, "completion_tokens": 1, "cost": "0.0025"}, Billed(5, 1, dollars=0.0025)),
+    "a cost that is none": ({"prompt_tokens": 5, "completion_tokens": 1, "cost": -1}, Billed(5, 1)),
+    "a cost that cannot be": ({"prompt_tokens": 5, "completion_tokens": 1, "cost": 2500.0}, Billed(5, 1)),
     "whole numbers with a point": (
-        {"prompt_tokens": 12.0, "completion_tokens": 3.0, "total_tokens": 15.0, "cost": 0.25}, Billed(12, 3)
+        {"prompt_tokens": 12.0, "completion_tokens": 3.0, "total_tokens": 15.0, "cost": None}, Billed(12, 3)
     ),
     "all of it cached": ({"input_tokens": 0, "cache_read_input_tokens": 9, "output_tokens": 1}, Billed(9, 1, 9)),
     "a total that is too low": ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 3}, Billed(10, 5)),
@@ -133,6 +167,7 @@ def test_dollars_and_budgets_are_what_is_billed(form: str):
     usage, tokens = FORMS[form]
     fresh = (tokens.tokens_in or 0) - tokens.cached - tokens.written
     each = fresh * 3e-6 + tokens.cached * 3e-7 + tokens.written * 3.75e-6 + (tokens.tokens_out or 0) * 15e-6
+    each = each if tokens.dollars is None else tokens.dollars
     with Server(lambda request: Reply("True", changes={"usage": usage})) as server:
         lm = LM("openai/test", api_base=server.url, price=PRICE, store=None)
         used = lm.complete([Prompt.of(f"row {number}") for number in range(10)]).usage
@@ -142,6 +177,23 @@ def test_dollars_and_budgets_are_what_is_billed(form: str):
         budget = tf.Budget(dollars=3.5 * each + 0.001)
         lm.using(budget=budget, concurrency=1).complete([Prompt.of(f"other {number}") for number in range(40)])
         assert budget.spent.dollars == pytest.approx(each * (server.count - 10))
+
+
+@pytest.mark.parametrize("transport", ["http", "litellm"])
+def test_dollars_that_a_provider_states_count_where_no_price_is_known(transport: TransportName):
+    usage = FORMS["OpenRouter with a key of the user's own"][0]
+    with Server(lambda request: Reply("True", changes={"usage": usage})) as server:
+        lm = LM("openai/test", api_base=server.url, api_key="secret-key", transport=transport, store=None)
+        used = lm.complete([Prompt.of(f"row {number}") for number in range(10)]).usage
+    assert used.dollars == pytest.approx(10 * 0.0105)
+
+
+def test_a_budget_counts_stated_dollars_where_tokens_are_not_given():
+    budget = tf.Budget(dollars=1.0)
+    with Server(lambda request: Reply("True", changes={"usage": {"cost": 0.25}})) as server:
+        lm = LM("openai/test", api_base=server.url, price=PRICE, store=None, budget=budget, concurrency=1)
+        lm.complete([Prompt.of(f"row {number}") for number in range(40)])
+        assert budget.spent.dollars == 0.25 * server.count == 1.0
 
 
 def test_a_total_is_the_prompt_by_its_length_and_the_rest():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import ssl
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,8 @@ from tagframe.lm import LM, Parameters, Prompt, RetryPolicy, background
 from tagframe.lm.litellm_transport import LiteLLM
 from tagframe.lm.model import connect
 from tagframe.lm.openai_http import OpenAIHTTP
+from tests.lm.conftest import FAST
+from tests.lm.raw_server import RawServer, response
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # litellm's, of malformed answers
 NEVER = RetryPolicy(faults=0, refusals=0)
@@ -98,6 +103,7 @@ FAULTS = {
     "an end that nobody knows": (Reply("The film is", finish_reason="tired"), errors.ServerFailed, 200),
     "a tool that was not offered": (Reply("The film is", finish_reason="tool_calls"), errors.ServerFailed, 200),
     "safety": (Reply("The film is", finish_reason="SAFETY"), errors.ContentFiltered, 200),
+    "safety with its kind": (Reply(None, finish_reason="content_filter: SPII"), errors.ContentFiltered, 200),
     "safety behind a router": (a_choice(native_finish_reason="SAFETY"), errors.ContentFiltered, 200),
     "an error beside the answer": (Reply(changes={"error": {"code": 502, "message": "no"}}), errors.ServerFailed, 200),
     "a refusal beside the answer": (
@@ -123,6 +129,27 @@ def test_a_fault(server: Server, either: LM, fault: str):
     assert failure.status == status
     assert "sk-secret" not in repr(failure) + "".join(traceback.format_exception(failure))
     assert server.count == 1
+
+
+def test_a_prompt_that_is_blocked_is_sent_once(server: Server):
+    server.answers = lambda request: Reply(changes={"choices": [], "promptFeedback": {"blockReason": "SAFETY"}})
+    failure = LM("openai/test", api_base=server.url, store=None, retry=FAST).complete([Prompt.of("a")])[0].error
+    assert isinstance(failure, errors.ContentFiltered)
+    assert server.count == 1
+
+
+def test_reasoning_among_the_parts_of_an_answer_is_no_answer(server: Server):
+    parts = [{"type": "reasoning", "text": "False?"}, {"type": "thinking", "thinking": []}, {"text": "Tr"}]
+    content = [*parts, {"type": "text", "text": "ue"}]
+    server.answers = lambda request: a_choice(message={"role": "assistant", "content": content})
+    assert LM("openai/test", api_base=server.url, store=None).complete([Prompt.of("a")])[0].text == "True"
+
+
+def test_an_answer_that_is_all_reasoning_names_the_way_out(server: Server):
+    message = {"role": "assistant", "content": None, "reasoning_content": "So it is true."}
+    server.answers = lambda request: a_choice(message=message)
+    failed = LM("openai/test", api_base=server.url, store=None, retry=NEVER).complete([Prompt.of("a")])[0]
+    assert "without a reasoning parser" in str(failed.error)
 
 
 def test_choices_are_told_apart_by_their_index(server: Server, either: LM):
@@ -309,6 +336,28 @@ def test_a_server_on_this_machine_needs_only_its_name(model: str, endpoint: str)
 def test_a_url_that_is_none(url: str):
     with pytest.raises(InvalidArgument, match="api_base must be a URL"):
         connect("openai/test", api_base=url or "nothing")
+
+
+@pytest.mark.parametrize("end", ["/chat/completions", "/chat/completions/", "/"])
+def test_a_url_of_the_completions_is_one_of_the_server(server: Server, end: str):
+    lm = LM("openai/test", api_base=server.url + end, store=None)
+    assert lm.complete([Prompt.of("a")])[0].ok
+    assert lm.transport.endpoint == server.url
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_a_certificate_that_is_not_trusted_ends_the_run(tmp_path: Path):
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 2 -out"
+    subprocess.run([*command.split(), files[0], "-keyout", files[1]], check=True, capture_output=True)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*files)
+    with RawServer(lambda number: response(), tls) as server:
+        url = server.url.replace("http:", "https:")
+        lm = LM("openai/test", api_base=url, store=None, concurrency=1)
+        failed = [one.error for one in lm.complete([Prompt.of(f"row {number}") for number in range(5)])]
+    assert "CERTIFICATE_VERIFY_FAILED" in str(failed[0])
+    assert all(isinstance(one, errors.RunStopped) for one in failed[1:])
 
 
 def test_a_password_in_the_url_is_sent_and_not_kept(server: Server):
