@@ -8,6 +8,7 @@ sides, such as two surveys of the same schools, belong together by all columns t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, product
@@ -83,8 +84,42 @@ def natural_keys(profiles: Sequence[TableProfile], parts: Components[str]) -> li
     They have one name, or one is short for the other and their values are the same: ``orig_port`` and ``Origin Port``.
     Without any, half of the values of a text have to be found.
     """
-    keys = ([key] if (key := _natural_key(*ends)) else _direct(*ends, _HALF) for ends in _apart(profiles, parts))
+    keys = (
+        [key] if (key := _natural_key(*ends)) else _direct(*ends, _HALF) or _repeated(*ends)
+        for ends in _apart(profiles, parts)
+    )
     return [*chain.from_iterable(keys)]
+
+
+def _repeated(one: TableProfile, other: TableProfile) -> list[KeyPair]:
+    """The keys of a text that repeats on both sides, with its roles: the part, and the child of parts.
+
+    They tell which things two tables share, and no rows: what is joined by them counts different things only. A thing
+    that has a row each day is joined as of the day.
+    """
+    found: dict[str, list[KeyPair]] = defaultdict(list)
+    for left, right in ((one, other), (other, one)):
+        for mine, theirs in product(left.columns, right.columns):
+            words, same = ({*names.words(column.name)} - names.KEY_WORDS - {"name"} for column in (mine, theirs))
+            is_named = mine.family == theirs.family == "text" and same and same <= words and _says_which(mine.name)
+            if is_named and min(mine.distinct or 0, theirs.distinct or 0) >= _FEWEST:
+                shares = _shares(mine, theirs)
+                if max(shares) >= _HALF and not (_is_daily(mine, left) or _is_daily(theirs, right)):
+                    reason = f"{shares[0]:.0%} of the values found, which repeat in both"
+                    evidence = Evidence("shared", contained=shares[0], covered=shares[1], reason=reason)
+                    key = KeyPair(left.id, (mine.name,), right.id, (theirs.name,), _NAME_CHANCE, evidence)
+                    found[key.right].append(key)
+
+    def rank(keys: Sequence[KeyPair]) -> tuple[float, ...]:
+        return len(keys), max(key.evidence.contained or 0.0 for key in keys)
+
+    return max(found.values(), key=rank, default=[])
+
+
+def _is_daily(thing: ColumnProfile, table: TableProfile) -> bool:
+    """Whether a table has a row of most things for most of its days."""
+    days = [column.distinct or 0 for column in table.columns if column.family == "date"]
+    return any((table.rows or 0) >= _HALF * (thing.distinct or 0) * day for day in days)
 
 
 def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tuple[TableProfile, TableProfile]]:

@@ -15,8 +15,8 @@ from tagframe.retrieval.words import FUNCTION_WORDS, forms, stem, words_in
 
 _LACKS = frozenset(
     """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
-    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno sem nenhum nenhuma geen zonder utan ingen inga inget
-    uden uten bez żaden żadna żadnych""".split()
+    sin ningún ninguna ningun ninguno senza nessun nessuna nessuno alcun alcuna alcuno sem nenhum nenhuma geen zonder
+    utan ingen inga inget uden uten bez żaden żadna żadnych""".split()
 )
 """Words that deny the thing that follows, in English, German, the Romance and Nordic languages, Dutch and Polish."""
 _DENIALS = _LACKS | frozenset(
@@ -130,7 +130,12 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
         columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
         columns -= {word for named in own.values() for word in named}
         after = words[place + 1 : place + 1 + _REACH]
-        things = ([table for table in named_by(one, own) if table not in before] for one in after)
+        # Of a table that is named before, only a word that is not: "the tagged fish that were never detected".
+        new = {
+            table: {word for word in named if not any(named_by(one, {table: {word}}) for one in words[:place])}
+            for table, named in own.items()
+        }
+        things = ([table for table in named_by(one, new) if before != {table}] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
         lacks = spelt[0] in _LACKS | _NEVER or any(one[0] in _BEFORE_A_THING for one in after[:1])
         yield _Denial(lacks, next(ends, None), before)

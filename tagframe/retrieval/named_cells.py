@@ -33,6 +33,7 @@ _DIFFERENT = (
     "unterschiedlich",
     "diferent",
     "distint",
+    "divers",
     "verschillend",
 )
 """The beginnings of words that ask for different things, in English, German, French, Spanish, Italian and Dutch."""

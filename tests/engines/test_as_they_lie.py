@@ -64,6 +64,8 @@ def test_names_of_several_rows_are_joined(above, head):
         ('7,"Berth 7",Lisbon,38.5\n', True),
         ("Avro (RJ) 85,AR8,RJ85\nBoeing 707/720,B72,\\N\nATR 42,AT4,AT43\nFokker 50,F50,FK50\n", True),
         ("Chair,12A,X1\nTable,14B,X2\nLamp,16C,Y3\n", True),
+        ("-1,Unknown,\\N,\\N\n1,Private,7,\\N\n2,Acme,8,Y\n", True),
+        ("-1,Ann\n" + rows(9, lambda at: f"{at},B{'xyz'[at % 3]}"), True),
         ("/usr/bin/a,root\n/usr/lib/b,root\n", True),
         ("#ff0000,red\n#00ff00,green\n", True),
         ("id,H2O,CO2\nx,3,4\ny,4,5\n", False),

@@ -28,10 +28,20 @@ def opened(source, kind=ColumnFormatWarning, **given):
         ([["Report", "", ""], ["", "", ""], ["as of 1.2.2024", "", ""]], 3),
         ([["Report, part 1"], [], []], 3),
         ([["", "group A", "group B"]], 0),  # a first row of names, though it lacks one
+        ([["", "", ""]], 1),
+        ([[], []], 2),
     ],
 )
 def test_titles_are_told_from_names(above, titles):
     assert head_of([*above, *ROWS]).above == titles
+
+
+@pytest.mark.parametrize("blank", [[["", ""]], [[None, None], [None, None]]])
+def test_blank_rows_are_above_names_where_all_cells_are_words(blank):
+    """Nothing else is: a title needs numbers below the names."""
+    words = [["ARRAY", "LAKE"], ["AGR", "Lake Huron"], ["BBI", "Lake Erie"]]
+    assert head_of([*blank, *words]).names == ("ARRAY", "LAKE")
+    assert head_of([["Lakes", ""], *words]).names == ("Lakes", "")
 
 
 @pytest.mark.parametrize(

@@ -250,3 +250,42 @@ def test_a_code_that_repeats_is_not_widened_by_row_numbers_where_a_reference_is_
     frame = joined({table: things, "events": events}, f"score of the events of each of {table}")
     assert len(frame) == 90
     assert set(frame["zone"]) == {"a"}
+
+
+PARTS = pd.DataFrame({"element": range(90), "part_num": [f"p{i * 7 % 40}" for i in range(90)]})
+PRINTS = pd.DataFrame(
+    {
+        "kind": ["print", "mold"] * 30,
+        "child_part_num": [f"p{20 + i * 7 % 50}" for i in range(60)],
+        "parent_part_num": [f"p{30 + i % 20}" for i in range(60)],
+    }
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_code_that_repeats_in_both_tables_counts_different_things_and_is_refused_elsewhere():
+    frames = {"elements": PARTS, "relations": PRINTS}
+    with pytest.warns(tf.errors.RowsMultipliedWarning), pytest.warns(tf.errors.AmbiguousJoinWarning, match="parent"):
+        frame = joined(frames, "How many different elements have a part that is the child of a print? relations")
+    right = PARTS.merge(PRINTS, left_on="part_num", right_on="child_part_num")
+    assert sorted(frame["element"]) == sorted(right["element"])
+    with pytest.raises(tf.errors.FanOut):
+        joined(frames, "How many elements have a part that is the child of a print? relations")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (("kind", ["a", "b"]), ("kind", ["a", "b"])),  # too few values
+        (("lake", [f"l{i}" for i in range(30)]), ("port", [f"l{i}" for i in range(30)])),  # other names
+        (("station", [f"s{i}" for i in range(30)]), ("station", [f"x{i}" for i in range(30)])),  # no value in common
+    ],
+)
+def test_columns_that_repeat_in_both_tables_are_no_key_if_little_speaks_for_them(mine, theirs):
+    frames = {
+        name: pd.DataFrame({column: values * 3, f"{name}_x": [start + i * 1.5 for i in range(3 * len(values))]})
+        for start, (name, (column, values)) in enumerate((("one", mine), ("two", theirs)))
+    }
+    with pytest.raises(tf.errors.NotConnected):
+        joined(frames, "How many different one and two?")

@@ -34,7 +34,9 @@ _COMMENT = re.compile(r"(?:[#%!*;'\u00a9]|//|--|rem\b)(?![0-9])", re.IGNORECASE)
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MOST_ROWS = 3
 """The most rows of names."""
-_MISSING = {*NULL_WORDS, "\\N", "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
+_DUMPED = "\\N"
+"""Dumps of databases have it for a missing value."""
+_MISSING = {*NULL_WORDS, _DUMPED, "-", "--", ".", "..", "...", "?", "*", ":", "x", "X", "/"}
 _UNIT_SIGNS = {*"#%‰€$£¥°№"}
 _SEPARATOR = " / "
 _MOST_NOTES = 20
@@ -168,7 +170,8 @@ def _below_titles(rows: Sequence[Row], above: int, depth: int) -> Head | None:
     lengths = [len(row) for row in rows[above:] if row]
     is_even = lengths.count(len(rows[above])) >= _EVEN * len(lengths)
     cells = (cell for row in rows[above + depth :] for cell in _filled(row))
-    is_head = is_even and len(names) > width / 2 and are_names(names) and any(map(is_value, cells))
+    is_apart = not any(map(_filled, rows[:above])) or any(map(is_value, cells))
+    is_head = is_even and len(names) > width / 2 and are_names(names) and is_apart
     return _head(rows, above, depth) if is_head else None
 
 
@@ -410,7 +413,8 @@ def is_record(first: Row, below: Sequence[Row]) -> bool:
     columns = _columns_below(below, len(cells))
     is_like, coded = _repeats_below(cells, columns, below), 0
     for cell, others in zip(cells, columns, strict=True):
-        if cell in NULL_WORDS or not others:
+        is_like |= cell == _DUMPED  # a missing value is no name
+        if cell in NULL_WORDS or cell == _DUMPED or not others:
             continue
         form, forms = _form(cell), set(map(_form, others[:_SAMPLE]))
         if form in _VALUES:
@@ -540,7 +544,7 @@ def _form(cell: str) -> str:
 
 
 def _skeleton(cell: str) -> str:
-    return re.sub(r"[0-9]+", "9", cell)
+    return re.sub(r"[0-9]+", "9", cell.lstrip("+-"))
 
 
 def _are_steps(cells: Sequence[str]) -> bool:
