@@ -56,6 +56,12 @@ CHARTS = [
         {"city": [*"abcd"], "people": [90, 70, 70, 40], "place": [1, 2, 2, 4]},
         ("bar", "city", "people"),
     ),
+    (
+        "measures of one name have one scale",
+        {"kind": [*"ab"], "min_price": [1, 2], "max_price": [90, 40]},
+        ("bar", "kind", "min_price max_price"),
+    ),
+    ("places", {"station": [*"ab"], "lat": [48.1, 52.5], "lon": [11.5, 13.4]}, ("scatter", "lon", "lat")),
     ("two measures", {"height": [1.7, 1.8], "weight": [60, 80]}, ("scatter", "height", "weight")),
     (
         "many things of two measures",
@@ -119,6 +125,8 @@ def test_lines_and_bars_beside_each_other_have_a_legend_with_the_name_of_the_col
         assert ax.get_legend().get_title().get_text() == "sex"
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["f", "m"]
         assert ax.get_ylabel() == "n of it"
+    gap = plotted({"year": [1, 1, 2, 3, 3], "who": [*"abbab"], "n": range(5)})
+    assert [line.get_xdata().tolist() for line in gap.get_lines()] == [[1, 3], [1, 2, 3]]
     many = {"year": [1, 2] * 10, "who": [f"w{at // 2}" for at in range(20)], "n": range(20)}
     assert plotted(many).get_xlabel() == "year; the 8 largest of 10 who"
 

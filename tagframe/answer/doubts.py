@@ -116,6 +116,7 @@ _OPERATIONS: tuple[tuple[tuple[type[exp.Expr], ...], frozenset[str], str], ...] 
     ((exp.Literal,), frozenset(), "one two three"),
     ((exp.Window,), frozenset(), "running cumulative previous"),
     ((exp.Star,), frozenset({"count"}), "numbers records times information details"),
+    ((exp.Select,), frozenset(), "query database question determine interested"),
 )
 """Parts of statements, or the functions that do the same, and words for what they do."""
 _Room = tuple[str, bool]
@@ -145,7 +146,7 @@ def words_unmet(question: str, statement: ReadStatement, corpus: Corpus) -> list
         return []
     index = index_of(corpus, embedder)
     cells = [text for hit in index.values.hits(read) for text in (hit.text, *hit.cells)]
-    texts = (written, *cells, *{profile.database for profile in corpus.profiles})
+    texts = ("SQL", written, *cells, *{profile.database for profile in corpus.profiles})
     known = {*index.vocabulary.rarity} | {part for text in texts for part in _stems(text)}
     unknown = [word for word in read.content if not _is_known(_stems(word.text), known)]
     unmet = {word for word in unknown if _YEAR.fullmatch(word.text) and not _YEAR.search(written)}

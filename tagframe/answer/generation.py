@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from tagframe.blocks import FENCE_RULE, fence
 from tagframe.errors import AnswerRejected
 from tagframe.lm import Batch, Message, Prompt
 from tagframe.lm.prompt import Accept
-from tagframe.operators import OPERATORS, Step, gather, run
+from tagframe.operators import Step, gather, run
 from tagframe.operators.cells import described, encode, encode_rows, prompt_names
 from tagframe.operators.values import parse_json
 
@@ -42,8 +42,6 @@ text, as a summary, a description or an opinion does, and where the rows do not 
 and, where the question asks for more than rows can hold, what you know of these things, marked as general knowledge.
 Where neither the rows nor that hold the answer, say so.
 {FENCE_RULE}"""
-
-_NOTES_REQUEST = "Collect from the rows what answers this question, with every name and number that it needs: "
 
 
 def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
@@ -79,7 +77,7 @@ def _excerpt(cell: Any) -> Any:
     return float(f"{cell:.12g}") if isinstance(cell, float) and not cell.is_integer() else cell
 
 
-def _fitting(lines: Sequence[str], characters: int = GEN_CHARACTERS) -> int:
+def _fitting(lines: Sequence[str], characters: int) -> int:
     count_shown, size = 0, 0
     while count_shown < len(lines) and (size + len(lines[count_shown]) <= characters or count_shown == 0):
         size += len(lines[count_shown])
@@ -113,8 +111,8 @@ def parse_generated(text: str) -> Generated:
 class Generator:
     """``gen``: one call over the rows, or the first page of them.
 
-    If ``syn`` asks for a text of more rows than fit into one prompt, ``sem_agg`` condenses them first. If ``syn`` marks
-    the rows as the answer, no model is asked.
+    A text of more rows than fit into one prompt is made of the first of them, and says so. If ``syn`` marks the rows as
+    the answer, no model is asked.
 
     Attributes:
         text: whether to write a text even then.
@@ -141,14 +139,10 @@ class Generator:
         if wants is False and not self.text and (not len(rows) or not is_empty(rows)):
             values = tuple(plain_values(rows))
             return Generated(_in_words(rows, values), values)
-        lines = _lines(rows) if wants else []
-        if _fitting(lines) < len(lines):  # a summary is of all rows; any other text of a page of them
-            # The instruction is of the user, and may hold braces that name no column.
-            request_text = request.replace("{", "{{").replace("}", "}}")
-            notes = yield from OPERATORS["sem_agg"].steps(rows, f"{_NOTES_REQUEST}{request_text}", all_cols=True)
-            rows = pd.DataFrame({"notes on all rows": notes.iloc[:, 0].to_list()})
         generated: Generated = yield from one_value(gen_prompt(request, rows, query), parse_generated)
-        return generated
+        _, count = page_of(rows, GEN_CHARACTERS)
+        is_cut = count != f"{len(rows)}"
+        return replace(generated, text=f"{generated.text}\n(from {count} rows)") if is_cut else generated
 
 
 def _in_words(rows: pd.DataFrame, values: Sequence[Any]) -> str:

@@ -57,6 +57,8 @@ _NEAR = 8
 """of the others, those near to it."""
 _FROM_TODAY = frozenset("ago current currently last next now past recent recently this today yesterday".split())
 """Words of a time that is counted from today."""
+_MOST_TIMES = 12
+"""The last times of so many columns are given."""
 
 
 @dataclass(frozen=True)
@@ -169,12 +171,16 @@ class Synthesizer:
         return syn_prompt(request, schema, joins, note, dialect, cells, examples, metrics, verified)
 
     def _today(self, request: str, visible: Query) -> str:
-        """Today's date, where a question may count from it: a replayed prompt must not change by itself."""
-        columns = (column for id in visible.tables.values() for column in self.corpus.profile(id).for_prompts)
-        is_relative = not _FROM_TODAY.isdisjoint(re.findall(r"\w+", request.casefold()))
-        if not is_relative or not any(column.family == "date" or is_epoch(column) for column in columns):
+        """Today's date and the last ones of the data, where a question may count from them: a replayed prompt must not
+        change by itself."""
+        if _FROM_TODAY.isdisjoint(re.findall(r"\w+", request.casefold())):
             return ""
-        return f"Today is {date.today().isoformat()}; the data may end before."
+        dialect = Reader(self.corpus, visible.tables).engine.dialect.name
+        columns = ((name, one) for name, id in visible.tables.items() for one in self.corpus.profile(id).for_prompts)
+        times = [(name, one) for name, one in columns if one.family == "date" or is_epoch(one)]
+        last = [f"{sql_name(name, dialect)}.{sql_name(one.name, dialect)} {one.maximum}" for name, one in times]
+        ends = f" The last times are:\n{fence(last[:_MOST_TIMES], 'columns')}"
+        return f"Today is {date.today().isoformat()}.{ends}" if last else ""
 
     def _described(self) -> Iterator[str]:
         """What the prompt says before the question."""

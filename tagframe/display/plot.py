@@ -32,6 +32,8 @@ _ID = re.compile(r"(?i:(?:.*[_ ])?(?:id|code|zip|postcode|isbn|uuid))|.*[a-z]I[d
 _PERIODS = {"year": (1, 2999), "decade": (1, 2999), "season": (1, 2999), "quarter": (1, 4), "month": (0, 12)}
 _PERIODS |= {"week": (0, 53), "weekday": (0, 7), "day": (0, 366), "hour": (0, 24)}
 """Last words of names of whole numbers that are times, and their ranges."""
+_EAST, _NORTH = (re.compile(f"(?i)(?:.*[_ ])?(?:{words})") for words in ("lon|lng|long|longitude", "lat|latitude"))
+"""Names of coordinates."""
 _LAST_WORD = re.compile(r"(?i)(?!.*\bper\b|.*_per_)(?:.*[^a-z])?([a-z]+)[^a-z]*")
 
 
@@ -74,6 +76,9 @@ def chart_of(frame: pd.DataFrame) -> Chart | None:
         measures = [name for name in measures if not any(_are_ranks(frame[name], frame[of]) for of in measures)]
     if not measures:
         return None
+    place = [name for axis in (_EAST, _NORTH) for name in measures if axis.fullmatch(name)]
+    if len(place) == len(measures) == 2:
+        return Chart("scatter", (place[0],), (place[1],))
     like = [name for name in measures if _are_alike(frame[measures[0]], frame[name])][:_MAX_MEASURES]
     right = next((name for name in measures if name not in like), "") if len(like) == 1 else ""
     of_one = next((name for name in labels if not frame[name].duplicated().any()), "")
@@ -131,6 +136,10 @@ def _are_ranks(column: pd.Series[Any], measure: pd.Series[Any]) -> bool:
 
 
 def _are_alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+    """Whether two measures are of one scale: by their last words (min_price, max_price), or their largest values."""
+    words = [re.split(r"[_ ]", str(column.name).casefold()) for column in (one, other)]
+    if min(map(len, words)) > 1 and words[0][-1] == words[1][-1]:
+        return True
     sizes = sorted(max(float(column.abs().max()), 1e-12) for column in (one, other))
     return sizes[1] <= _UNLIKE * sizes[0]
 
@@ -207,7 +216,8 @@ def _draw(wide: pd.DataFrame, chart: Chart, ax: Axes) -> None:
     measure = _name(chart.y[0]) if len(chart.y) == 1 else ""
     lies = False
     if chart.kind == "line":
-        left.plot.line(marker="o", ax=ax, legend=left.shape[1] > 1)
+        for name in left:  # a line goes on where others have a time that it has not
+            left[name].dropna().plot.line(marker="o", ax=ax, legend=left.shape[1] > 1)
         if is_numeric_dtype(left.index):  # years are whole
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.ticklabel_format(axis="x", useOffset=False)

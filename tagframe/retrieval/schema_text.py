@@ -73,6 +73,8 @@ _TIME = re.compile(r"'\d{1,4}([-:/.])\d{1,2}(\1|\.)\d.*'")
 """Literals of dates and times, for columns of which not all cells are: one example says as much as three."""
 _ID = re.compile(r"(?i:(?:.*[_ .-])?(?:id|uuid|guid))|.*[a-z0-9]I[dD]")
 """Names of columns whose values only tell rows apart."""
+_SAYS = re.compile(r"'.*[^\W_].*'|-?\d", re.DOTALL)
+"""Literals of numbers, and of texts with a letter or a digit."""
 _PARTS = re.compile(r"\d{1,9}|[^\W\d_]+|.", re.DOTALL)
 """The words, numbers and signs of a name."""
 _LEAST_PARTS, _LEAST_RUN = 2, 3
@@ -474,6 +476,8 @@ def _values(column: ColumnProfile, stored: CellLiterals, detail: _Detail) -> str
         return ""
     if one_will_do or is_code or are_codes or is_different or not stored.complete:
         found = found[:1]
+    if found and not _SAYS.match(found[0]):  # a sign for what is not known: one that says more, too
+        found += [_short(value) for value in stored.values if _SAYS.match(value)][:1]
     letters = min(detail.letters, _CODE_LETTERS) if are_codes else detail.letters
     such = _some([_cut(value, letters) for value in found])
     return "; ".join(part for part in (such, span if detail.facts and not (is_code or is_id) else "") if part)
@@ -524,7 +528,8 @@ def _short(number: str) -> str:
 
 
 def _cut(literal: str, letters: int) -> str:
-    return literal if len(literal) <= letters + 2 else f"{literal[:letters]}…'"
+    """A text of at most so many letters; what is in words, such as "a text with char(0)", is whole."""
+    return f"{literal[:letters]}…'" if literal.startswith("'") and len(literal) > letters + 2 else literal
 
 
 def _joined(notes: Iterable[str]) -> str:

@@ -299,7 +299,7 @@ def test_an_answer_pickles(live, festival):
     pd.testing.assert_frame_equal(copied.sources, sources)
 
 
-def test_rows_that_do_not_fit_are_read_part_by_part(live, festival):
+def test_a_text_of_more_rows_than_fit_is_of_a_page_and_says_so(live, festival):
     rows = pd.DataFrame({"text": ["x" * (GEN_CHARACTERS // 4)] * 10})
     text = gen_prompt("What?", rows).messages[1].content
     assert "Rows: the first 3 of 10." in text
@@ -307,12 +307,12 @@ def test_rows_that_do_not_fit_are_read_part_by_part(live, festival):
     corpus = tf.open_corpus(
         {"notes": pd.DataFrame({"id": range(40), "text": [f"{position} " + "x" * 3000 for position in range(40)]})}
     )
-    summary = "```sql\n-- answer: text\nSELECT text FROM notes\n```"
-    answer, _ = ask(live, corpus, summary, question="What of {braces}?")
-    assert answer.text == "Answered from 1 rows."
-    assert answer.steps[-1].calls == 6
-    answer, _ = ask(live, corpus, "SELECT text FROM notes", question="What is there?")
-    assert (answer.text, answer.steps[-1].calls) == ("Answered from 13 rows.", 1)  # a page of them
+    for kind in ("-- answer: text\n", ""):
+        answer, _ = ask(live, corpus, f"```sql\n{kind}SELECT text FROM notes\n```", question="What of {braces}?")
+        assert answer.text == "Answered from 13 rows.\n(from the first 13 of 40 rows)"
+        assert (len(answer.rows), answer.steps[-1].calls) == (40, 1)
+    answer, _ = ask(live, corpus, "```sql\n-- answer: text\nSELECT text FROM notes LIMIT 13\n```", question="What?")
+    assert answer.text == "Answered from 13 rows."
 
 
 def test_awaited(live, festival):

@@ -536,6 +536,8 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
         ("What does Bo earn?", "SELECT salary FROM staff WHERE name = 'Bo'", ""),
         ("Which staff won an Oscar?", "SELECT name FROM staff WHERE salary > 55", "'Oscar'"),
         ("Which staff have the lowest salary?", "SELECT name FROM staff ORDER BY salary LIMIT 1", ""),
+        ("In SQL, say who earns the most.", "SELECT name FROM staff ORDER BY salary DESC LIMIT 1", ""),
+        ("Determine what Bo earns.", "SELECT salary FROM staff WHERE name = 'Bo'", ""),
         ("Trips deeper than 9 m", "SELECT line FROM trip WHERE depth_m > 9", ""),
         ("Running total of the passengers", "SELECT sum(passengers) OVER (ORDER BY line) AS n FROM trip", ""),
     ],

@@ -139,6 +139,7 @@ def test_long_descriptions_of_many_columns_keep_within_the_prompt():
         ("share", [0.0012345, *[1234.5678 + n for n in range(39)]], "0.001234 to 1273"),
         ("price", [f"{number}.5" for number in range(3, 43)], "'3.5', …; numbers stored as text"),
         ("few", [*"ab" * 19, None, None], "'a', 'b'; some NULL"),
+        ("note", ["-", *(f"note {n}" for n in range(39))], "'-', 'note 0', …"),
     ],
 )
 def test_values_are_listed_where_they_are_kinds_and_not_of_ids_times_and_prose(name, cells, shown):
@@ -146,7 +147,7 @@ def test_values_are_listed_where_they_are_kinds_and_not_of_ids_times_and_prose(n
     _, said = column_texts(corpus, corpus.profile("shop.t"))[name]
     assert said.startswith(shown)
     assert shown or not said
-    assert said.count("'") <= 2 or name in ("county", "kind", "day", "floor", "gap", "few")
+    assert said.count("'") <= 2 or name in ("county", "kind", "day", "floor", "gap", "few", "note")
 
 
 def test_no_join_is_told_between_databases_unless_somebody_gave_it():
@@ -319,13 +320,20 @@ def test_databases_are_mentioned_where_there_are_several(clubs):
 def test_the_unit_of_a_moment_is_told_and_today_where_a_question_counts_from_it():
     frame = pd.DataFrame(
         {"created_at": [1_262_304_000, 1_388_534_400], "sold_ts": [1_262_304_000_000] * 2, "n": [1, 2]}
-    )
+    ).assign(**{"paid on": ["2012-03-01", "2013-12-30"], "due": ["2014-01-01", None]})
     corpus = tf.open_corpus({"sales": frame})
     plain, relative = (prompt_of(corpus, one)[1] for one in ("How many sales?", "How many sales in the last 2 years?"))
     assert "seconds since 1970" in plain
     assert "milliseconds since 1970" in plain
     assert "Today is" not in plain
-    assert re.search(r"Today is \d{4}-\d\d-\d\d; the data may end before\.\n\nQuestion:", relative)
+    today, last = re.search(
+        r"Today is (\S+)\. The last times are:\n<columns>\n(.*)\n</columns>", relative, re.S
+    ).groups()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", today)
+    assert last.splitlines() == [
+        "sales.created_at 1388534400", "sales.sold_ts 1262304000000",
+        'sales."paid on" 2013-12-30', "sales.due 2014-01-01",
+    ]  # fmt: skip
     dateless = tf.open_corpus({"sales": frame[["n"]]})
     assert "Today is" not in prompt_of(dateless, "How many sales in the last 2 years?")[1]
 
