@@ -282,10 +282,12 @@ class Merge:
         options = [
             (mine, column)
             for mine, column in alike(self.plan.source(step.base), self.plan.source(step.table))
-            if column not in step.columns and {(step.base, mine), (step.table, column)} <= there
+            if column not in step.columns
+            and mine not in step.base_columns
+            and {(step.base, mine), (step.table, column)} <= there
         ][:_MAX_OPTIONS]
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
-            if len({column for _, column in chosen}) < len(chosen):
+            if any(len({*columns}) < len(chosen) for columns in zip(*chosen, strict=True)):
                 continue
             keys = [*zip(step.base_columns, step.columns, strict=True), *chosen]
             table = self._source.whole(step.table, [column for _, column in keys])

@@ -143,3 +143,10 @@ def test_a_table_of_a_corpus_keeps_its_name():
     twice = tf.merge(customers, corpus.read("shop.customers"), on="id")
     assert list(twice.columns) == ["id", "customers.name", "frame_2.name"]
     assert tf.stack(customers, orders[["id", "name"]])["source_table"].tolist()[0] == "shop.customers"
+
+
+def test_a_key_that_repeats_is_refused_where_its_column_has_a_namesake_beside():
+    routes = pd.DataFrame({"port": ["P1", "P2", "P1"]})
+    ports = pd.DataFrame({"city_port": ["P1", "P1", "P2", "P2"], "port": ["P1", "P3", "P2", "P4"]})
+    with pytest.raises(FanOut, match="would repeat 3 rows of frames.routes"):
+        tf.merge({"routes": routes, "ports": ports}, on="routes.port = ports.city_port")
