@@ -98,3 +98,18 @@ def test_a_name_is_looked_for_in_large_columns_as_it_is_written_like_one(questio
     corpus = tf.open_corpus({"firms": pd.DataFrame({"firm": [f"Pier Nolan {n} Ltd" for n in range(4000)]})})
     hits = ValueIndex(corpus.profiles, corpus=corpus).hits(Question.of(question))
     assert [hit.text for hit in hits] == [words] * (words is not None)
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("Quantos voos não têm nenhum defeito?", "nenhum"),
+        ("¿Qué vuelos no tienen ninguna avería?", "ninguna"),
+        ("Welche Flüge haben keinen Schaden und wurden nicht repariert?", "keinen"),
+        ("Quali sono i voli che non hanno nessun danno?", "nessun"),
+    ],
+)
+def test_a_denial_is_no_cell(question, word):
+    profiles = tf.open_corpus({"aircraft": pd.DataFrame({"damage": [word, "severe", "slight"]})}).profiles
+    assert not ValueIndex(profiles).hits(Question.of(question))
+    assert ValueIndex(profiles).hits(Question.of("Aircraft with severe damage"))
