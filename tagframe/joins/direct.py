@@ -139,8 +139,10 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
         means_table = names.about(mine.name, target.name) >= _NAMES and names.column_name(theirs.name).key_word
         if is_dense(theirs) and not means_table:
             continue
+        if names.is_measure(mine.name) or names.is_measure(theirs.name):
+            continue
         shares = _shares(mine, theirs)
-        if not max(shares) or names.is_measure(mine.name) or names.is_measure(theirs.name):
+        if not max(shares):
             continue
         are_codes = is_code(mine) and is_code(theirs)
         is_of_thing = are_codes and bool(names.column_name(mine.name).entity)
@@ -192,13 +194,15 @@ def _abbreviated(
     lefts, rights = ([column for column in table.columns if column.name not in taken and column.family == "text"]
                      for table in (one, other))  # fmt: skip
     pairs = [
-        (_common_words(mine.name, theirs.name), mine, theirs)
+        (words, mine, theirs)
         for mine, theirs in product(lefts, rights)
-        if max(_shares(mine, theirs)) >= _NEARLY_ALL and all(map(_names_something, (mine.name, theirs.name)))
+        if (words := _common_words(mine.name, theirs.name))
+        and all(map(_names_something, (mine.name, theirs.name)))
+        and max(_shares(mine, theirs)) >= _NEARLY_ALL
     ]
     done: set[str] = set()
-    for words, mine, theirs in sorted(pairs, key=lambda pair: -pair[0]):
-        if words and not done & {mine.name, theirs.name}:
+    for _, mine, theirs in sorted(pairs, key=lambda pair: -pair[0]):
+        if not done & {mine.name, theirs.name}:
             done |= {mine.name, theirs.name}
             yield mine, theirs
 

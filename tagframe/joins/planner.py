@@ -368,7 +368,10 @@ def _alike(profiles: Sequence[TableProfile]) -> Iterator[KeyPair]:
         return
     for left, right in combinations(profiles, 2):
         for mine, theirs in product(left.columns, right.columns):
-            both, named = overlap(mine.sketch, theirs.sketch), mine.name.casefold() == theirs.name.casefold()
+            named = mine.name.casefold() == theirs.name.casefold()
+            if not (named or mine.family == theirs.family):
+                continue
+            both = overlap(mine.sketch, theirs.sketch)
             share = both.share if both is not None and mine.family == theirs.family else 0.0
             if not (share or named):
                 continue

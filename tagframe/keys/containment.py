@@ -67,9 +67,21 @@ def overlap(column: Sketch | None, other: Sketch | None) -> Overlap | None:
     Both keep the smallest hashes of the same hash function. Up to the smaller of the two largest kept hashes, both are
     complete; the share among those values is an unbiased estimate of the whole.
     """
-    if column is None or other is None:
+    # As `overlaps` counts it, without arrays of pairs: these take a hundred times as long for one pair.
+    if column is None or other is None or other.sampled:
         return None
-    return overlaps([column, other], np.array([0]), np.array([1]))[0].listed()[0]
+    mine, theirs, exact = column.hashes, other.hashes, column.complete and other.complete
+    if not exact:
+        cut = [one.hashes for one in (column, other) if not (one.complete or one.sampled)]
+        ends = [hashes[-1] for hashes in cut if len(hashes)]
+        mine = mine[: np.searchsorted(mine, min(ends), side="right")] if ends else mine
+    seen = len(mine)
+    if not seen:
+        return None
+    few, many = sorted((mine, theirs), key=len)
+    hits = int((many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few).sum())
+    smooth = (hits + 1) / (seen + 2)
+    return Overlap(hits / seen, seen, 0.0 if exact else math.sqrt(smooth * (1 - smooth) / seen))
 
 
 @dataclass(frozen=True)

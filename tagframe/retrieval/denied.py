@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.keys.column_names import table_entity
-from tagframe.retrieval.words import FUNCTION_WORDS, forms, stem, words_in
+from tagframe.retrieval.words import FUNCTION_WORDS, forms, language_of, stem, words_in
 
 _LACKS = frozenset(
     """without no none lack lacks lacking missing kein keine keinen keiner keines keinem ohne sans aucun aucune
@@ -24,6 +24,8 @@ _DENIALS = _LACKS | frozenset(
     jamás mai non não niet nooit aldrig inte ikke aldri nie nigdy""".split()
 )
 """The same with words that deny what is done."""
+_MEAN_OTHERWISE = {"não": {"no"}, "nicht": {"noch", "mai"}, "avec": {"mai"}, "niet": {"pas"}}
+"""A function word of one language, and words that deny something in others, but not there: "no Brasil", "noch"."""
 _BEFORE_A_THING = frozenset("any de d have ha hanno tem têm".split())
 """Before one of these, a denial is of the thing that follows: "do not have a phone", "n'ont pas de téléphone"."""
 _OF_VALUES = frozenset("isnt arent wasnt werent".split())
@@ -88,7 +90,7 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
     """
-    own, words = own_words(tables), [spelt_forms(word.text) for word in words_in(question)]
+    own, words = own_words(tables), _spelt(question)
     unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
     is_open = any(one.lacks and one.named is None for one in _denials(question, tables))
     return unnamed if is_open and len(unnamed) < len(tables) else []
@@ -100,8 +102,7 @@ def after_denial(question: str) -> str:
     >>> after_denial("Actors who were never in a horror film")
     'in a horror film'
     """
-    words = words_in(question)
-    spelt = [spelt_forms(word.text) for word in words]
+    words, spelt = words_in(question), _spelt(question)
     ends = (word.end for place, word in enumerate(words) if _denies_rows(spelt, place))
     return question[next(ends, len(question)) :].strip()
 
@@ -118,7 +119,7 @@ class _Denial(NamedTuple):
 def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_Denial]:
     own = own_words(tables)
     parts = words_in(question)
-    words = [spelt_forms(word.text) for word in parts]
+    words = _spelt(question)
     for place, spelt in enumerate(words):
         if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
             continue
@@ -141,6 +142,20 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
         yield _Denial(lacks, next(ends, None), before)
 
 
+def _spelt(question: str) -> list[tuple[str, ...]]:
+    """The :func:`spelt_forms` of the words of a question, "" for one that only denies in other languages.
+
+    >>> [denies(f"Quantos acidentes {where} estado de SP") for where in ("no", "sem vítimas no")]
+    [False, True]
+    >>> [denies(f"Welche {one} wurden {when} geliefert?") for one, when in (("Kisten", "im Mai"), ("Kisten", "nie"))]
+    [False, True]
+    """
+    words = [word.text for word in words_in(question)]
+    language = language_of(word.casefold() for word in words)
+    other = {word for sign, some in _MEAN_OTHERWISE.items() if sign in language for word in some}
+    return [("", *spelt[1:]) if spelt[0] in other else spelt for spelt in map(spelt_forms, words)]
+
+
 def _is_column(column: str, denial: Sequence[Sequence[str]]) -> bool:
     """Whether a denial and the word after it are words of a column's name: "Sans diplômes" counts people."""
     words = {stem(word) for word in identifier_words(column)}
@@ -153,7 +168,7 @@ def denies(question: str) -> bool:
     >>> denies("People without a boss"), denies("People and their boss"), denies("People whose boss is not Ann")
     (True, False, False)
     """
-    words = [spelt_forms(word.text) for word in words_in(question)]
+    words = _spelt(question)
     return any(_denies_rows(words, place) for place in range(len(words)))
 
 
@@ -171,7 +186,7 @@ def denies_a_table(question: str, names: Iterable[str], best: str, columns: Iter
     >>> denies_a_table("People without a fax", ["people", "pets"], "people", ["name", "phone"])
     False
     """
-    words = [spelt_forms(word.text) for word in words_in(question)]
+    words = _spelt(question)
     own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(best))}
     known = {"": {stem(word) for name in names for word in table_entity(name)} - _FUNCTION_WORDS}
     after = [words[place + 1 : place + 1 + _REACH] for place in range(len(words)) if _denies_rows(words, place)]

@@ -286,7 +286,7 @@ class RetrievedTables(Public):
                     wanted = _as_proposed(proposal, chosen, arguments)
                     frame, report = run_plan(chosen, self.corpus, implied=filter_of(self.question), **wanted)
                 except TagframeError as error:  # a column of a table that is left out may be wanted
-                    if refused is None and not isinstance(error, FanOut):
+                    if refused is None and not isinstance(error, FanOut | NotConnected):
                         raise
                     refused = refused or (error, remarks)
                     continue

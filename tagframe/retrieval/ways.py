@@ -6,9 +6,10 @@ Of two ways to a table the question may mean one: the address of the depot, or t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -137,8 +138,13 @@ def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
         ways = way_hints(keys, question, {id: [column.name for column in corpus.profile(id).columns] for id in ids})
         return {key: roles.get(key, 0.0) + ways.get(key, 0.0) for key in keys if key in roles or key in ways}
 
+    @cache
+    def names_two(table: str) -> bool:
+        profile = corpus.profile(table)
+        return _names_two_rows(question, profile) or _is_new_twice(question, profile.name)
+
     def roles(keys: Sequence[KeyPair]) -> set[KeyPair]:
-        named = roles_named(keys, words) | _both_ends(keys, question, corpus)
+        named = roles_named(keys, words) | _both_ends([key for key in keys if key.right_table in corpus], names_two)
         return {key for key in named if len(key.tables) == 2} if denies(question) else named
 
     return hints, roles
@@ -161,17 +167,15 @@ def _same_rows(one: TableProfile, other: TableProfile) -> KeyPair | None:
     return KeyPair(one.id, (columns[0],), other.id, (columns[0],), _SAME, evidence) if columns else None
 
 
-def _both_ends(keys: Sequence[KeyPair], question: str, corpus: Corpus) -> set[KeyPair]:
+def _both_ends(keys: Sequence[KeyPair], names_two: Callable[[str], bool]) -> set[KeyPair]:
     """Two references of a table to another, if the question names two rows there: "from Oslo to Rome", "a team that
     beat a team of its own town"."""
     groups: dict[tuple[str, str, tuple[str, ...]], list[KeyPair]] = defaultdict(list)
     for key in keys:
-        if len(key.tables) == 2 and key.right_table in corpus:
+        if len(key.tables) == 2:
             groups[key.left_table, key.right_table, key.right_columns].append(key)
     pairs = [(right, group) for (_, right, _), group in groups.items() if len(group) == 2]
-    named = {right for right, _ in pairs if _names_two_rows(question, corpus.profile(right))}
-    named |= {right for right, _ in pairs if _is_new_twice(question, corpus.profile(right).name)}
-    return {key for right, group in pairs if right in named for key in group}
+    return {key for right, group in pairs if names_two(right) for key in group}
 
 
 def _is_new_twice(question: str, table: str) -> bool:

@@ -32,31 +32,31 @@ FUNCTION_WORDS = tuple(
     for words in (
         """aber alle als am an auch auf aus bei bis da dann das dass dem den der des die diese dieser doch
         durch ein eine einem einen einer eines er es für gibt haben hat hatte ich ihr ihre im in ist
-        je jede jeder jedes kein keine man mehr mit nach nicht noch nur ob oder ohne sich sie sind
-        so über um und unter viel viele vom von vor war waren was welche welchem welchen welcher
+        je jede jeder jedes kein keine keinem keinen keiner keines man mehr mit nach nicht noch nur ob oder ohne sich
+        sie sind so über um und unter viel viele vom von vor war waren was welche welchem welchen welcher
         welches wenn wer werden wie wieviel wieviele wird wo wurde wurden zu zum zur zwischen""",
-        """au aux avec ce ces cette chaque combien comment dans de des du elle elles en entre est et il ils je
-        la le les leur leurs mais même ne nous on ont ou où par pas plus pour quand que quel quelle
+        """au aucun aucune aux avec ce ces cette chaque combien comment dans de des du elle elles en entre est et il ils
+        je la le les leur leurs mais même ne nous on ont ou où par pas plus pour quand que quel quelle
         quelles quels qui quoi sa sans se selon ses son sont sous sur toutes tous tout toute un une
         vers vous à été était n d l qu""",
         """a al cada como con cual cuales cuando cuanta cuantas cuanto cuantos cuál cuáles cuándo cuánta
         cuántas cuánto cuántos cómo de del desde donde dónde el ella ellos en entre es esta este fue
-        fueron ha han hay la las le lo los más muy no o para pero por que quien qué quién según se
-        ser si sin sobre son su sus también todas todos un una unas unos y""",
+        fueron ha han hay la las le lo los más muy ninguna ningún ninguno no o para pero por que quien qué quién según
+        se ser si sin sobre son su sus también todas todos un una unas unos y""",
         """a ai al all alla alle anche che chi ci come con cui da dal dall dalla dalle degli dei del dell della
-        delle di dove e ed gli ha hanno i il in l la le lo ma nei nel nell nella nelle non o ogni per più quale
-        quali quando quante quanti quanto si sia sono su sui sul sull sulla tra un una uno è""",
+        delle di dove e ed gli ha hanno i il in l la le lo ma nei nel nell nella nelle nessun nessuna nessuno non o
+        ogni per più quale quali quando quante quanti quanto si sia sono su sui sul sull sulla tra un una uno è""",
         """aan als bij dan dat de deze die dit door een elk elke en er geen had hebben heeft hebt het hoe hoeveel
         hun in is kan maar meer meeste met minder naar niet nog of om onder ook op over per te tot uit van
         veel voor waar waarin waren was wat welk welke werd werden wie worden wordt ze zich zijn zonder""",
         """a ao aos as até cada com como da das de do dos e ela ele em entre esta este foi foram há mais mas
-        menos na nas não no nos o onde os ou para pela pelo por qual quais quando quantas quantos que quem
-        se sem ser seu seus são sua suas também tem teve todas todos um uma à é""",
-        """a albo co czy dla do gdzie i ich ile ilu jak jaka jaki jakie jest każda każde każdego każdej każdy
+        menos na nas nenhum nenhuma não no nos o onde os ou para pela pelo por qual quais quando quantas quantos que
+        quem se sem ser seu seus são sua suas também tem teve todas todos um uma à é""",
+        """a albo bez co czy dla do gdzie i ich ile ilu jak jaka jaki jakie jest każda każde każdego każdej każdy
         kto które którego której który których którym ma mają mniej na nie nad niż od oraz po pod przez
-        przy się są ten to tych w we więcej wszystkich z za ze został""",
+        przy się są ten to tych w we więcej wszystkich z za ze został żaden żadna żadnych""",
         """alla alle at att av blev de den det ei eller en er et ett flest fra från för for ha hade har hur hvem
-        hver hvilke hvilken hvilket hvor i ikke ingen inte med mellom mellan mer mere mest mindre och og
+        hver hvilke hvilken hvilket hvor i ikke inga ingen inget inte med mellom mellan mer mere mest mindre och og
         om på som till til uden utan under ut var varje vem vid vilka vilken vilket är över""",
     )
 )
@@ -97,11 +97,17 @@ def function_words(words: Iterable[str]) -> frozenset[str]:
     False
     """
     spoken = {part for word in words for part in re.split("['’]", word.casefold())}
+    most = language_of(spoken)
+    particles = {word for word in spoken if _PARTICLE.fullmatch(word)}
+    return STOP_WORDS | most | particles if most or particles else STOP_WORDS
+
+
+def language_of(words: Iterable[str]) -> frozenset[str]:
+    """The function words of the language that words in lower case seem to be in; none if it is English or unclear."""
+    spoken = {*words}
     most = max(FUNCTION_WORDS, key=lambda known: len(known & spoken))
     count = len(most & spoken)
-    is_foreign = count >= _MIN_FUNCTION_WORDS and count > len(STOP_WORDS & spoken)
-    particles = {word for word in spoken if _PARTICLE.fullmatch(word)}
-    return STOP_WORDS | most | particles if is_foreign or particles else STOP_WORDS
+    return most if count >= _MIN_FUNCTION_WORDS and count > len(STOP_WORDS & spoken) else frozenset()
 
 
 def unelided(word: str, stop_words: Container[str]) -> str:

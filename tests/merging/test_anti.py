@@ -9,7 +9,7 @@ import pytest
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
 from tagframe.retrieval import RetrievedTables, TableHit
-from tagframe.retrieval.denied import tables_denied, tables_maybe_denied
+from tagframe.retrieval.denied import denies, tables_denied, tables_maybe_denied
 
 CUSTOMERS = pd.DataFrame({"customer_id": [11, 12, 13, 14], "town": ["Brno", "Cheb", "Brno", "Opava"]})
 ORDERS = pd.DataFrame({"order_id": [501, 502, 503], "customer_id": [11, 11, 13], "year": [2020, 2021, 2021]})
@@ -218,3 +218,24 @@ def test_tables_of_one_shape_that_a_denial_tells_apart_are_no_stack(question, ab
     found = tf.open_corpus(frames).retrieve_tables(question, k=1).add(*frames).only(*frames)
     assert len(found.merge()) == rows
     assert found.join_plan.absent == absent
+
+
+@pytest.mark.parametrize(
+    ("question", "does"),
+    [
+        ("Quantas ocorrências no estado do RJ envolveram helicópteros?", False),
+        ("Quais são os alunos que estudam no Porto?", False),
+        ("Quantos clientes não têm nenhum pedido no ano de 2020?", True),
+        ("Quantos alunos sem bolsa moram no Rio?", True),
+        ("Welche Kunden sind noch aktiv?", False),
+        ("Wie viele Bestellungen gab es im Mai 2020?", False),
+        ("Welche Kunden haben noch nie bestellt?", True),
+        ("Combien de commandes ont été livrées en mai avec un bon ?", False),
+        ("Combien de clients avec un bon n'ont jamais commandé en mai ?", True),
+        ("Welke boeken zijn pas geleverd en niet later dan 2020?", False),
+        ("¿Cuántos clientes no tienen pedidos?", True),
+        ("Customers with no orders", True),
+    ],
+)
+def test_a_word_that_denies_in_another_language_denies_nothing(question, does):
+    assert denies(question) == does

@@ -125,6 +125,32 @@ def test_a_set_that_is_too_wide_is_merged_without_the_table_that_it_may_not_need
     assert len(frame) == max(len(WIDE[table]) for table in rest)
 
 
+TYPED = {
+    "m.posts": pd.DataFrame({"id": range(1, 41), "title": [f"On {n}" for n in range(40)]}),
+    "m.photos": pd.DataFrame({"id": range(1, 61), "caption": [f"Of {n}" for n in range(60)]}),
+    "m.replies": pd.DataFrame({"id": range(800, 880), "post_id": [n % 40 + 1 for n in range(80)]}),
+    "m.comments": pd.DataFrame(
+        {
+            "commentable_type": ["Photo" if n % 3 else "Post" for n in range(200)],
+            "commentable_id": [n * 7 % 60 + 1 if n % 3 else n * 11 % 40 + 1 for n in range(200)],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize(("chance", "goes_on"), [(0.5, True), (0.7, True), (0.95, False)])
+def test_a_table_that_joins_under_a_condition_only_is_left_out_unless_it_is_surely_needed(chance, goes_on):
+    chances = {"posts": 0.99, "replies": 0.95, "comments": chance}
+    hits = tuple(TableHit(f"m.{name}", one, (), one) for name, one in chances.items())
+    tables = RetrievedTables("replies to each post", hits, tf.open_corpus(TYPED))
+    if goes_on:
+        with pytest.warns(TableLeftOutWarning, match=r"m\.comments is left out"):
+            assert len(tables.merge()) == len(TYPED["m.replies"])
+    else:
+        with pytest.raises(NotConnected, match="only where"):
+            tables.merge()
+
+
 @pytest.mark.parametrize(("other", "error"), [("card", FanOut), ("weather", NotConnected)])
 def test_tables_that_are_surely_needed_or_chosen_are_not_left_out(other, error):
     for tables in (too_wide(team=0.99, goal=0.95, **{other: 0.95}), too_wide(team=0.99).add("goal", other)):

@@ -98,3 +98,40 @@ def test_a_name_is_looked_for_in_large_columns_as_it_is_written_like_one(questio
     corpus = tf.open_corpus({"firms": pd.DataFrame({"firm": [f"Pier Nolan {n} Ltd" for n in range(4000)]})})
     hits = ValueIndex(corpus.profiles, corpus=corpus).hits(Question.of(question))
     assert [hit.text for hit in hits] == [words] * (words is not None)
+
+
+def plants(count, **more):
+    """Power plants, or another table of nearly the same columns."""
+    cells = {"ort": ["Brno", "Cheb", "Opava"], "status": ["in Betrieb", "geplant"], "plz": ["85598", "85591"]}
+    columns = {name: column(values, count) for name, values in cells.items()}
+    return pd.DataFrame({"einheit": [f"E{n}" for n in range(count)], "bruttoleistung_kW": 1.5} | columns | more)
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("Wie hoch ist die Bruttoleistung der Speicher in Opava, die in Betrieb sind?", {"speicher"}),
+        ("Welche Windanlagen in Cheb haben die größte Bruttoleistung?", {"windanlagen"}),
+        ("¿Cuál es la bruttoleistung de los speicher en Opava que están en Betrieb?", {"speicher"}),
+        ("Welche Speicher und welche Windanlagen sind in Opava?", {"speicher", "windanlagen"}),
+    ],
+)
+def test_of_near_copies_the_one_that_the_question_names(question, named):
+    stops = pd.DataFrame({"name": [f"H{n}" for n in range(30)], "linie": column("ab", 30)})
+    frames = {"windanlagen": plants(60, hoehe=2.0), "speicher": plants(45, kapazitaet=2.5), "haltestellen": stops}
+    assert needed(frames, question) == named
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("Quantos voos não têm nenhum defeito?", "nenhum"),
+        ("¿Qué vuelos no tienen ninguna avería?", "ninguna"),
+        ("Welche Flüge haben keinen Schaden und wurden nicht repariert?", "keinen"),
+        ("Quali sono i voli che non hanno nessun danno?", "nessun"),
+    ],
+)
+def test_a_denial_is_no_cell(question, word):
+    profiles = tf.open_corpus({"aircraft": pd.DataFrame({"damage": [word, "severe", "slight"]})}).profiles
+    assert not ValueIndex(profiles).hits(Question.of(question))
+    assert ValueIndex(profiles).hits(Question.of("Aircraft with severe damage"))

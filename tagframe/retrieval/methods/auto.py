@@ -22,7 +22,7 @@ from tagframe.errors import InvalidArgument
 from tagframe.keys.components import Components
 from tagframe.retrieval.calibration import unfitted
 from tagframe.retrieval.denied import denies_a_table
-from tagframe.retrieval.families import mixed_copies, of_other_years
+from tagframe.retrieval.families import COPIED, mixed_copies, of_other_years
 from tagframe.retrieval.index import RetrievalIndex
 from tagframe.retrieval.learned import BELIEVED, FEW, SETS, set_signals
 from tagframe.retrieval.learned import SIGNALS as SIGNALS_LEARNED
@@ -291,21 +291,26 @@ def _answered(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
 
     Of 1,186 questions of Spider and spider_train in their own databases, the needed tables are the gold ones in 939 by
     this, 900 without; of those that need one table in 365 of 472, 322 without.
+
+    A near-copy of that table needs neither to be unlikely nor a question in English.
     """
     needed = sorted((table for table in chosen if chance[table] >= MIN_NEEDED), key=lambda table: -chance[table])
     words = problem.fine[problem.kind == RowKind.WORD]
-    # Of a foreign question words say little, and rows without a partner are of two tables.
-    is_other = (
-        problem.anchor.any() or problem.opinion.any() or problem.facts.get("foreign") or problem.facts.get("denies")
-    )
+    # Rows without a partner are of two tables, and of a foreign question words say little.
+    is_other = problem.anchor.any() or problem.opinion.any() or problem.facts.get("denies")
     if is_other or len(needed) < 2 or not len(words):
         return []
     first, *others = needed
+    copies = [table for table in others if problem.similarity[first, table] >= COPIED]
+    others = copies if problem.facts.get("foreign") else others
+    if not others:
+        return []
     exact = problem.fine[np.isin(problem.kind, _EXACT)]
     theirs = exact[:, others].max(axis=1)
     has_all = bool((exact[:, first] > theirs / 2)[theirs > 0].all())
     nearer = (words[:, others].max(axis=1) - words[:, first]).max()
-    return others if has_all and nearer < MIN_NEARER and chance[others].max() < _SURE else []
+    is_sure = any(chance[table] >= _SURE for table in others if table not in copies)
+    return others if has_all and nearer < MIN_NEARER and not is_sure else []
 
 
 def _asks_of_unknown(problem: SelectionProblem) -> bool:
