@@ -159,4 +159,6 @@ def fitted(given: Given) -> Fitted:
         mine[0].culture: scores(mine, weights) for mine, weights in left_out(schemas, lambda one: one.culture, fit)
     }
     names = ("intercept", *FEATURES)
-    return Fitted({"terms": rounded(dict(zip(names, fit(schemas).tolist(), strict=True)))}, {"left_out": report})
+    weights = {"terms": rounded(dict(zip(names, fit(schemas).tolist(), strict=True)))}
+    source = f"{len(schemas)} schemas of applications: {', '.join(schema.culture for schema in schemas)}"
+    return Fitted(weights, {"left_out": report}, source)
