@@ -72,10 +72,17 @@ class Given:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The weights of a part, by their names in the file, and its figures."""
+    """What a part gives.
+
+    Attributes:
+        weights: by their names in the file.
+        report: its figures.
+        source: what the weights are fitted on, where it is not questions.
+    """
 
     weights: Mapping[str, Any]
     report: Mapping[str, Any]
+    source: str = ""
 
 
 def shares(groups: Sequence[Hashable], power: float, each: Sequence[float] | None = None) -> Floats:
@@ -156,7 +163,8 @@ def command(
     if weights is not None:
         known = json.loads(text or "{}")
         encoder = f" --embedder {embedder}" if embedder else ""
-        about = f"made by tag_bench fit {part}{encoder} from {questions} questions each of {', '.join(names)}"
+        source = fitted.source or f"{questions} questions each of {', '.join(names)}"
+        about = f"made by tag_bench fit {part}{encoder} from {source}"
         written = {**known, "about": {**known.get("about", {}), part: about}, **fitted.weights}
         weights.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     return {

@@ -168,4 +168,4 @@ def fitted(given: Given) -> Fitted:
         "by_hand": scores(cases, dict.fromkeys(cases, PRIOR)),
     }
     weights = {"surest": final.surest, "terms": final.terms}
-    return Fitted(weights, report)
+    return Fitted(weights, report, ", ".join(folder.resolve().name for folder in given.folders))

@@ -20,12 +20,12 @@ from tag_bench.fit import Fitted, Given, left_out, rounded
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.schema_only import schema_profiles
 from tagframe.keys.schema_features import FEATURES, SchemaReading
-from tagframe.keys.schema_model import chance
+from tagframe.keys.schema_model import choice, column_numbers
 from tagframe.retrieval.problem import Floats
 
-PENALTY = 3.0
-_OF_EACH, _MOST_OF_ONE = 400, 3.0
-"""The keys that a culture counts for, and the most that one of its pairs counts."""
+PENALTY = 2.0
+_OF_EACH, _MOST_OF_ONE = 100.0, 3.0
+"""The keys that a culture counts for, and the most that one of its columns counts."""
 
 _DECLARED_ALONE = 0.3
 """What a pair counts in a schema whose undeclared keys nobody looked for: it takes some of them for no keys."""
@@ -34,7 +34,7 @@ FOR = frozenset(
     """short same_family type margin self_role child_of habit by end vocabulary own_words_marked exact_marked
     part_marked own_role_marked role_marked actor_marked""".split()
 )
-AGAINST = frozenset("plural rank_word bridge self rank is_code better_beside title_beside unmarked".split())
+AGAINST = frozenset("plural rank_word bridge self is_code better_beside title_beside unmarked".split())
 """Features whose weights have a sign that no culture changes: few schemas teach where it is wrong by accident."""
 
 Link = frozenset[tuple[str, str]]
@@ -64,6 +64,10 @@ class Schema:
     def true(self) -> Floats:
         """Which references are keys, or parts of keys."""
         return np.array([link in self.keys or link in self.parts for link in self.links], dtype=np.float64)
+
+    def chances(self, weights: Floats) -> Floats:
+        """The chance of each reference."""
+        return choice(self.features, column_numbers(self.lefts), weights)
 
 
 def schema_of(culture: str, tables: Sequence[TableProfile], single: set[Link], parts: set[Link]) -> Schema:
@@ -99,27 +103,36 @@ def read_schema(path: Path) -> Schema:
 
 def fit(group: Sequence[Schema]) -> Floats:
     """The likeliest weights with a Gaussian prior on standardised features, the intercept first."""
-    keys = Counter({schema.culture: 0 for schema in group})
-    for schema in group:
-        keys[schema.culture] += max(1, int(schema.true.sum()))
     features, true = (np.concatenate([getattr(schema, name) for schema in group]) for name in ("features", "true"))
-    counts = [schema.weight * min(_MOST_OF_ONE, _OF_EACH / keys[schema.culture]) for schema in group]
-    weight = np.repeat(counts, [len(schema.links) for schema in group])
+    columns = column_numbers([(at, left) for at, schema in enumerate(group) for left in schema.lefts])
+    weight = np.concatenate([_counts(schema) for schema in group])
     mean, spread = features.mean(axis=0), features.std(axis=0) + 1e-6
     terms = np.column_stack([np.ones(len(features)), (features - mean) / spread])
+    is_key = np.bincount(columns, true) > 0
 
     def step(position: Floats) -> tuple[float, Floats]:
-        sure = 1 / (1 + np.exp(-np.clip(terms @ position, -30, 30)))
-        right = np.where(true > 0, sure, 1 - sure)
+        odds = np.exp(np.clip(terms @ position, -30, 30))
+        of_all, of_true = 1 + np.bincount(columns, odds), np.where(is_key, np.bincount(columns, odds * true), 1.0)
+        should = np.where(is_key[columns], odds * true / of_true[columns], 0.0)
         away = np.append(0.0, position[1:])
-        loss = -float(weight @ np.log(right + 1e-12)) + PENALTY * float(away @ away)
-        return loss, terms.T @ (weight * (sure - true)) + 2 * PENALTY * away
+        loss = float(weight @ np.log(of_all / of_true)) + PENALTY * float(away @ away)
+        return loss, terms.T @ (weight[columns] * (odds / of_all[columns] - should)) + 2 * PENALTY * away
 
     start = np.zeros(terms.shape[1])
     bounds = [(None, None), *((0.0 if name in FOR else None, 0.0 if name in AGAINST else None) for name in FEATURES)]
-    found = optimize.minimize(step, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 120}).x
+    found = optimize.minimize(step, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 150}).x
     slopes = found[1:] / spread
     return np.append(found[0] - float(slopes @ mean), slopes)
+
+
+def _counts(schema: Schema) -> Floats:
+    """What each column counts: all keys of a schema together a number, columns of one name the root of theirs."""
+    lefts = dict.fromkeys(schema.lefts)
+    named = Counter(column for _, column in lefts)
+    counts = np.array([named[column] ** -0.5 for _, column in lefts])
+    of_keys = {left for left, true in zip(schema.lefts, schema.true, strict=True) if true}
+    keys = sum(count for left, count in zip(lefts, counts.tolist(), strict=True) if left in of_keys)
+    return np.asarray(schema.weight * min(_MOST_OF_ONE, _OF_EACH / max(1.0, keys)) * counts)
 
 
 def scores(schemas: Sequence[Schema], weights: Floats) -> dict[str, float]:
@@ -127,7 +140,7 @@ def scores(schemas: Sequence[Schema], weights: Floats) -> dict[str, float]:
     chosen = right = keys = 0
     for schema in schemas:
         best: dict[tuple[str, str], tuple[float, Link]] = {}
-        for left, link, sure in zip(schema.lefts, schema.links, chance(schema.features, weights), strict=True):
+        for left, link, sure in zip(schema.lefts, schema.links, schema.chances(weights), strict=True):
             best[left] = max(best.get(left, (0.5, link)), (float(sure), link), key=lambda one: one[0])
         found = {link for sure, link in best.values() if sure > 0.5} - schema.parts
         chosen, right, keys = chosen + len(found), right + len(found & schema.keys), keys + len(schema.keys)
@@ -146,4 +159,6 @@ def fitted(given: Given) -> Fitted:
         mine[0].culture: scores(mine, weights) for mine, weights in left_out(schemas, lambda one: one.culture, fit)
     }
     names = ("intercept", *FEATURES)
-    return Fitted({"terms": rounded(dict(zip(names, fit(schemas).tolist(), strict=True)))}, {"left_out": report})
+    weights = {"terms": rounded(dict(zip(names, fit(schemas).tolist(), strict=True)))}
+    source = f"{len(schemas)} schemas of applications: {', '.join(schema.culture for schema in schemas)}"
+    return Fitted(weights, {"left_out": report}, source)

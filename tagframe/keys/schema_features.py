@@ -28,11 +28,12 @@ Words = tuple[str, ...]
 
 _LEVELS = (2.9, 2.4, 2.15, 1.9, 1.4, 1.05, 0.01)
 """How plainly a name means a table, in steps; see :meth:`SchemaReading._level`."""
-_OF_BOTH = "own_words exact part own_role role part_role vague actor typed top".split()
+_OF_BOTH = "own_words exact part own_role role part_role vague actor typed".split()
 """Features that say one thing of a column with a key word, and another one of a column without."""
 FEATURES = (
-    *"""short first_column same_family type rank margin self self_role child_of plural rank_word by bridge target_width
-    referenced better_beside is_code end vocabulary title_beside about habit unmarked""".split(),
+    *"""short first_column same_family type margin self self_role child_of plural rank_word by bridge target_width
+    referenced better_beside is_code end vocabulary title_beside about habit unmarked own_key
+    bridge_named""".split(),
     *(f"{name}_{kind}" for kind in ("marked", "unmarked") for name in _OF_BOTH),
 )
 """The features by name, in the order of their numbers."""
@@ -56,7 +57,7 @@ _RELATIONS = frozenset("relationship relation link assoc association map rel edg
 _TEXTS = frozenset("comment reason description summary remark note text".split())
 """Words for free texts: where one table holds these, its rows are called so."""
 _VOCABULARIES = frozenset(
-    "term cvterm vocabulary concept codevalue lookup lookupvalue contenttype reference enumeration code".split()
+    "term cvterm vocabulary concept codevalue lookup lookupvalue contenttype reference enumeration".split()
 )
 """Names of tables whose rows are types, kinds and states of everything, so that no column is called as they are."""
 _CROWD = 3
@@ -245,6 +246,7 @@ class SchemaReading:
         self.columns = [self._read(table, habits.spelt(position)) for position, table in enumerate(tables)]
         self._texts = [{"".join(column.words) for column in columns} for columns in self.columns]
         self._repeats = Counter(column.words for columns in self.columns for column in columns)
+        self._leads = Counter(columns[0].words for columns in self.columns if columns)
         self._natural = self._natural_key()
         self.keys = [self._key(position) for position in range(len(tables))]
         self._mentions = Mentions(tables)
@@ -374,7 +376,7 @@ class SchemaReading:
 
         of_name: dict[str, int] = {}
         for position, (joined, _, plain, _) in enumerate(self._spellings):
-            if self.keys[position][1] >= 3:
+            if self.keys[position][1] >= 2:
                 of_name.setdefault(joined, position)
                 of_name.setdefault(plain, position)
         for words, positions in self._by_key.items():
@@ -417,11 +419,16 @@ class SchemaReading:
         column = self.columns[table][at]
         kind = type_beside(column.words, len(column.entity), column.key_word, self._texts[table])
         # Another column says which table is meant, or the name is that of the column's own table.
-        if kind is not None or self.keys[table] == (at, 3):
+        if kind is not None or self.keys[table] == (at, 3) or self._numbers_rows(at, column):
             ranked = [fit for fit in ranked if fit.level >= _PLAIN]
         for rank, fit in enumerate(ranked[:_MOST_TARGETS]):
             rival = ranked[rank == 0].score if len(ranked) > 1 else fit.score - 1.0
             yield _Draft(table, at, fit, rank, rival)
+
+    def _numbers_rows(self, at: int, column: _Read) -> bool:
+        """Whether the column is the first one of nearly all tables that have it: it numbers the rows of each."""
+        repeats = self._repeats[column.words]
+        return at == 0 and repeats >= _CROWD and self._leads[column.words] > _PREFIXED * repeats
 
     def _ranked(self, table: int, column: _Read) -> list[_Fit]:
         fits = [self._fit(table, column, target) for target in self._targets(table, column)]
@@ -501,6 +508,8 @@ class SchemaReading:
         names_of = whole, bare, plain, _ = self._spellings[target]
         starts, near = self._starts[table], self.things[target][:1] == self.things[table][:1] or bare == whole
         key, strength = self.columns[target][self.keys[target][0]], self.keys[target][1]
+        if strength >= 2 and table != target and "".join(column.entity) == whole:
+            return 2.5
         if key.entity and strength <= 2 and column.key_word and not self._ends_in_key(column, target):
             return 0.5 * (column.words[-1:] == key.words[-1:] and column.entity[-1:] == self.things[target][-1:])
         if key.entity and strength <= 2 and self._owner.get(key.called, target) != target:
@@ -560,7 +569,7 @@ class SchemaReading:
         return bool(key.entity) or len(key.called) > len(key.words) or key.called in self._of_one_key
 
     def _reference(self, draft: _Draft, referenced: int, beside: float) -> Reference:
-        table, at, (score, target, level), rank, rival = draft
+        table, at, (score, target, level), _, rival = draft
         column, key_at, strength = self.columns[table][at], *self.keys[target]
         key, mine, thing, entity = self.columns[target][key_at], self.things[table], self.things[target], column.entity
         joined, whole = self._joined[table], self._joined[target]
@@ -570,14 +579,12 @@ class SchemaReading:
             *(float(low <= level < high) for low, high in zip(_LEVELS, (4.0, *_LEVELS), strict=False)),
             float(target in self._people and column.is_actor and level == 0),
             self._marked[column.type],
-            float(rank == 0),
         )
         values = (
             float(level < 2 and bool(entity) and self._mentions.abbreviated(entity[-1]) == target),
             float(strength <= 1),
             float(column.profile.family == key.profile.family),
             column.fits(key),
-            min(3, rank),
             max(-1.0, min(1.0, score - rival)),
             float(table == target and not self_role and level == 0),
             float(table == target and self_role),
@@ -589,13 +596,15 @@ class SchemaReading:
             math.log1p(len(self.columns[target])),
             math.log1p(referenced),
             min(1.0, beside - score),
-            float(column.words[-1:] not in (("id",), key.words[-1:]) and column.key_word > 0),
+            float(column.key_word > 0 and {"id", "fk", *key.words[-1:]}.isdisjoint(column.words[len(entity) :])),
             float(self._is_by_role(table, column, target)),
             float(target in self._vocabularies and level == 0),
             float(column.words[-1:] == ("name",) and "".join(column.words[:-1]) in self._texts[table]),
             names.about(column.spelt, self._tables[target].name),
             self._unmarked * (level >= _LEVELS[3]),
             float(unmarked),
+            float(self.keys[table] in ((at, 2), (at, 3), (at, 4))),
+            self._bridge[target] * (level >= _PLAIN),
             *(value * (not unmarked) for value in of_both),
             *(value * unmarked for value in of_both),
         )

@@ -1,20 +1,22 @@
 """The keys of a schema of many tables: a fitted model over what is counted in the schema as a whole.
 
-Without rows, the model decides; with rows, what the values say is added to its odds. The chance that a column
-refers to a table is logistic in the features of :mod:`~tagframe.keys.schema_features`, with the weights in
-``schema_weights.json``, made by ``python -m tag_bench fit schemas``. A column refers to one table: its likeliest one.
+Without rows, the model decides; with rows, what the values say is added to its odds. A column refers to one of the
+tables that its name may mean, or to none: a conditional logit (McFadden, 1974) over the features of
+:mod:`~tagframe.keys.schema_features`, with the weights in ``schema_weights.json``, made by ``python -m tag_bench fit
+schemas``.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 
 import numpy as np
+import numpy.typing as npt
 
 from tagframe.corpus.profile import TableProfile
 from tagframe.keys.containment import overlaps
@@ -131,14 +133,27 @@ def judge(reading: SchemaReading) -> list[tuple[Reference, float]]:
     references = reading.references()
     if not references:
         return []
-    chances = chance(np.array([one.features for one in references]), default_weights())
+    columns = column_numbers([(one.table, one.column) for one in references])
+    chances = choice(np.array([one.features for one in references]), columns, default_weights())
     return [*zip(references, chances.tolist(), strict=True)]
 
 
-def chance(features: Floats, weights: Floats) -> Floats:
-    """The chance of each of n references: features of shape (n, features), weights of shape (1 + features,)."""
-    odds = np.clip(weights[0] + features @ weights[1:], -30.0, 30.0)
-    return np.asarray(1 / (1 + np.exp(-odds)))
+def column_numbers(columns: Sequence[Hashable]) -> npt.NDArray[np.intp]:
+    """The number of the column of each reference, from 0 on."""
+    numbers = {column: number for number, column in enumerate(dict.fromkeys(columns))}
+    return np.array([numbers[column] for column in columns], dtype=np.intp)
+
+
+def choice(features: Floats, columns: npt.NDArray[np.intp], weights: Floats) -> Floats:
+    """The chance of each of n references, those of a column and of none together 1.
+
+    Args:
+        features: shape (n, features).
+        columns: the number of each one's column, shape (n,).
+        weights: shape (1 + features,), the intercept first.
+    """
+    odds = np.exp(np.clip(weights[0] + features @ weights[1:], -30.0, 30.0))
+    return np.asarray(odds / (1 + np.bincount(columns, odds))[columns])
 
 
 @lru_cache(maxsize=1)

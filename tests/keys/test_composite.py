@@ -9,6 +9,8 @@ import pytest
 from tagframe.corpus import open_corpus
 from tagframe.joins.infer import keys_between
 from tagframe.keys import infer_key_pairs
+from tagframe.keys.inference import composites_of
+from tagframe.keys.key_pair import KeyPair
 from tagframe.merging import infer_keys
 
 RANDOM = np.random.default_rng(3)
@@ -175,6 +177,18 @@ def bare(**tables: str) -> dict[str, dict[str, str]]:
 def test_names_alone_show_what_is_numbered_within_another_thing(tables, expected):
     keys = [key for key in infer_key_pairs(open_corpus(schema=tables).profiles) if len(key.left_columns) > 1]
     assert {f"{key.left.partition('.')[2]}→{key.right_table.partition('.')[2]}" for key in keys} == expected
+
+
+@pytest.mark.parametrize(("score", "expected"), [(0.6, 1), (0.9, 0)])
+def test_a_number_within_another_thing_is_no_key_alone_unless_that_is_likelier(score, expected):
+    lines = bare(
+        purchase="purchase_id placed_on",
+        purchase_line="purchase_id purchase_line_no amount",
+        receipt="receipt_id purchase_id purchase_line_no",
+    )
+    sides = "schema.purchase_line", ("purchase_line_no",), "schema.purchase", ("purchase_id",)
+    found = composites_of(open_corpus(schema=lines).profiles, [KeyPair(*sides, score)])
+    assert [key.left_columns for key in found] == expected * [("purchase_id", "purchase_line_no")]
 
 
 def two_of_each(thing: str, number: str, count: int) -> Frames:

@@ -12,6 +12,7 @@ from tag_bench.databases import read_databases
 from tag_bench.fit import command
 from tag_bench.fit.keys import PRIOR
 from tag_bench.perturbed import perturbations
+from tagframe.keys.schema_features import FEATURES
 from tagframe.keys.terms import TERMS
 
 THINGS = ["shop", "clinic", "team", "author", "sensor", "driver"]
@@ -74,3 +75,22 @@ def test_a_perturbed_database_declares_the_same_keys_between_columns_that_are_th
     assert [table.columns for table in again["half gone"].tables] == [
         table.columns for table in forms["half gone"].tables
     ]
+
+
+def test_it_fits_keys_of_bare_schemas_and_names_them(tmp_path):
+    data, weights, out = tmp_path / "applications", tmp_path / "weights.json", tmp_path / "out.json"
+    data.mkdir()
+    for culture, key in {"long": "{}_id", "short": "id"}.items():
+        tables = {thing: {"columns": {key.format(thing): "bigint", "title": "text"}} for thing in THINGS}
+        tables["visit"] = {"columns": {"visit_key": "bigint"} | {f"{thing}_id": "bigint" for thing in THINGS}}
+        keys = [
+            {"table": "visit", "columns": [f"{thing}_id"], "to": thing, "ref": [key.format(thing)]} for thing in THINGS
+        ]
+        (data / f"{culture}.json").write_text(json.dumps({"tables": tables, "fks": keys}))
+    arguments = ["schemas", "--data", str(data), "--weights", str(weights), "--json", str(out)]
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    report, written = json.loads(out.read_text()), json.loads(weights.read_text())
+    assert {culture: figures["F1"] for culture, figures in report["left_out"].items()} == {"long": 100, "short": 100}
+    assert set(written["terms"]) == {"intercept", *FEATURES}
+    assert written["about"] == {"schemas": "made by tag_bench fit schemas from 2 schemas of applications: long, short"}

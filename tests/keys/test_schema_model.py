@@ -145,8 +145,13 @@ def test_types_are_rows_of_the_one_table_of_terms_and_a_key_word_may_end_the_nam
             {"crate_group.parent_id": "crate_group"},
         ),
         ({"parcel": ["uid", "kind", "note", "title"], "truck": ["id", "uid"]}, {"truck.uid": "parcel"}),
+        (
+            {"crategroup": ["group_id", "kind"], "groups": ["group_id", "kind"], "truck": ["id", "crate_group_id"]},
+            {"truck.crate_group_id": "crategroup"},
+        ),
+        ({"truck": ["id", "crate_id_fk"]}, {"truck.crate_id_fk": "crate"}),
     ],
-    ids=["sides of a link", "a lone parent", "a key that one table has"],
+    ids=["sides of a link", "a lone parent", "a key that one table has", "a key by the last word", "a mark"],
 )
 def test_names_that_say_no_table_are_read_by_what_stands_around_them(tables, references):
     made = {thing: ["id", "kind"] for thing in THINGS} | tables
@@ -155,6 +160,13 @@ def test_names_that_say_no_table_are_read_by_what_stands_around_them(tables, ref
     keys = infer_key_pairs(open_corpus(schema=schema).profiles)
     found = {key.left.partition(".")[2]: key.right_table.partition(".")[2] for key in keys}
     assert references.items() <= found.items()
+
+
+def test_a_first_column_of_many_tables_numbers_their_rows():
+    links = {f"{one}_x_{other}": ["relation_id", f"{one}_id", f"{other}_id"] for one, other in pairwise(THINGS[:12])}
+    made = {thing: ["id", "kind"] for thing in THINGS} | {"relationships": ["reification_id", "kind"]} | links
+    found = infer_key_pairs(open_corpus(schema={name: dict.fromkeys(made[name], "bigint") for name in made}).profiles)
+    assert {one.left_columns[0] for one in found if "_x_" in one.left_table} == {f"{one}_id" for one in THINGS[:12]}
 
 
 @pytest.mark.parametrize("type", ["binary(16)", "bytea"])
