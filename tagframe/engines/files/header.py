@@ -7,7 +7,7 @@ tables have no names at all.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
@@ -456,8 +456,12 @@ def _repeats_below(cells: Sequence[str], columns: Sequence[Sequence[str]], below
     words = [(cell, own, size) for cell, own, size in at_all if size > _FEW and _form(cell) not in _VALUES and cell]
     if any(cell in own and len(own) < size for cell, own, size in words):
         return True
-    pairs = [(cell, own, other) for cell, own, _ in words for _, other, _ in words if other is not own]
-    if any(cell in other and not own.isdisjoint(other) for cell, own, other in pairs):
+    names = {cell for cell, _, _ in words}
+    having: dict[str, list[set[str]]] = defaultdict(list)  # hardly a name is a value; a table may have 1,000 columns
+    for _, values, _ in words:
+        for name in names & values:
+            having[name].append(values)
+    if any(other is not own and not own.isdisjoint(other) for cell, own, _ in words for other in having[cell]):
         return True
     twice = [at for at, cell in enumerate(cells) if cell and cells.count(cell) > 1]
     both = [(_text(row[twice[0]]), _text(row[twice[1]])) for row in below if twice and len(row) > twice[1]]
