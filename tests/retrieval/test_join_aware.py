@@ -44,7 +44,9 @@ def declared(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", FORMED)
 def test_as_printed_is_cosine_alone_omega_alone_and_the_best_candidates_alone(schema, words, method):
-    tables = {f"db.item{number}": ["id", f"x{number}", f"item{(number + 1) % 40} id"] for number in range(40)}
+    names = [one + other + "on" for one in "bdfgklmn" for other in "aeiou"]
+    pairs = zip(names, [*names[1:], names[0]], strict=True)
+    tables = {f"db.{name}": ["id", f"x{name}", f"{after} id"] for name, after in pairs}
     index = index_of(schema(**tables), words)
     ours = prepared(index, FORMED[method]())
     printed = prepared(index, FORMED[method](as_printed=True))
