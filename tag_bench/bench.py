@@ -26,7 +26,7 @@ from tag_bench.records import commit, machine
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
-WORK = ROOT / "bench" / "work"
+WORK = ROOT / "bench" / "unfinished"
 """What a part that was ended goes on from."""
 PAGE, README = (Path(__file__).with_name("page") / name for name in ("benchmarks.md", "readme.md"))
 DATA = "DIR"
