@@ -285,11 +285,10 @@ def _is_evidence(key: KeyPair) -> bool:
 
 
 def _not_connected(
-    parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile], floor: float, roles: InRoles,
-    ids: Sequence[Sequence[str]],
-) -> str:  # fmt: skip
+    parts: Components[str], keys: Sequence[KeyPair], profiles: Sequence[TableProfile], floor: float, roles: InRoles
+) -> str:
     """Why no plan connects the tables: their parts, and the pairs of columns that are nearest to a key."""
-    groups = " | ".join("{" + ", ".join(group) + "}" for group in ids)
+    groups = " | ".join("{" + ", ".join(group) + "}" for group in parts.groups())
     unions = "".join(
         f". {' and '.join(group.tables)} have the same columns: stack them with tagframe.stack"
         for group in infer_unions([profile for profile in profiles if profile.id not in roles.tables])
@@ -563,7 +562,7 @@ def plan_joins(
                 pieces = {id: [part.id for part in stack.parts] for id, stack in stacks.items()}
                 ids = [[id for one in group for id in pieces.get(one, (one,))] for group in parts.groups()]
                 # Most of these errors lead to a plan of fewer tables, and nobody reads the message.
-                raise NotConnected(partial(_not_connected, parts, between, profiles, floor, roles, ids), ids)
+                raise NotConnected(partial(_not_connected, parts, between, profiles, floor, roles), ids)
             usable += natural
     sources = {
         table: _plan_table(
