@@ -337,7 +337,7 @@ def test_a_text_is_read_or_named(tmp_path, name, text, shape):
         (["54,-- €", "7,10 €"], 54),
         (["CHF 54.-", "CHF 7.10"], 54),
         (["54.018.918,68 Euro", "12,00 Euro"], 54018918.68),
-        (["54.018.918,68 €", "k. A.", "12,00 €", "3,00 €"], "some of its cells are words"),
+        (["54.018.918,68 €", "k. A.", "12,00 €", "3,00 €"], "some cells are words"),
         (["54,6 Mio. €", "1,2 Mio. €"], "a unit that is not read"),
         (["¥54,018", "¥1,200"], 54018),
         (["€ 54.018,68", "", "€ 12,00"], 54018.68),
@@ -446,7 +446,7 @@ def test_numbers_that_sqlite_does_not_have_are_refused_by_name(cells):
         ("a;b\nx;1.234\ny;12.345\n", [["x", 1.234], ["y", 12.345]], "'thousands': '.'}} reads them as th"),
         ("a;b;c\nx;1.234;0.5\ny;12.345;7\n", [["x", 1.234, 0.5], ["y", 12.345, 7.0]], ""),
         ("a,b,c\nnum,num,str\n1,2,x\n3,4,y\n", [["num", "num", "str"], ["1", "2", "x"], ["3", "4", "y"]],
-         "the numbers of column 'a' stay text"),
+         "the numbers of columns 'a', 'b' stay text"),
         ("id,t\n1,a\n2,\\N\n", [[1, "a"], [2, "\\N"]], "{'na_values': ['\\\\N']}} reads them so"),
         ("id,dept,name,level\n1,2,Ann,3\n7,2,Bo,3\n", [[1, 2, "Ann", 3], [7, 2, "Bo", 3]], ""),
         ("a:b\n1:2\n3:4\n", [["1:2"], ["3:4"]], "csv={'t.csv': {'sep': ':'}} reads several"),
@@ -532,6 +532,23 @@ def test_nothing_of_a_sheet_is_misread_in_silence(tmp_path, sheet, names, rows, 
     assert bool(word) == bool(said), said
     if f"column {names[-1]!r}" in word:
         assert repr(names[-1]) not in opened(tmp_path, hide=[f"s.{names[-1]}"])[1], "what is hidden is not named"
+
+
+def test_a_kind_of_note_has_one_line_for_all_columns_of_a_file(tmp_path):
+    names = [f"n{at}" for at in range(20)]
+    rows = [[str(at)] * 20 for at in range(5)] + [["s"] * 12 + ["-"] * 8]
+    dates = [["13/02/2020", "NA", "1.5"]] * 6
+    lines = [
+        ",".join([*names, "day", "na", "x"]),
+        *(",".join(row + more) for row, more in zip(rows, dates, strict=True)),
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    _, said = opened(tmp_path)
+    assert said.count("the numbers of") == 1
+    assert "columns 'n0', 'n1', 'n2', 'n3', 'n4' and 15 more columns stay text" in said
+    assert "csv={'t.csv': {'na_values': ['-', 's']}} reads" in said
+    frame = opened(tmp_path, csv={"t.csv": {"na_values": ["-", "s"]}})[0]["t"]
+    assert [frame[name].dropna().tolist() for name in names] == [[0, 1, 2, 3, 4]] * 20
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_format_is_that_of_all_rows_and_the_same_in_each_piece(tmp_path, monke
     assert corpus.read("t", ["a"], limit=2)["a"].dtype == "float64"
     assert corpus.profile("t").column("a").family == "real"
     assert corpus["u"]["a"].tolist() == [*map(str, rows), "n. a."]
-    assert [" stay text, because some of its cells are words" in one for one in said] == [False, True]
+    assert [" stay text, because some cells are words" in one for one in said] == [False, True]
     (batch,) = tf.read_batches(tmp_path / "t.csv", rows=100)
     pd.testing.assert_frame_equal(batch, corpus["t"])
 

@@ -65,7 +65,7 @@ _GROUP = re.compile("[.,'\u2019 \u00a0\u202f][0-9]{3}(?![0-9])")
 GROUPED = "all have as many groups of digits, as codes have"
 AMBIGUOUS = "commas or points in them are decimal marks, or stand between thousands"
 """Why the numbers of a column have no one format; the user may know it."""
-OTHER_CELLS = "some of its cells are words"
+OTHER_CELLS = "some cells are words"
 OTHER_UNITS = "they have a unit that is not read"
 _MOST_WORDS = 3
 """Words among numbers that may stand for missing ones."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import pandas as pd
 
@@ -26,6 +26,7 @@ from tagframe.errors import (
     InvalidArgument,
     NumbersAsTextWarning,
     UnreadableTable,
+    counted,
     did_you_mean,
     warn,
 )
@@ -41,8 +42,12 @@ _DATE = re.compile(r"\s*[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}(?![0-9])")
 _YEAR_FIRST = "[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?:[T ][0-9:.]*)?"
 _SEPARATORS = ("decimal", "thousands")
 _HEAD_ROWS = 1_000
+MAX_NAMED_COLUMNS = 5
+"""Columns that a note names; of others it gives the number."""
 _EXACT: dict[str, Any] = {} if int(pd.__version__.split(".")[0]) > 2 else {"float_precision": "round_trip"}
 """Before version 3 pandas may read a number as the float next to it."""
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -207,56 +212,53 @@ class CSVEngine(FileEngine):
         layout, formats, given = self.layout, self.formats.of(names), self.given_options
         for note in layout.notes:
             say(note)
-        for name, words in formats.codes.items():
-            way = option(self.path, na_values={name: list(words)})
+        for words, columns in by_value(formats.codes).items():
+            way = option(self.path, na_values=list(words) if len(columns) > 1 else {columns[0]: list(words)})
+            of = "its" if len(columns) == 1 else "their"
             say(
-                f"{either(words)} in column {name!r} is read as a code, as all its cells are of one length; {way} "
-                "reads it as missing"
+                f"{either(words)} in {named_columns(columns)} is read as a code, as all {of} cells are of one length; "
+                f"{way} reads it as missing"
             )
         if formats.missing:
-            missing = ", ".join(f"{either(words)} in {name!r}" for name, words in formats.missing.items())
+            by_words = by_value(formats.missing)
+            missing = ", ".join(f"{either(words)} in {_some(columns)}" for words, columns in by_words.items())
             way = option(self.path, keep_default_na=False, na_values=[""])
             say(f"read as missing: {missing}; {way} reads them as text")
         separators = [f"{name}={given[name]!r}" for name in _SEPARATORS if name in given]
         wanted = given.get("decimal") or ("," if given.get("thousands") == "." else "."), given.get("thousands") or ""
-        read = [
-            f"{name!r} ({one})"
+        read = {
+            name: str(one)
             for name, one in formats.numbers.items()
             if one.unit or not separators or (one.decimal, one.thousands) != wanted
-        ]
+        }
         if read:
             percent = "; 12 % is 12" * any(one.unit == "%" for one in formats.numbers.values())
-            say(f"these columns of text are read as numbers: {', '.join(read)}{percent}")
-        for name, why in formats.mixed.items():
-            way = ""
-            if why == column_formats.AMBIGUOUS:
-                way = f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,), "
-                way += "and thousands=',' or thousands='.' in its place commas or points between thousands"
-            if why == column_formats.GROUPED:
-                way = f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
-            words = formats.words.get(name, ())
-            if why in (column_formats.OTHER_CELLS, column_formats.OTHER_UNITS) and not words:
-                how = ".str.replace(',', '').str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
-                way = f". A frame in which {how} makes numbers of them has them (replace(',', '.') of decimal commas)"
-            if words:
-                way = f". {option(self.path, na_values={name: [*words]})} reads {either(words)} as missing"
-            say(f"the numbers of column {name!r} stay text, because {why}{way}", NumbersAsTextWarning)
+            which = ", ".join(f"{_some(columns)} ({one})" for one, columns in by_value(read).items())
+            say(f"these columns of text are read as numbers: {which}{percent}")
+        reasons = {name: (why, name in formats.words) for name, why in formats.mixed.items()}
+        for (why, _), columns in by_value(reasons).items():
+            beside = sorted({word for name in columns for word in formats.words.get(name, ())})
+            way = self._way(why, beside, columns)
+            say(f"the numbers of {named_columns(columns)} stay text, because {why}{way}", NumbersAsTextWarning)
         if formats.unfit:
             are = "is" if len(formats.unfit) == 1 else "are"
             fit = f"not all cells have the format of csv= ({', '.join(separators)})"
-            say(f"{_listed(formats.unfit)} {are} read with decimal points, because {fit}")
+            say(f"{named_columns(formats.unfit)} {are} read with decimal points, because {fit}")
         if formats.thousands:
             say(
-                f"the points in {_listed(formats.thousands)} are read as decimal points, though the file has "
+                f"the points in {named_columns(formats.thousands)} are read as decimal points, though the file has "
                 f"semicolons or decimal commas elsewhere; {option(self.path, decimal=',', thousands='.')} reads them "
                 "as thousands"
             )
         if formats.rounded:
-            say(f"numbers of {_listed(formats.rounded)} have more digits than floats hold (15 to 17), and are rounded")
+            which = named_columns(formats.rounded)
+            say(f"numbers of {which} have more digits than floats hold (15 to 17), and are rounded")
         if formats.exponents:
-            say(f"cells such as 1E5 in {_listed(formats.exponents)}, which may be codes, are read as numbers (100000)")
-        for name, order in formats.orders.items():
-            if name in formats.dates:
+            which = named_columns(formats.exponents)
+            say(f"cells such as 1E5 in {which}, which may be codes, are read as numbers (100000)")
+        orders = {name: (order, name in formats.dates) for name, order in formats.orders.items()}
+        for (order, is_read), columns in by_value(orders).items():
+            if is_read:
                 found = "read month first, as nothing says otherwise; csv={'dayfirst': True} reads them day first"
             elif order == column_formats.EITHER:
                 way = option(self.path, dayfirst=True)
@@ -268,11 +270,28 @@ class CSVEngine(FileEngine):
             else:
                 way = option(self.path, dayfirst=order == "day first")
                 found = f"with the {order}: they stay text; {way} reads them as dates"
-            say(f"column {name!r} has dates {found}")
+            say(f"{named_columns(columns)} {'has' if len(columns) == 1 else 'have'} dates {found}")
         if formats.not_dates:
             stay = "stays" if len(formats.not_dates) == 1 else "stay"
-            say(f"{_listed(formats.not_dates)} {stay} text, because not all cells are dates")
+            say(f"{named_columns(formats.not_dates)} {stay} text, because not all cells are dates")
         return notes
+
+    def _way(self, why: str, words: list[str], columns: Sequence[str]) -> str:
+        """How the numbers of columns that stay text are read, if there is a way."""
+        if words:
+            way = option(self.path, na_values=words if len(columns) > 1 else {columns[0]: words})
+            return f". {way} reads {either(words)} as missing"
+        if why == column_formats.AMBIGUOUS:
+            return (
+                f". {option(self.path, decimal=',')} reads decimal commas (in the shell: --csv decimal=,), and "
+                "thousands=',' or thousands='.' in its place commas or points between thousands"
+            )
+        if why == column_formats.GROUPED:
+            return f". {option(self.path, thousands=' ')} reads blanks as thousands, and thousands='.' points"
+        if why in (column_formats.OTHER_CELLS, column_formats.OTHER_UNITS):
+            how = ".str.replace(',', '').str.extract('(-?[0-9]*[.]?[0-9]+)')[0].astype(float)"
+            return f". A frame in which {how} makes numbers of them has them (replace(',', '.') of decimal commas)"
+        return ""
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -307,8 +326,23 @@ def _see(columns: Mapping[str, column_formats.Column], frame: pd.DataFrame, *, i
             column.see(texts.unique())
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names))
+def by_value(columns: Mapping[str, V]) -> dict[V, list[str]]:
+    """The columns of each value, so that a note has one line for a kind, whatever number of columns it is of."""
+    found: dict[V, list[str]] = {}
+    for name, value in columns.items():
+        found.setdefault(value, []).append(name)
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMED_COLUMNS
+    named = ", ".join(map(repr, names[:MAX_NAMED_COLUMNS]))
+    return f"{named} and {counted(more, 'more column')}" if more > 0 else named
+
+
+def named_columns(names: Sequence[str]) -> str:
+    """Columns, as a sentence names them: the first of many, and the number of the others."""
+    return f"column{'s' * (len(names) > 1)} {_some(names)}"
 
 
 def csv_option_text(csv: Mapping[str, Any] | None) -> str:

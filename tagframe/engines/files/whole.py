@@ -20,7 +20,7 @@ from tagframe.engines.base import Chunk, Stamp, TableShape
 from tagframe.engines.cells import EXACT, plain_dtypes
 from tagframe.engines.files import header, limits
 from tagframe.engines.files.column_formats import EITHER, Column, Formats, formats_of
-from tagframe.engines.files.csv import either
+from tagframe.engines.files.csv import by_value, either, named_columns
 from tagframe.engines.files.limits import FileEngine, blocks, ending_of, reading_as, stem_of
 from tagframe.engines.files.workbooks import workbook_rows
 from tagframe.errors import ColumnFormatWarning, UnreadableTable, warn
@@ -194,15 +194,21 @@ def sheet_of(rows: list[list[Any]]) -> Sheet:
     frame = pd.DataFrame(cells, index=pd.RangeIndex(len(below)))
     texts = {name for name, column in cells.items() if all(isinstance(cell, str) for cell in column.dropna())}
     numbers = Formats(numbers=formats.numbers).of(texts)
-    notes += [f"{either(words)} in column {name!r} is read as a code" for name, words in formats.codes.items()]
-    notes += [f"{either(words)} in column {name!r} is read as missing" for name, words in formats.missing.items()]
-    notes += [f"column {name!r} is read as numbers ({one})" for name, one in numbers.numbers.items()]
-    notes += [f"the numbers of column {name!r} stay text, because {why}" for name, why in formats.mixed.items()]
-    for name, order in formats.orders.items():
+    for words, some in by_value(formats.codes).items():
+        notes.append(f"{either(words)} in {named_columns(some)} is read as a code")
+    for words, some in by_value(formats.missing).items():
+        notes.append(f"{either(words)} in {named_columns(some)} is read as missing")
+    for one, some in by_value({name: str(one) for name, one in numbers.numbers.items()}).items():
+        notes.append(f"{named_columns(some)} {'is' if len(some) == 1 else 'are'} read as numbers ({one})")
+    for why, some in by_value(formats.mixed).items():
+        notes.append(f"the numbers of {named_columns(some)} stay text, because {why}")
+    for order, some in by_value(formats.orders).items():
         what = "in two orders" if order is None else "in an order that nothing tells" if order == EITHER else order
-        notes.append(f"the dates of column {name!r}, {what}, stay text; pandas.to_datetime reads them")
+        notes.append(f"the dates of {named_columns(some)}, {what}, stay text; pandas.to_datetime reads them")
     kinds = {name: sorted({*map(_kind, column.dropna())}) for name, column in cells.items()}
-    notes += [f"column {name!r} has {' and '.join(some)}" for name, some in kinds.items() if len(some) > 1]
+    mixed = {name: tuple(some) for name, some in kinds.items() if len(some) > 1}
+    for types, some in by_value(mixed).items():
+        notes.append(f"{named_columns(some)} {'has' if len(some) == 1 else 'have'} {' and '.join(types)}")
     labels = dict(zip(names, head.labels, strict=False))
     typed = plain_dtypes(numbers.typed(frame).convert_dtypes())
     return Sheet(typed, title, tuple(labels.get(name, "") for name in cells), tuple(notes))
