@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import ColumnProfile, TableProfile
@@ -123,6 +123,7 @@ class Conventions:
             self._spell(self._split)
         self._keys = self._keys_by_name()
         self._unmarked = self._leaves_key_words_out()
+        self._ordinals = [_ordinals(spelt.values()) for spelt in self._spelt]
         self._spell(self._in_full)
         self._spell(self._marked)
         self._own = [self._own_keys(position) for position in range(len(tables))]
@@ -279,11 +280,7 @@ class Conventions:
         """The table at one side of a link table: ``entity1`` of ``l_artist_area`` is an area."""
         if names.column_name(stem).entity and "".join(names.column_name(stem).entity) in self._called:
             return None
-        siblings = [
-            int(match[2])
-            for name in self._spelt[position].values()
-            if (match := _ORDINAL.match(name)) is not None and match[1] == stem
-        ]
+        siblings = self._ordinals[position][stem]
         if len(siblings) != 2 or sorted(siblings) not in ([0, 1], [1, 2]):
             return None
         thing = self._things[position]
@@ -345,3 +342,11 @@ class Conventions:
             if short and best > sure:
                 scores[column] = 0.0  # "gid" of gardens that have an "id"
         return scores
+
+
+def _ordinals(called: Iterable[str]) -> dict[str, list[int]]:
+    """The numbers at the end of names of columns, by what stands before them."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for match in filter(None, map(_ORDINAL.match, called)):
+        found[match[1]].append(int(match[2]))
+    return found
