@@ -114,11 +114,15 @@ def with_composites(single: Sequence[KeyPair], composite: Sequence[KeyPair]) -> 
     A day or a year alone is none: the other parts say what it is of.
     """
 
+    between: dict[frozenset[str], list[KeyPair]] = defaultdict(list)
+    for one in composite:
+        between[one.tables].append(one)
+
     def is_part(key: KeyPair) -> bool:
         evidence = key.evidence
         is_key = evidence.uniqueness == 1.0 and (evidence.contained is None or evidence.contained >= CONTAINED)
         is_time = CALENDAR.issuperset(column_name(key.right_columns[0]).words)
-        return (is_time or not is_key) and any(map(key.is_part_of, composite))
+        return (is_time or not is_key) and any(map(key.is_part_of, between.get(key.tables, ())))
 
     return [*(key for key in single if not is_part(key)), *composite]
 
