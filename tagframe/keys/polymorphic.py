@@ -27,6 +27,8 @@ _LEAST = 2
 """Beside a table that is called as the reference, such as accounts by ``account_id``, one name may be an accident."""
 _End = tuple[str, tuple[str, ...]]
 """The id of a table, and columns of it."""
+_ACCIDENT = 0.01
+"""Below this chance values are not among the keys of a table by accident, as numbers from 1 on are."""
 _OWN = 0.55
 """From this score on, a column's name is that of its own table's key."""
 
@@ -63,6 +65,9 @@ def with_types(pairs: Sequence[KeyPair], columns: Sequence[Column]) -> list[KeyP
     for id, table in tables.items():
         for side, kind in _references(table):
             end, names_of = (id, (side,)), (id, [kind])
+            own = any(one.own >= _OWN for one in members[id] if one.profile.name == side)
+            if own or any(_has_all(pair, end) for pair in of_end[end]):
+                continue
             codes = [one for one in of_end[id, (kind.name,)] if one.left_table == id and kind.family == "integer"]
             if codes:
                 other = max(codes, key=lambda pair: pair.score).right_table
@@ -72,6 +77,13 @@ def with_types(pairs: Sequence[KeyPair], columns: Sequence[Column]) -> list[KeyP
             made = (_pair(end, members[other], one, of_end[end]) for other, one in targets.items() if other != id)
             found += made
     return [*(pair for pair in pairs if pair not in gone), *found]
+
+
+def _has_all(pair: KeyPair, end: _End) -> bool:
+    """Whether all values of a column are keys of one table, and not by accident: no type says to which it refers."""
+    seen = pair.evidence
+    is_from = (pair.left_table, pair.left_columns) == end
+    return is_from and seen.contained == seen.uniqueness == 1.0 and seen.chance is not None and seen.chance < _ACCIDENT
 
 
 def _references(table: TableProfile) -> Iterator[tuple[str, ColumnProfile]]:

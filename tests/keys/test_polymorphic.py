@@ -97,3 +97,18 @@ def test_a_private_type_is_in_no_prompt_and_a_given_key_joins_all():
     lines = " ".join(describe_keys(hidden, {one.name: one.id for one in hidden.profiles}))
     assert "only where comments.commentable_type names the table" in lines
     assert "Post'" not in lines
+
+
+def test_a_type_beside_a_key_that_one_table_has_all_values_of_says_nothing_of_its_table():
+    keys = [f"M.{number * 37:04}" for number in range(60)]
+    tables = {
+        "museums": pd.DataFrame({"museum_id": keys, "museum_type": ["museum", "house", "archive"] * 20}),
+        "houses": pd.DataFrame({"house_id": range(40), "house_name": [f"h{number}" for number in range(40)]}),
+        "events": pd.DataFrame({
+            "event_id": [f"E{number:03}" for number in range(200)],
+            "origin_museum_id": [keys[number * 7 % 50] for number in range(200)],
+            "origin_museum_type": ["museum", "house"] * 100,
+        }),
+    }  # fmt: skip
+    (key,) = [key for key in infer_key_pairs(tf.open_corpus(tables).profiles) if "origin_museum_id" in key.left_columns]
+    assert (key.right, key.evidence.only) == ("frames.museums.museum_id", ())
