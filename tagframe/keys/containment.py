@@ -248,7 +248,7 @@ def log_ratio(left: Facts, right: Facts, overlaps: Overlaps, ends_there: Floats 
         by_chance = np.where(counted, 0.95, np.minimum(0.98, np.maximum(right.density, 1e-4)))
         # A short code ("F", "3") matches by accident more easily than a long one.
         by_length = np.where(left.letters <= _SHORT, 0.4, np.where(left.letters <= 3, 0.25, 0.1))
-        accident = np.where(runs, by_chance, by_length)
+        accident = np.where(np.isnan(right.low), by_length, by_chance)
         ratio = _drawn(hits, misses) - _by_accident(hits, misses, accident)
         inside = runs & (right.low <= left.low) & (left.high <= right.high)
         ratio = np.where(inside, ratio - np.log(_inside_by_accident(right.low, right.high)), ratio)

@@ -383,3 +383,9 @@ def test_a_number_of_things_refers_to_none_of_them(count):
     clubs = pd.DataFrame({"club_id": range(1, 41), "name": [f"club {n}" for n in range(40)]})
     players = pd.DataFrame({"player_id": range(1, 200), count: [1 + n % 11 for n in range(199)]})
     assert infer_keys({"club": clubs, "player": players}) == []
+
+
+def test_a_text_of_small_numbers_matches_ids_by_accident_as_numbers_do():
+    goals = pd.DataFrame({"minute": [str(1 + at % 90) if at % 11 else "90+2" for at in range(900)]})
+    corpus = open_corpus({"goals": goals, "matches": pd.DataFrame({"ID": range(1, 301)})})
+    assert not [key for key in infer_key_pairs(corpus.profiles, min_score=0.1) if key.left_columns == ("minute",)]
