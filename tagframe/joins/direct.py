@@ -136,7 +136,8 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
     for mine, theirs in product(table.columns, filter(_is_unique, target.columns)):
         if mine.family != theirs.family or mine.family not in ("integer", "text"):
             continue
-        means_table = names.about(mine.name, target.name) >= _NAMES and names.column_name(theirs.name).key_word
+        is_key = names.column_name(theirs.name).key_word
+        means_table = is_key and (names.about(mine.name, target.name) >= _NAMES or _may_mean(mine, theirs))
         if is_dense(theirs) and not means_table:
             continue
         if names.is_measure(mine.name) or names.is_measure(theirs.name):
@@ -162,6 +163,15 @@ def _between(table: TableProfile, target: TableProfile, least: float) -> Iterato
             )  # fmt: skip
             chance = DIRECT_CHANCE if are_codes and (named or mine.family == "text") else _NAME_CHANCE
             yield KeyPair(table.id, (mine.name,), target.id, (theirs.name,), chance, evidence)
+
+
+def _may_mean(reference: ColumnProfile, key: ColumnProfile) -> bool:
+    """Whether an id of something else than a table is called after may be a key that is called "id" alone, as all of
+    its values are: ``match_id`` of goals and the ``ID`` of ``results``."""
+    mine, its = names.column_name(reference.name), names.column_name(key.name)
+    is_named = bool(mine.entity and mine.key_word) and not its.entity
+    found = overlap(reference.sketch, key.sketch)
+    return is_named and repeats(reference) and found is not None and found.share == 1.0
 
 
 def _shares(mine: ColumnProfile, theirs: ColumnProfile) -> tuple[float, float]:

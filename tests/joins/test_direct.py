@@ -289,3 +289,18 @@ def test_columns_that_repeat_in_both_tables_are_no_key_if_little_speaks_for_them
     }
     with pytest.raises(tf.errors.NotConnected):
         joined(frames, "How many different one and two?")
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+def test_an_id_of_a_thing_that_no_table_is_called_after_joins_the_id_that_has_all_of_its_values():
+    matches = {
+        "ID": range(1, 301),
+        "arena": [f"A{at % 9}" for at in range(300)],
+        "points": [at % 40 for at in range(300)],
+    }
+    goals = {
+        "partida_id": [1 + at * 7 % 280 for at in range(900)],
+        "minuto": [str(1 + at % 90) if at % 11 else "90+2" for at in range(900)],
+    }
+    frame = joined({"cup-full": pd.DataFrame(matches), "cup-gols": pd.DataFrame(goals)}, "gols in the arena A3")
+    assert (frame["arena"] == "A3").sum() == sum((number - 1) % 9 == 3 for number in goals["partida_id"])
