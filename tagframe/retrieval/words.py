@@ -170,6 +170,8 @@ def forms(word: str) -> tuple[str, ...]:
     [True, True, True]
     >>> [form in forms(word) for word, form in (("Anmeldungen", "anmeldung"), ("exportaron", "export"))]
     [True, True]
+    >>> [form in forms(word) for word, form in (("cartão", "cartoes"), ("animais", "animal"), ("journal", "journaux"))]
+    [True, True, True]
     >>> [form in forms(word) for word, form in (("rented", "rental"), ("shipped", "shipment"), ("stats", "station"))]
     [True, True, False]
     """
@@ -210,7 +212,19 @@ def accented(word: str) -> tuple[str, ...]:
     return tuple(accented_forms)
 
 
+_PLURALS = (
+    ("ao", "oes"), ("ao", "aes"), ("al", "ais"), ("el", "eis"), ("ol", "ois"), ("ul", "uis"), ("m", "ns"),
+    ("al", "aux"), ("au", "aux"), ("eu", "eux"),
+)  # fmt: skip
+"""Endings of a singular that become others in the plural, in Portuguese and French: cartão, cartões; journal,
+journaux."""
+
+
 def _forms(word: str) -> Iterator[str]:
+    for pair in _PLURALS:
+        for ending, other in (pair, pair[::-1]):
+            if word.endswith(ending) and len(word) >= SHORTEST + len(ending):
+                yield word.removesuffix(ending) + other
     stems = [word, *(word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending))]
     if word.startswith("ge"):  # a participle: geliefert, gelieferte
         stems += [word[2:].removesuffix(ending) for ending in _PARTICIPLE if word.endswith(ending)]
