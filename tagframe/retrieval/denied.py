@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import chain, dropwhile, takewhile
 from typing import NamedTuple
 
 from tagframe.corpus.documents import identifier_words
@@ -39,6 +39,9 @@ _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
+_WITHIN = frozenset("in im".split())
+_REACH_BACK = 4
+"""In German a table stands before the denial of what is in it, by so many words: "die in der Liste nicht vorkommen"."""
 _SHEET = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|planilha|folha|blad|ark|arkusz)[ _]?\d*", re.IGNORECASE)
 """The name of a sheet that nobody named: the workbook's name says what it is about."""
 _LONG_NUMBER = re.compile(r"\d\d+")
@@ -60,6 +63,10 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     ['cup.penalties']
     >>> tables_denied("Kunden ohne Bestellungen", {"shop.kunden": ["name"], "shop.bestellungen": ["kunde"]})
     ['shop.bestellungen']
+    >>> tables_denied("Welche Artikel kommen im Lager nicht vor?", {"shop.artikel": ["id"], "shop.lager": ["id"]})
+    ['shop.lager']
+    >>> tables_denied("Welche Artikel im Lager haben die Farbe nicht?", {"shop.artikel": ["id"], "shop.lager": ["id"]})
+    []
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
     """
@@ -139,7 +146,13 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
         things = ([table for table in named_by(one, new) if before != {table}] for one in after)
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
         lacks = spelt[0] in _LACKS | _NEVER or any(one[0] in _BEFORE_A_THING for one in after[:1])
-        yield _Denial(lacks, next(ends, None), before)
+        named = next(ends, None)
+        if named is None and spelt[0] == "nicht":
+            near = words[max(0, place - _REACH_BACK) : place]
+            inside = dropwhile(lambda one: one[0] not in _WITHIN, near)
+            there = [table for one in inside for table in named_by(one, own)]
+            named = there if there and before.difference(there) else None
+        yield _Denial(lacks, named, before.difference(named or ()))
 
 
 def _spelt(question: str) -> list[tuple[str, ...]]:
