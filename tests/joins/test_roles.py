@@ -330,6 +330,27 @@ def test_a_table_that_refers_to_itself_is_joined_as_the_role_that_is_named(quest
     assert "boss.name" in found.merge(roles="all", on_loss="allow")
 
 
+ELECTIONS = pd.DataFrame(
+    {
+        "election_id": range(301, 341),
+        "previous_parliament_election_id": pd.array([None, *(301 + n for n in range(39))], "Int64"),
+        "turnout": [0.5 + n / 100 for n in range(40)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_joined"),
+    [
+        ("turnout of the elections of the parliament", False),
+        ("turnout of each election and of the previous parliament election", True),
+    ],
+)
+def test_one_word_of_several_names_no_reference_of_a_table_to_itself(question, is_joined):
+    frame = tf.open_corpus({"election": ELECTIONS}).retrieve_tables(question, k=1).merge(on_loss="allow")
+    assert ("previous_parliament.turnout" in frame) == is_joined
+
+
 def test_all_roles_are_those_of_a_table_that_refers_to_itself_too():
     frame = tf.merge({"person": PEOPLE}, roles="all", how="left").set_index("person_id")
     names = PEOPLE.set_index("person_id")["name"]
