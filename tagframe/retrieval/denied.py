@@ -37,6 +37,8 @@ _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher l
 """After a denial these bound a number: "no more than 5"."""
 _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
+_FEWEST_IN_SHORT, _FEWEST_LEFT_OUT = 3, 4
+"""A word is short for another that has its letters, at least so many, and at least so many more."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
 _SHEET = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|planilha|folha|blad|ark|arkusz)[ _]?\d*", re.IGNORECASE)
@@ -236,12 +238,27 @@ def spelt_forms(word: str) -> tuple[str, ...]:
 
 
 def named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
-    """The tables that a word names, in any form."""
-    return [
+    """The tables that a word names, in any form; if it names none, those with a word that it begins with.
+
+    >>> own = own_words(["grid.gen", "grid.bus"])
+    >>> named_by(spelt_forms("Generators"), own), named_by(spelt_forms("genres"), own)
+    (['grid.gen'], [])
+    """
+    named = [
         table
         for table, words in own.items()
         if not words.isdisjoint(spelt) or any(_is_like(spelt[1], word) for word in words)
     ]
+    return named or [table for table, words in own.items() if any(is_short_for(word, spelt[1]) for word in words)]
+
+
+def is_short_for(short: str, word: str) -> bool:
+    """Whether a word of a name may stand for a longer one, as an abbreviation or the first part of a compound.
+
+    >>> [is_short_for(*both) for both in (("gen", "generator"), ("reisende", "reisendenzahlen"), ("win", "winter"))]
+    [True, True, False]
+    """
+    return len(short) >= _FEWEST_IN_SHORT and len(word) - len(short) >= _FEWEST_LEFT_OUT and word.startswith(short)
 
 
 def _is_like(word: str, other: str) -> bool:

@@ -15,6 +15,7 @@ from tagframe.corpus.documents import singular
 from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
+from tagframe.retrieval.denied import is_short_for
 
 ROLE_LOG_ODDS = 3.0
 """A role word adds this to the log odds of its key."""
@@ -177,7 +178,7 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: froz
         parts = _parts(roles)
         bare = words.plain | {word.removeprefix("ge") for word in words.plain}
         spoken = {key for key, parts_of in parts.items() if any(word.startswith(tuple(parts_of)) for word in bare)}
-    return spoken
+    return spoken or _saying(roles, lambda role: any(is_short_for(_plain(role), word) for word in words.plain))
 
 
 def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: frozenset[str]) -> set[KeyPair]:
