@@ -239,10 +239,12 @@ class Merge:
             return
         reading = Filter({}) if request.implied is None else request.implied(self.plan, request.corpus)
         aggregated = {source.id for source in self.plan.sources if source.aggregates}
-        implied, measured = reading.conditions, reading.measured | aggregated
+        there = [table for table in self.plan.tables if table not in request.absent]
+        implied = {name: value for name, value in reading.conditions.items() if self.plan.find_column(name)[0] in there}
+        measured = (reading.measured | aggregated).intersection(there)
         for conditions in [implied, *({name: value} for name, value in implied.items())]:
             chosen = self._fitting(conditions) if conditions else _NO_ROWS
-            once = [table for table in self.plan.tables if len(chosen) and not self._repeats_rows_of(table, chosen)]
+            once = [table for table in there if len(chosen) and not self._repeats_rows_of(table, chosen)]
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
                 return

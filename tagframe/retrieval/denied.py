@@ -37,6 +37,8 @@ _BOUNDS = frozenset("more less fewer later earlier longer shorter older higher l
 """After a denial these bound a number: "no more than 5"."""
 _FEWEST_SHARED, _SHARED = 5, 0.58
 """Words are alike if they begin with so many letters in common, and so much of the longer one."""
+_FEWEST_IN_SHORT, _FEWEST_LEFT_OUT = 3, 4
+"""A word is short for another that has its letters, at least so many, and at least so many more."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
 _WITHIN = frozenset("in im".split())
@@ -97,7 +99,8 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
     """
-    own, words = own_words(tables), _spelt(question)
+    words = _spelt(question)
+    own = own_words(tables, words)
     unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
     is_open = any(one.lacks and one.named is None for one in _denials(question, tables))
     return unnamed if is_open and len(unnamed) < len(tables) else []
@@ -124,9 +127,9 @@ class _Denial(NamedTuple):
 
 
 def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_Denial]:
-    own = own_words(tables)
     parts = words_in(question)
     words = _spelt(question)
+    own = own_words(tables, words)
     for place, spelt in enumerate(words):
         if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
             continue
@@ -215,13 +218,16 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
     return words[place][0] in _DENIALS - _OF_VALUES and not is_value and not is_bound
 
 
-def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
-    """The words that name each table: of a word in several names, it names the shortest; none if two are as short.
+def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> dict[str, set[str]]:
+    """The words that name each table: of a word in several names, it names the shortest; if two are as short, the one
+    that no other word names and whose other words are all spoken, or none.
 
     Of tables with equal names, and of sheets without a name of their own, the words are those of their databases.
 
     >>> sorted((table, *words) for table, words in own_words(["d.pet", "d.pet_owner", "d.dog_owner"]).items())
     [('d.dog_owner', 'dog'), ('d.pet', 'pet'), ('d.pet_owner',)]
+    >>> own_words(["d.team", "d.team_post", "d.series_post"], [spelt_forms("teams")])["d.team_post"]
+    {'post'}
     """
     last = {table: table.rpartition(".")[2] for table in tables}
     alike = {name for name, count in Counter(last.values()).items() if count > 1 or _SHEET.fullmatch(name)}
@@ -235,9 +241,15 @@ def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
         for word in words:
             owners[word].append(table)
     own: dict[str, set[str]] = {table: set() for table in last}
-    for word, (first, *others) in owners.items():
-        if not others or len(names[others[0]]) > len(names[first]):
-            own[first].add(word)
+    said = {*chain.from_iterable(spoken)}
+    shortest = {word: [one for one in some if len(names[one]) == len(names[some[0]])] for word, some in owners.items()}
+    for word, having in shortest.items():
+        own[having[0]].update({word} if len(having) == 1 else ())
+    lone = {table for table, words in own.items() if not words}
+    for word, having in shortest.items():
+        whole = [table for table in having if names[table] - {word} <= said]
+        if len(whole) == 1 and whole[0] in lone:
+            own[whole[0]].add(word)
     return own
 
 
@@ -249,12 +261,27 @@ def spelt_forms(word: str) -> tuple[str, ...]:
 
 
 def named_by(spelt: Sequence[str], own: Mapping[str, set[str]]) -> list[str]:
-    """The tables that a word names, in any form."""
-    return [
+    """The tables that a word names, in any form; if it names none, those with a word that it begins with.
+
+    >>> own = own_words(["grid.gen", "grid.bus"])
+    >>> named_by(spelt_forms("Generators"), own), named_by(spelt_forms("genres"), own)
+    (['grid.gen'], [])
+    """
+    named = [
         table
         for table, words in own.items()
         if not words.isdisjoint(spelt) or any(_is_like(spelt[1], word) for word in words)
     ]
+    return named or [table for table, words in own.items() if any(is_short_for(word, spelt[1]) for word in words)]
+
+
+def is_short_for(short: str, word: str) -> bool:
+    """Whether a word of a name may stand for a longer one, as an abbreviation or the first part of a compound.
+
+    >>> [is_short_for(*both) for both in (("gen", "generator"), ("reisende", "reisendenzahlen"), ("win", "winter"))]
+    [True, True, False]
+    """
+    return len(short) >= _FEWEST_IN_SHORT and len(word) - len(short) >= _FEWEST_LEFT_OUT and word.startswith(short)
 
 
 def _is_like(word: str, other: str) -> bool:

@@ -58,10 +58,11 @@ def cells_named(question: str, plan: JoinPlan, corpus: Corpus) -> dict[str, Any]
     words = [stem(word.text.casefold()) for word in words_in(question)]
     written = {word.text for word in words_in(question)}
     found: dict[str, dict[tuple[str, ...], list[Any]]] = {}
-    names = plan.column_names()
+    # The other columns of a key may write its cells in another way.
+    names = {key: name for name, key in plan.named_columns(None).items()}
     for source in plan.sources:
         for column, cells in _cells_of(source, corpus).items():
-            named = _named(cells, words, column, written)
+            named = _named(cells, words, column, written) if (source.id, column) in names else ()
             for run, cell in named:
                 found.setdefault(names[source.id, column], {}).setdefault(run, []).append(cell)
     runs = {run for by_run in found.values() for run in by_run}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Literal, overload
 
 import pandas as pd
@@ -34,6 +35,7 @@ from tagframe.joins import (
     accepted_keys,
 )
 from tagframe.keys import KeyPair
+from tagframe.keys.inference import ACCEPTED
 from tagframe.merging import MergeArguments, Reaction, Where, run_plan
 from tagframe.merging.advice import Remark, heard, say_at_once, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
@@ -154,10 +156,12 @@ class RetrievedTables(Public):
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        The next one leaves out all doubtful tables, or all but one that connects the others; then those that only a
-        rule needs, whatever their chance. Each further one may leave
-        out one more table of which it is not sure that the question needs it: first those that it does not name, the
-        least likely one first. With an anchor there are none: its rows were chosen.
+        A table that only a rule needs repeats no rows of the others by a low-confidence key, unless it connects some.
+        Parts without a key to the likeliest table are left out, if all their tables may not be needed. The next plan
+        leaves out all doubtful tables, or all but one that connects the others; then those that only a rule needs,
+        whatever their chance. Each further one may leave out one more table of which it is not sure that the question
+        needs it: first those that it does not name, the least likely one first. With an anchor there are none: its rows
+        were chosen.
         """
         named = {table.casefold() for table in aggregated}
         hits = [
@@ -181,6 +185,8 @@ class RetrievedTables(Public):
             for hit in reversed(unsure):
                 beside = {*beside, *(hit.parts or (hit.id,))}
                 attempts.append((tables, beside))
+        weak = {id for hit in [*doubtful, *unsure] for id in hit.parts or (hit.id,)}
+        best = {id for hit in hits[:1] for id in hit.parts or (hit.id,)}
         nameless = [id for hit in unsure if not hit.cells for id in hit.parts or (hit.id,)]
         while attempts:
             members, doubted = attempts.popleft()
@@ -192,9 +198,17 @@ class RetrievedTables(Public):
                 )  # fmt: skip
             except NotConnected as error:
                 refused = refused or error
+                rest = {id for group in error.groups if best.isdisjoint(group) for id in group}
+                if self.anchor is None and rest <= weak and not rest <= doubted:
+                    attempts.appendleft((members, doubted | rest))
+                    continue
                 if members is needed:  # one of the others may connect them
                     with_one = [([*needed, *(hit.parts or (hit.id,))], set[str]()) for hit in doubtful]
                     attempts.extendleft(reversed(with_one))
+                continue
+            if self.anchor is None and (finer := _joined_faintly(plan, by_rule)):
+                by_rule -= finer
+                attempts.extendleft([(members, doubted), (members, {*doubted, *finer})])
                 continue
             if len(members) < len(tables):
                 others = {*plan.left_out, *tables} - {*members, *plan.tables}
@@ -490,6 +504,15 @@ class RetrievedTables(Public):
             return self.join_plan, ""
         except NotConnected as error:
             return None, str(error)
+
+
+def _joined_faintly(plan: JoinPlan, tables: Collection[str]) -> set[str]:
+    """Those of some tables that repeat rows of the others in a plan, by a low-confidence key, and connect none."""
+    needed = [table for table in plan.tables if table not in tables]
+    steps = plan.restarted(needed[0]).steps if needed else ()
+    ends = Counter(chain.from_iterable(step.key.tables for step in steps))
+    finer = (step for step in steps if step.grows and step.score < ACCEPTED and ends[step.table] == 1)
+    return {step.table for step in finer if step.table in tables}
 
 
 def _as_proposed(proposal: Proposal | None, plan: JoinPlan, arguments: MergeArguments) -> MergeArguments:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 
 from tagframe.corpus.documents import singular
 from tagframe.keys.column_names import KEY_WORDS
 from tagframe.keys.column_names import words as words_of
 from tagframe.keys.key_pair import KeyPair
+from tagframe.retrieval.denied import is_short_for
 
 ROLE_LOG_ODDS = 3.0
 """A role word adds this to the log odds of its key."""
@@ -172,22 +173,26 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: froz
             return word not in things and not word.endswith("ed") and _plain(word) in words.plain
         return words.has(word)
 
-    spoken = {key for key, role in roles.items() if any(map(names, role))}
+    spoken = _saying(roles, names)
     if not spoken:
         parts = _parts(roles)
         bare = words.plain | {word.removeprefix("ge") for word in words.plain}
         spoken = {key for key, parts_of in parts.items() if any(word.startswith(tuple(parts_of)) for word in bare)}
-    return spoken
+    return spoken or _saying(roles, lambda role: any(is_short_for(_plain(role), word) for word in words.plain))
 
 
 def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role means the same as a word of the question."""
     stems = {_stem(thing) for thing in things}
-    return {
-        key
-        for key, role in roles.items()
-        if any(_meanings(word) & words.stems for word in role if _stem(word) not in stems)
-    }
+    telling = {key: {word for word in role if _stem(word) not in stems} for key, role in roles.items()}
+    return _saying(telling, lambda word: not words.stems.isdisjoint(_meanings(word)))
+
+
+def _saying(roles: Mapping[KeyPair, Set[str]], is_said: Callable[[str], bool]) -> set[KeyPair]:
+    """The keys of whose role a word is said; of a table that refers to itself all words: an election of a parliament
+    is not the previous one."""
+    counts = {key: sum(map(is_said, role)) for key, role in roles.items()}
+    return {key for key, count in counts.items() if count >= (1 if len(key.tables) > 1 else max(len(roles[key]), 1))}
 
 
 def role_hints(keys: Sequence[KeyPair], words: Iterable[str]) -> dict[KeyPair, float]:

@@ -14,8 +14,10 @@ from tagframe.errors import AmbiguousJoinWarning, ColumnNotFound, InvalidArgumen
 from tagframe.joins import keys_on
 from tagframe.joins.key_text import text_of
 from tagframe.joins.roles import role_name
+from tagframe.keys import KeyPair
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.retrieved import TableHit
+from tagframe.retrieval.role_hints import role_hints
 
 TABLES = [
     NamedTable("shop.orders", "orders", ("order_id", "buyer_id", "seller_id", "country", "sold as")),
@@ -328,6 +330,35 @@ def test_a_table_that_refers_to_itself_is_joined_as_the_role_that_is_named(quest
     frame = found.merge(on_loss="allow")
     assert ("boss.name" in frame) == is_joined
     assert "boss.name" in found.merge(roles="all", on_loss="allow")
+
+
+ELECTIONS = pd.DataFrame(
+    {
+        "election_id": range(301, 341),
+        "previous_parliament_election_id": pd.array([None, *(301 + n for n in range(39))], "Int64"),
+        "turnout": [0.5 + n / 100 for n in range(40)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_joined"),
+    [
+        ("turnout of the elections of the parliament", False),
+        ("turnout of each election and of the previous parliament election", True),
+    ],
+)
+def test_one_word_of_several_names_no_reference_of_a_table_to_itself(question, is_joined):
+    frame = tf.open_corpus({"election": ELECTIONS}).retrieve_tables(question, k=1).merge(on_loss="allow")
+    assert ("previous_parliament.turnout" in frame) == is_joined
+
+
+@pytest.mark.parametrize(
+    ("question", "named"), [("teams of the Adams Division", ["div"]), ("both conferences", ["conf"]), ("the widow", [])]
+)
+def test_a_role_may_be_short_for_the_word_of_the_question(question, named):
+    keys = {one: KeyPair("l.team", (f"{one}_id",), "l.abbrev", ("code",)) for one in ("div", "conf", "win")}
+    assert [*role_hints([*keys.values()], question.split())] == [keys[role] for role in named]
 
 
 def test_all_roles_are_those_of_a_table_that_refers_to_itself_too():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import DoubtfulJoinWarning, InvalidArgument
+from tagframe.errors import DoubtfulJoinWarning, FanOut, InvalidArgument
 from tagframe.retrieval import RetrievedTables, TableHit
 from tagframe.retrieval.denied import denies, tables_denied, tables_maybe_denied
 
@@ -120,6 +120,10 @@ def test_a_denied_table_is_found_in_words(question, is_denied):
         ("Members of the 12th house who were never in the 11th", ["f.house_12", "f.house_11"], ["f.house_11"]),
         ("Customers of 2024 who did not buy in 2023", ["f.sales_2023", "f.sales_2024"], ["f.sales_2023"]),
         ("Rated episodes that never went into a season", ["f.ratings", "seasons.Sheet1"], ["seasons.Sheet1"]),
+        ("Teams without a postseason", ["teams", "teams_post", "series_post"], ["teams_post"]),
+        ("Weapons without a crafting recipe", ["weapon_base", "weapon_craft"], ["weapon_craft"]),
+        ("How many buses have no generator?", ["grid.bus", "grid.gen"], ["grid.gen"]),
+        ("Haltestellen ohne Reisendenzahlen", ["haltestellen", "reisende_cut"], ["reisende_cut"]),
         ("Kunden ohne Rechnung", ["f.Kunden", "rechnungen.Tabelle1"], ["rechnungen.Tabelle1"]),
     ],
 )
@@ -190,6 +194,18 @@ def test_a_table_that_may_not_be_needed_takes_no_row_without_a_partner_away():
         warnings.simplefilter("ignore")
         frame = RetrievedTables("Which books are without a loan?", hits, corpus).merge()
     assert frame["title"].tolist() == ["Ulysses"]
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+def test_rows_that_repeat_beside_a_denied_table_are_refused():
+    visits = pd.DataFrame({"visit_id": range(7), "customer_id": [11, 11, 12, 12, 13, 14, 14]})
+    payments = visits.rename(columns={"visit_id": "payment_id"}).assign(kind=["card", "cash", *["card"] * 5])
+    frames = {"customers": CUSTOMERS, "visits": visits, "payments": payments, "orders": ORDERS.assign(way="online")}
+    corpus = tf.open_corpus(frames)
+    hits = tuple(TableHit(corpus.profile(name).id, 0.0, (), 1.0) for name in frames)
+    question = "visits and card payments of customers who never placed online orders"
+    with pytest.raises(FanOut):
+        RetrievedTables(question, hits, corpus).merge()
 
 
 def test_the_question_chooses_and_the_report_says_so():

@@ -68,6 +68,16 @@ def test_a_filter_that_still_repeats_the_aggregated_rows_is_no_way_out():
         tables.merge(on=on, aggregate={"places": {"fee": "sum"}})
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.CoercedKeysWarning")
+def test_a_key_that_is_named_is_compared_as_the_first_of_its_columns_has_it():
+    numbers = {"p1": 1001, "p2": 1002, "p3": 1003}
+    ratings = RATINGS.assign(place_id=RATINGS["place_id"].map(numbers).astype(str))
+    frames = {"ratings": ratings, "kitchens": KITCHENS.assign(place_id=KITCHENS["place_id"].map(numbers))}
+    tables = tf.open_corpus(frames).retrieve_tables("ratings and Mexican kitchens of place 1001", k=2).add(*frames)
+    with pytest.warns(RowsMultipliedWarning, match=r"'place_id': '1001', 'kitchen': 'Mexican'"):
+        tables.merge(on=ON)
+
+
 def test_a_short_word_of_the_question_is_no_cell():
     frames = {**FRAMES, "kitchens": KITCHENS.replace({"Bar": "eu"})}
     tables = tf.open_corpus(frames).retrieve_tables("Qui ont eu ratings, kitchens", k=2).add("ratings", "kitchens")

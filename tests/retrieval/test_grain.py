@@ -7,6 +7,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import FanOut, InvalidArgument, NotConnected, TableLeftOutWarning, TableNotFound
+from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval import RetrievedTables, TableHit
 
 FRAMES = {
@@ -114,6 +115,7 @@ def too_wide(**chances: float) -> RetrievedTables:
         ({"team": 0.99, "goal": 0.7, "card": 0.5}, "m.card"),  # both repeat rows of the other: the likelier one stays
         ({"team": 0.99, "goal": 0.6, "card": 0.8}, "m.card"),  # the question names goals
         ({"team": 0.99, "goal": 0.7, "weather": 0.6}, "m.weather"),  # no key connects it
+        ({"team": 0.99, "card": 0.55, "weather": 0.7}, "m.weather"),  # nor does one connect it here
     ],
 )
 def test_a_set_that_is_too_wide_is_merged_without_the_table_that_it_may_not_need(chances, left):
@@ -123,6 +125,36 @@ def test_a_set_that_is_too_wide_is_merged_without_the_table_that_it_may_not_need
     rest = {f"m.{name}" for name in chances} - {left}
     assert (set(tables.join_plan.tables), tables.join_plan.left_out) == (rest, (left,))
     assert len(frame) == max(len(WIDE[table]) for table in rest)
+
+
+GRID = {
+    "m.bus": pd.DataFrame({"bus_id": range(101, 141), "area": [n % 3 for n in range(40)]}),
+    "m.gen": pd.DataFrame(
+        {"gen_uid": [f"{101 + n % 40}_CT_{n}" for n in range(90)], "bus_id": [101 + n % 40 for n in range(90)]}
+    ),
+    "m.pointers": pd.DataFrame(
+        {
+            "object": [f"{101 + n % 40}_CT_{n}" if n < 90 else f"Flex_{n}" for n in range(120)] * 2,
+            "file": [f"f{n}.csv" for n in range(240)],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize(("chance", "start"), [(0.5, "m.gen"), (0.7, "m.pointers")])
+def test_a_table_that_only_a_rule_needs_sets_no_grain_by_a_low_confidence_key(chance, start):
+    hits = tuple(
+        TableHit(f"m.{name}", 0.0, (), one) for name, one in (("gen", 0.99), ("bus", 0.9), ("pointers", chance))
+    )
+    tables = RetrievedTables("generators in area 2", hits, tf.open_corpus(GRID))
+    (key,) = [step.score for step in tables.add("pointers").join_plan.steps if "pointers" in step.key.left_table]
+    assert key < ACCEPTED
+    assert tables.join_plan.start == start
+
+
+def test_parts_that_are_all_doubtful_and_do_not_connect_are_refused():
+    with pytest.raises(NotConnected):
+        too_wide(team=0.4, weather=0.3).merge()
 
 
 TYPED = {
