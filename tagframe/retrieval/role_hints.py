@@ -26,6 +26,15 @@ _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sen
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
 _MAIN = frozenset("primary main first principal lead chief primärer erste hauptsächlich primario principale".split())
 """Words for the reference without a word of its own, beside one that has a word."""
+_ORDINALS = tuple(
+    frozenset(group.split())
+    for group in (
+        "first erste ersten erster erstes premier premiere primer primera primero primo prima primeiro primeira",
+        "second zweite zweiten zweiter zweites deuxieme seconde segundo segunda secondo seconda",
+        "third dritte dritten dritter drittes troisieme tercer tercera tercero terzo terza terceiro terceira",
+    )
+)
+"""Words for the roles of numbered columns, the first one for 1."""
 _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
     (
@@ -177,7 +186,24 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: froz
         parts = _parts(roles)
         bare = words.plain | {word.removeprefix("ge") for word in words.plain}
         spoken = {key for key, parts_of in parts.items() if any(word.startswith(tuple(parts_of)) for word in bare)}
+    if not spoken:
+        short = {key: tuple(word for word in role if len(word) > 2) for key, role in roles.items()}
+        spoken = {key for key, some in short.items() if any(_begins(word, some) for word in words.plain)}
     return spoken
+
+
+def _begins(word: str, roles: Iterable[str]) -> bool:
+    """Whether a role's word is short for a word: "div" for "division", but not "host" for "hosts"."""
+    return any(word.startswith(role) and len(word) - len(role) > 3 for role in roles)
+
+
+def _numbered(roles: Mapping[KeyPair, frozenset[str]], words: _Words) -> set[KeyPair]:
+    """The keys of numbered columns, if the question names two of them by ordinals: ``country1`` and ``country2``."""
+    number = {key: next((int(word) for word in role if word.isdigit()), 0) for key, role in roles.items()}
+    named = {
+        key for key, at in number.items() if 0 < at <= len(_ORDINALS) and not _ORDINALS[at - 1].isdisjoint(words.plain)
+    }
+    return named if len(named) > 1 else set()
 
 
 def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: frozenset[str]) -> set[KeyPair]:
@@ -294,5 +320,9 @@ def _plainly(words: _Words) -> tuple[_Words, _Words]:
 def _named(
     roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Words, _Words], things: frozenset[str]
 ) -> set[KeyPair]:
-    """The keys whose role is named by a word, or by one of the same meaning."""
-    return _spoken(roles, plainly[0], things) or _same_in_meaning(roles, plainly[1], things)
+    """The keys whose role is named by a word, or by one of the same meaning, or that are numbered and named so."""
+    return (
+        _spoken(roles, plainly[0], things)
+        or _same_in_meaning(roles, plainly[1], things)
+        or _numbered(roles, plainly[0])
+    )
