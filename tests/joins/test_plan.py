@@ -287,9 +287,9 @@ def test_a_word_of_the_question_beats_no_surer_and_no_declared_key():
     for sure in (declared, key("order_items.order_id", "orders.order_id", 0.99)):
         hints = role_hints([doubtful, sure], words)
         assert hints == {doubtful: 3.0}
-        assert joins(plan_joins([items, orders], [doubtful, sure], role_hints=hints)) == [
-            "order_items.order_id = orders.order_id"
-        ]
+        plan = plan_joins([items, orders], [doubtful, sure], role_hints=hints)
+        assert joins(plan) == ["order_items.order_id = orders.order_id"]
+        assert len(plan.ambiguous) == (sure is not declared)  # the word is said to name another
     nearly = key("order_items.product_id", "orders.order_id", 0.99)
     hints = role_hints([nearly, declared], words)
     assert joins(plan_joins([items, orders], [nearly, declared], role_hints=hints)) == [
