@@ -274,6 +274,24 @@ def test_a_code_that_repeats_in_both_tables_counts_different_things_and_is_refus
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("days", "is_joined"), [(2, True), (5, False)])
+def test_rows_of_each_day_are_not_met_by_the_thing_alone_but_several_rows_a_day_are(days, is_joined):
+    """Ten readings a day of each station are events, and one reading a day is a series."""
+    places = [f"s{i}" for i in range(20)]
+    readings = pd.DataFrame({"station": places * days, "height": [i * 1.5 for i in range(20 * days)]})
+    dates = pd.to_datetime("2026-03-01") + pd.to_timedelta([i // 20 for i in range(20 * days)], unit="D")
+    readings = readings.assign(changed=dates)
+    events = pd.concat([readings] * 10, ignore_index=True) if is_joined else readings
+    sites = pd.DataFrame({"station_name": places * 2, "model": ["A", "B"] * 20})
+    frames, question = {"events": events, "sites": sites}, "How many different heights of events by model of sites?"
+    if is_joined:
+        assert {*joined(frames, question)["model"]} == {"A", "B"}
+    else:
+        with pytest.raises(tf.errors.NotConnected):
+            joined(frames, question)
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [
