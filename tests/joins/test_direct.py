@@ -269,8 +269,22 @@ def test_a_code_that_repeats_in_both_tables_counts_different_things_and_is_refus
         frame = joined(frames, "How many different elements have a part that is the child of a print? relations")
     right = PARTS.merge(PRINTS, left_on="part_num", right_on="child_part_num")
     assert sorted(frame["element"]) == sorted(right["element"])
-    with pytest.raises(tf.errors.FanOut):
-        joined(frames, "How many elements have a part that is the child of a print? relations")
+    for asked in (
+        "How many elements have a part that is the child of a print? relations",
+        "What is the highest total of elements by the part that is the child of a print? relations",
+    ):
+        with pytest.raises(tf.errors.FanOut):
+            joined(frames, asked)
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AmbiguousJoinWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.parametrize("asked", ["the highest element", "cuál es la mayor element", "die höchste element"])
+def test_the_largest_is_the_same_however_often_rows_repeat(asked):
+    with pytest.warns(tf.errors.RowsMultipliedWarning, match=r"max\(\) and min\(\) are right"):
+        frame = joined({"elements": PARTS, "relations": PRINTS}, f"{asked} with a child part in relations")
+    assert frame["element"].max() == PARTS[PARTS["part_num"].isin(PRINTS["child_part_num"])]["element"].max()
 
 
 @pytest.mark.filterwarnings("ignore")
