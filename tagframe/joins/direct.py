@@ -117,9 +117,9 @@ def _repeated(one: TableProfile, other: TableProfile) -> list[KeyPair]:
 
 
 def _is_daily(thing: ColumnProfile, table: TableProfile) -> bool:
-    """Whether a table has a row of most things for most of its days."""
-    days = [column.distinct or 0 for column in table.columns if column.family == "date"]
-    return any((table.rows or 0) >= _HALF * (thing.distinct or 0) * day for day in days)
+    """Whether a table has one row of most things for most of its days, rather than several: it is no list of events."""
+    most = [(thing.distinct or 0) * (column.distinct or 0) for column in table.columns if column.family == "date"]
+    return any(_HALF * rows <= (table.rows or 0) <= rows for rows in most)
 
 
 def _apart(profiles: Sequence[TableProfile], parts: Components[str]) -> list[tuple[TableProfile, TableProfile]]:

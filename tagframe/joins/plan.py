@@ -13,6 +13,7 @@ from tagframe.errors import ColumnNotFound, InvalidArgument, TableNotFound, did_
 from tagframe.joins.aggregates import Aggregate, aggregated
 from tagframe.joins.key_text import key_of
 from tagframe.joins.steps import How, JoinStep, Order, PlanTable, steps_from, table_order
+from tagframe.keys.column_names import column_name
 from tagframe.keys.components import Components
 from tagframe.keys.key_pair import KeyPair
 
@@ -127,9 +128,10 @@ class JoinPlan(Public):
     def column_names(self) -> dict[Column, str]:
         """The name in the merged frame of each (table id, column).
 
-        Columns that the plan makes equal share one name: that of the table that is joined first. A name stays as it is
-        if only one column has it, and otherwise becomes ``table.column``. Columns of a table in a role are always
-        called ``role.column``.
+        Columns that the plan makes equal share one name: that of the table that is joined first. Only a title or the
+        like stays beside it if a third table has its name, and would be taken for it: the name of a mountain, where
+        countries have names. A name stays as it is if only one column has it, and otherwise becomes ``table.column``.
+        Columns of a table in a role are always called ``role.column``.
         """
         by_id = self.by_id
         stands_for: dict[Column, Column] = {}
@@ -137,6 +139,11 @@ class JoinPlan(Public):
             for mine, theirs in step.equal_columns:
                 stands_for.setdefault((step.table, theirs), stands_for.get((step.base, mine), (step.base, mine)))
         order = [(table, column) for table in self.tables for column in by_id[table].columns]
+        others = {column for table, column in order if (table, column) not in stands_for}
+        for key in [key for key, first in stands_for.items() if first[1] != key[1] in others]:
+            name = column_name(key[1])
+            if name.generic and name.entity and not by_id[key[0]].role:
+                del stands_for[key]
         own = [key for key in order if key not in stands_for]
         tables = Counter(source.called for source in self.sources)
         seen = Counter(column for _, column in own)

@@ -55,6 +55,8 @@ _HOP_COST = 6.0
 table comes before an indirect way, unless it is much less sure."""
 _MAX_TIE_GAP = 0.05
 """Plans are equally likely if their log odds differ by less."""
+_NAMED = 1.0
+"""A question that adds so many log odds to a key names it: a plan on another key is no surer."""
 _MIN_OFFERED_CHANCE = 0.05
 """A less likely pair is not an alternative to a likely one."""
 _WHOLE = 0.99
@@ -183,7 +185,9 @@ def _others(
                 is_open = (are_ways or _are_opposite(gone.key, edge.key)) and hints.get(gone.key, 0.0) <= hints.get(
                     edge.key, 0.0
                 )
-                is_tie = loss < _MAX_TIE_GAP or _are_rivals(gone.key, edge.key) or is_open
+                is_guess = gone.key.evidence.is_guess
+                is_named = is_guess and hints.get(edge.key, 0.0) >= _NAMED > hints.get(gone.key, 0.0)
+                is_tie = loss < _MAX_TIE_GAP or _are_rivals(gone.key, edge.key) or is_open or is_named
                 ranks = loss, edge.role, gone.key.score, _spelling(edge.key, order)
                 found.append((ranks, [*rest, edge], is_tie))
     found.sort(key=lambda entry: entry[0])

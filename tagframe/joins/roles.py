@@ -17,6 +17,7 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
+from tagframe.joins.direct import repeats
 from tagframe.joins.edges import MAX_NEAR_GAP, is_sound
 from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.components import Components
@@ -248,13 +249,13 @@ def keys_in_roles(
 
 def _of_itself(
     keys: Sequence[KeyPair],
-    tables: Container[str],
+    tables: Mapping[str, TableProfile],
     roles: Literal["all"] | Callable[[Sequence[KeyPair]], Collection[KeyPair]],
     gone: Container[str],
     given: Sequence[KeyPair],
 ) -> list[KeyPair]:
     """The keys by which a table refers to itself, a person to the boss. A question means another table's column of the
-    same name first."""
+    same name first, and no rows that repeat: the previous election, of which each party has a row."""
     own = [key for key in keys if key.left_table == key.right_table in tables and key.score >= ACCEPTED]
     named = {*own} if roles == "all" else {*roles(own)}
     others = {(key.right_table, key.left_columns) for key in keys if key.left_table != key.right_table}
@@ -266,6 +267,7 @@ def _of_itself(
         and key.right_table not in gone
         and not any(without_role(end, {key.right_table}) == key.right_table != end for end in fixed)
         and (roles == "all" or (key.right_table, key.left_columns) not in others)
+        and (roles == "all" or not repeats(tables[key.right_table].column(key.right_columns[0])))
     ]
 
 

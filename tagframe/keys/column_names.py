@@ -470,20 +470,10 @@ def match(column: str, table: str, other_column: str, other_table: str, home: fl
     elif means >= 0.8 and not listed and not name.key_word and (calls(other_column, other_table) or not home):
         score = means * (0.75 if calls(other_column, other_table) else 0.5)
         options.append(NameMatch(score, f"{called} names {other_table}.{other_column}", "thing"))
-    elif not name.key_word and not listed and calls(other_column, other_table) and _hints_at(name.entity, other_table):
-        options.append(NameMatch(0.35, f"{called} is one of {other_table}, by {other_column}", "thing"))
     if name.words[-1:] and name.words[-1] in _TITLES and calls(other_column, other_table):
         named = 0.8 * about("_".join(name.words[:-1]), other_table)
         options.append(NameMatch(named, f"{called} is the name of {other_table}", "thing", direct=True))
     return max(options, key=lambda option: option.score)
-
-
-def _hints_at(entity: tuple[str, ...], table: str) -> bool:
-    """Whether the words abbreviate the table's thing, or are a role of its persons: "dept", "assignee"."""
-    thing = table_entity(table)
-    if len(entity) == 1 and len(entity[0]) > 2 and is_short_for(entity[0], thing[-1]):
-        return True
-    return 0.45 <= about("_".join(entity), table) < 0.8
 
 
 def _is_role_of_word(words: tuple[str, ...], other: str) -> bool:

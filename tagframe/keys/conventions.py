@@ -78,10 +78,6 @@ _SHORTEST = 3
 _HABIT = 3
 """A habit shows itself at least this often."""
 _ORDINAL = re.compile(r"(.*\D)_?(\d)\Z")
-_BY = re.compile(r"(?:ed_?by(?:_?(?:user_?)?id)?|(?:create|write|update|modify)_?uid)\Z", re.IGNORECASE)
-_VIA = re.compile(r"([a-z]{3,})_?via\Z", re.IGNORECASE)
-_COPIES = frozenset("archive archived backup bak hist history old snapshot".split())
-"""A table with this word after another one's name, and with its columns, has earlier states of its rows."""
 _BEHIND = frozenset(
     """from to src source dest destination origin target invoice invoicing billing shipping delivery home away sender
     receiver""".split()
@@ -107,10 +103,6 @@ class Conventions:
         self._called: dict[str, list[int]] = defaultdict(list)
         for position, thing in enumerate(self._things):
             self._called["".join(thing)].append(position)
-        self._persons = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0] in names.PEOPLE]
-        self._persons = self._persons or [
-            at for at, thing in enumerate(self._things) if len(thing) == 2 and thing[1] == "user"
-        ]
         columns = [[column.name for column in table.columns] for table in tables]
         large = [bool(names.common_prefix(each)) for each in columns if len(each) > 2]
         least = 2 if sum(large) > len(large) / 2 else 3  # two columns begin alike by chance, too
@@ -127,8 +119,6 @@ class Conventions:
         self._spell(self._in_full)
         self._spell(self._marked)
         self._own = [self._own_keys(position) for position in range(len(tables))]
-        for position in range(len(tables)):
-            self._refer_to_the_original(position)
 
     def spelt(self, table: int) -> Mapping[str, str]:
         """The name of each column of a table as the schema's habits read it."""
@@ -180,9 +170,6 @@ class Conventions:
             target = self._side(position, ordinal[1], int(ordinal[2]))
             if target is not None:
                 return self._reference(target, key)
-        target = self._actor(position, spelt)
-        if target is not None and self._may_hold_keys_of(column, target):
-            return f"{spelt}_{self._reference(target, key)}"
         if not name.key_word:
             return None
         if len(name.entity) > 1 and name.entity[-1] in _BEHIND and not self._mentions.of(spelt):
@@ -200,21 +187,6 @@ class Conventions:
         if target is None or name.words[-2:] in [names.column_name(key).words for key in self._spelt[target].values()]:
             return None  # its own key is abbreviated, too
         return "_".join((*name.entity[:-1], *self._things[target], key))
-
-    def _refer_to_the_original(self, position: int) -> None:
-        """Let a table with the earlier states of another one's rows refer to it, and nothing refer to that table."""
-        thing = self._things[position]
-        original = self._only("".join(thing[:-1]), besides=position) if thing[-1:] and thing[-1] in _COPIES else None
-        if original is None:
-            return
-        mine, others = ({column.name.casefold() for column in self._tables[at].columns} for at in (position, original))
-        if len(mine & others) <= 0.8 * len(mine | others):
-            return
-        keys = {spelt for column, spelt in self._spelt[original].items() if self._own[original][column] >= 0.75}
-        for column, spelt in self._spelt[position].items():
-            if spelt in keys:
-                self._own[position][column] = 0.0
-                self._spelt[position][column] = f"archived_{spelt}"
 
     def _in_its_part(self, position: int, entity: tuple[str, ...], key: str) -> str | None:
         """The name with the word that begins the names of all tables of a part of the schema: ``group_id`` of
@@ -264,17 +236,6 @@ class Conventions:
         other = self._tables[table]
         keys = [key for key in other.columns if table in self._keys.get(self._spelt[table][key.name], ())]
         return any(key.family == column.family and names.column_name(key.name).key_word for key in keys)
-
-    def _actor(self, position: int, spelt: str) -> int | None:
-        """The table that a participle and its preposition mean: ``edited_by`` a person, ``ship_via`` a shipper."""
-        if _BY.search(spelt):
-            return self._persons[0] if len(self._persons) == 1 else None
-        means = _VIA.match(spelt)
-        if means is None:
-            return None
-        verb = means[1].lower()
-        tables = [at for at, thing in enumerate(self._things) if len(thing) == 1 and thing[0].startswith(verb)]
-        return tables[0] if len(tables) == 1 and tables[0] != position else None
 
     def _side(self, position: int, stem: str, number: int) -> int | None:
         """The table at one side of a link table: ``entity1`` of ``l_artist_area`` is an area."""

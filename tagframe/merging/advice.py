@@ -401,11 +401,11 @@ def nearly_unique(plan: JoinPlan, step: JoinStep, again: int, rows: int) -> str:
     )
 
 
-def of_different(rows: int) -> str:
-    """The warning of a merge that repeats rows for a question that counts different things."""
+def once_is_enough(rows: int) -> str:
+    """The warning of a merge that repeats rows for a question about different things, or the largest one."""
     return (
         f"the result repeats rows of every table, {counted(rows, 'row')} in all. The question asks for different "
-        "things: frame[column].nunique() counts each once, and a sum would not"
+        "things, or the largest or smallest: frame[column].nunique(), max() and min() are right, and a sum is not"
     )
 
 

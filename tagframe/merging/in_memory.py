@@ -248,8 +248,8 @@ class Merge:
             if once and not any(self._repeats_rows_of(table, chosen) for table in measured):
                 advice.warn(advice.narrowed(once[0], conditions, self.rows.length, len(chosen)), RowsMultipliedWarning)
                 return
-        if reading.is_of_different and not aggregated:
-            advice.warn(advice.of_different(self.rows.length), RowsMultipliedWarning)
+        if reading.once and not aggregated:
+            advice.warn(advice.once_is_enough(self.rows.length), RowsMultipliedWarning)
             return
         may_repeat = request.implied is not None and not self.plan.is_anchored and self.plan.start not in measured
         for repeats, doubled in self._repeats:

@@ -36,13 +36,13 @@ class Filter(NamedTuple):
     Attributes:
         conditions: on the joined rows, as for ``where``.
         measured: ids of the tables of which it names a number, which is not to count twice.
-        is_of_different: whether it asks for different things, which count once however often their rows repeat.
+        once: whether its answer is the same however often rows repeat: it asks for different things, or the largest.
         denied: conditions on the rows that shall be absent: "never in a horror film".
     """
 
     conditions: Mapping[str, Any]
     measured: frozenset[str] = frozenset()
-    is_of_different: bool = False
+    once: bool = False
     denied: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -106,6 +106,20 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     return unnamed if is_open and len(unnamed) < len(tables) else []
 
 
+def tables_denied_in_short(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
+    """The one table of :func:`tables_maybe_denied` with whose name a word of the question begins; [] without one.
+
+    >>> tables_denied_in_short("How many buses have no generator?", {"grid.bus": ["id"], "grid.gen": ["bus"]})
+    ['grid.gen']
+    """
+    own, words = own_words(tables), [word.text.casefold() for word in words_in(question)]
+    names = {
+        table: tuple(name for name in own[table] if len(name) > 2) for table in tables_maybe_denied(question, tables)
+    }
+    found = [table for table, some in names.items() if any(word.startswith(some) for word in words)]
+    return found if len(found) == 1 else []
+
+
 def after_denial(question: str) -> str:
     """What follows the first denial of a question, or "".
 

@@ -37,6 +37,17 @@ _DIFFERENT = (
     "verschillend",
 )
 """The beginnings of words that ask for different things, in English, German, French, Spanish, Italian and Dutch."""
+_EXTREME = tuple(
+    """highest largest greatest biggest longest tallest lowest smallest shortest earliest latest maxim minim max. min.
+    hochste grosste langste niedrigste kleinste kurzeste mayor menor massim maggior maior hoogste grootste langste
+    laagste kleinste kortste""".split()
+)
+"""The beginnings of words that ask for the largest or the smallest, in these languages and Portuguese."""
+_ADDS = tuple(
+    """total sum number count average mean many anzahl gesamt durchschnitt viele cantidad cuantos cuantas promedio media
+    nombre somme moyen combien numero quanti quante somma quantos quantas soma aantal gemiddeld hoeveel""".split()
+)
+"""The beginnings of words that ask for what repeated rows change."""
 _SMALLEST_NUMBER = 1000
 """A smaller number counts only if the question names its column, too."""
 
@@ -181,10 +192,16 @@ def filter_of(question: str) -> Implied | None:
         return None
 
     def implied(plan: JoinPlan, corpus: Corpus) -> Filter:
-        is_of_different = any(
-            without_accents(word.text.casefold()).startswith(_DIFFERENT) for word in words_in(question)
+        words = [without_accents(word.text.casefold()) for word in words_in(question)]
+        adds, is_extreme, is_of_different = (
+            any(word.startswith(some) for word in words) for some in (_ADDS, _EXTREME, _DIFFERENT)
         )
         denied = cells_named(after_denial(question), plan, corpus) if plan.absent else {}
-        return Filter(cells_named(question, plan, corpus), tables_measured(question, plan), is_of_different, denied)
+        return Filter(
+            cells_named(question, plan, corpus),
+            tables_measured(question, plan),
+            is_of_different or (is_extreme and not adds),
+            denied,
+        )
 
     return implied

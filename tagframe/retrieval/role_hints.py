@@ -27,6 +27,15 @@ _EVERYDAY = _PREPOSITIONS | frozenset("start end customer sale purchase send sen
 """Words of :data:`_SAME_ROLE` that questions use with other meanings, too."""
 _MAIN = frozenset("primary main first principal lead chief primärer erste hauptsächlich primario principale".split())
 """Words for the reference without a word of its own, beside one that has a word."""
+_ORDINALS = tuple(
+    frozenset(group.split())
+    for group in (
+        "first erste ersten erster erstes premier premiere primer primera primero primo prima primeiro primeira",
+        "second zweite zweiten zweiter zweites deuxieme seconde segundo segunda secondo seconda",
+        "third dritte dritten dritter drittes troisieme tercer tercera tercero terzo terza terceiro terceira",
+    )
+)
+"""Words for the roles of numbered columns, the first one for 1."""
 _NO_ROLE = KEY_WORDS | {"by", "of", "the"}
 _INFLECTED = frozenset(
     (
@@ -181,6 +190,15 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: froz
     return spoken or _saying(roles, lambda role: any(is_short_for(_plain(role), word) for word in words.plain))
 
 
+def _numbered(roles: Mapping[KeyPair, frozenset[str]], words: _Words) -> set[KeyPair]:
+    """The keys of numbered columns, if the question names two of them by ordinals: ``country1`` and ``country2``."""
+    number = {key: next((int(word) for word in role if word.isdigit()), 0) for key, role in roles.items()}
+    named = {
+        key for key, at in number.items() if 0 < at <= len(_ORDINALS) and not _ORDINALS[at - 1].isdisjoint(words.plain)
+    }
+    return named if len(named) > 1 else set()
+
+
 def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: frozenset[str]) -> set[KeyPair]:
     """The keys whose role means the same as a word of the question."""
     stems = {_stem(thing) for thing in things}
@@ -299,5 +317,9 @@ def _plainly(words: _Words) -> tuple[_Words, _Words]:
 def _named(
     roles: Mapping[KeyPair, frozenset[str]], plainly: tuple[_Words, _Words], things: frozenset[str]
 ) -> set[KeyPair]:
-    """The keys whose role is named by a word, or by one of the same meaning."""
-    return _spoken(roles, plainly[0], things) or _same_in_meaning(roles, plainly[1], things)
+    """The keys whose role is named by a word, or by one of the same meaning, or that are numbered and named so."""
+    return (
+        _spoken(roles, plainly[0], things)
+        or _same_in_meaning(roles, plainly[1], things)
+        or _numbered(roles, plainly[0])
+    )

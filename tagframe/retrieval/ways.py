@@ -27,7 +27,15 @@ from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
 from tagframe.retrieval.cell_values import ValueIndex
-from tagframe.retrieval.denied import denies, named_by, own_words, spelt_forms, tables_before, tables_denied
+from tagframe.retrieval.denied import (
+    denies,
+    named_by,
+    own_words,
+    spelt_forms,
+    tables_before,
+    tables_denied,
+    tables_denied_in_short,
+)
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import role_hints, roles_named
@@ -84,7 +92,8 @@ def plan_for(
     given = [*keys] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
-    named = (tables_denied(question, sure) or tables_denied(question, columns)) if may_deny and question else []
+    ways = (tables_denied, sure), (tables_denied, columns), (tables_denied_in_short, sure)
+    named = next(filter(None, (find(question, some) for find, some in ways)), []) if may_deny and question else []
     denied = [id for id in named if id != anchor]
     wanted = tables_before(question, columns) if denied else set[str]()
     doubtful = {*doubtful, *(unsure if wanted else ())}.difference(denied, wanted, *(key.tables for key in given))

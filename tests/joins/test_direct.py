@@ -269,8 +269,40 @@ def test_a_code_that_repeats_in_both_tables_counts_different_things_and_is_refus
         frame = joined(frames, "How many different elements have a part that is the child of a print? relations")
     right = PARTS.merge(PRINTS, left_on="part_num", right_on="child_part_num")
     assert sorted(frame["element"]) == sorted(right["element"])
-    with pytest.raises(tf.errors.FanOut):
-        joined(frames, "How many elements have a part that is the child of a print? relations")
+    for asked in (
+        "How many elements have a part that is the child of a print? relations",
+        "What is the highest total of elements by the part that is the child of a print? relations",
+    ):
+        with pytest.raises(tf.errors.FanOut):
+            joined(frames, asked)
+
+
+@pytest.mark.filterwarnings("ignore::tagframe.errors.AmbiguousJoinWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.DoubtfulJoinWarning")
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+@pytest.mark.parametrize("asked", ["the highest element", "cuál es la mayor element", "die höchste element"])
+def test_the_largest_is_the_same_however_often_rows_repeat(asked):
+    with pytest.warns(tf.errors.RowsMultipliedWarning, match=r"max\(\) and min\(\) are right"):
+        frame = joined({"elements": PARTS, "relations": PRINTS}, f"{asked} with a child part in relations")
+    assert frame["element"].max() == PARTS[PARTS["part_num"].isin(PRINTS["child_part_num"])]["element"].max()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("days", "is_joined"), [(2, True), (5, False)])
+def test_rows_of_each_day_are_not_met_by_the_thing_alone_but_several_rows_a_day_are(days, is_joined):
+    """Ten readings a day of each station are events, and one reading a day is a series."""
+    places = [f"s{i}" for i in range(20)]
+    readings = pd.DataFrame({"station": places * days, "height": [i * 1.5 for i in range(20 * days)]})
+    dates = pd.to_datetime("2026-03-01") + pd.to_timedelta([i // 20 for i in range(20 * days)], unit="D")
+    readings = readings.assign(changed=dates)
+    events = pd.concat([readings] * 10, ignore_index=True) if is_joined else readings
+    sites = pd.DataFrame({"station_name": places * 2, "model": ["A", "B"] * 20})
+    frames, question = {"events": events, "sites": sites}, "How many different heights of events by model of sites?"
+    if is_joined:
+        assert {*joined(frames, question)["model"]} == {"A", "B"}
+    else:
+        with pytest.raises(tf.errors.NotConnected):
+            joined(frames, question)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -12,6 +12,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+import tagframe as tf
 from tagframe.corpus.profile import ColumnProfile, TableProfile
 from tagframe.errors import ColumnNotFound, InvalidArgument, NotConnected, TableNotFound
 from tagframe.joins import JoinPlan, JoinStep, PlanTable, plan_joins
@@ -170,6 +171,27 @@ def test_names_in_the_merged_frame():
     assert plan.find_column("city.id") == ("d.city", "id")
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
+@pytest.mark.parametrize("as_files", [False, True])
+def test_a_name_that_a_third_table_has_too_is_not_lost_to_it(how, as_files, tmp_path):
+    """A frame with a column "name", which is that of the country, has those of the peaks under theirs."""
+    frames = {
+        "peak_in": pd.DataFrame({"peak": ["Ubinas", "Coropuna", "Etna"], "country_code": ["PE", "PE", "IT"]}),
+        "peak": pd.DataFrame({"name": ["Ubinas", "Coropuna", "Etna"], "height": [5672, 6425, 3357]}),
+        "country": pd.DataFrame({"code": ["PE", "IT"], "name": ["Peru", "Italy"]}),
+    }
+    if as_files:
+        with sqlite3.connect(tmp_path / "geo.sqlite") as connection:
+            for name, frame in frames.items():
+                frame.to_sql(name, connection, index=False)
+    corpus = tf.open_corpus(tmp_path / "geo.sqlite" if as_files else frames)
+    on = ["peak_in.peak = peak.name", "peak_in.country_code = country.code"]
+    frame = corpus.merge("peak_in", "peak", "country", on=on, how=how)
+    assert sorted(frame) == ["country.name", "country_code", "height", "peak", "peak.name"]
+    assert frame["peak"].tolist() == frame["peak.name"].tolist()
+    assert frame["country.name"].tolist() == ["Peru", "Peru", "Italy"]
+
+
 def test_sql_quotes_what_needs_it():
     left = table('or"der', "select", "a b", rows=20)
     right = table("group", "id.x", "a b", unique=("id.x",), rows=3)
@@ -265,9 +287,9 @@ def test_a_word_of_the_question_beats_no_surer_and_no_declared_key():
     for sure in (declared, key("order_items.order_id", "orders.order_id", 0.99)):
         hints = role_hints([doubtful, sure], words)
         assert hints == {doubtful: 3.0}
-        assert joins(plan_joins([items, orders], [doubtful, sure], role_hints=hints)) == [
-            "order_items.order_id = orders.order_id"
-        ]
+        plan = plan_joins([items, orders], [doubtful, sure], role_hints=hints)
+        assert joins(plan) == ["order_items.order_id = orders.order_id"]
+        assert len(plan.ambiguous) == (sure is not declared)  # the word is said to name another
     nearly = key("order_items.product_id", "orders.order_id", 0.99)
     hints = role_hints([nearly, declared], words)
     assert joins(plan_joins([items, orders], [nearly, declared], role_hints=hints)) == [

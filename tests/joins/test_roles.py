@@ -361,6 +361,17 @@ def test_a_role_may_be_short_for_the_word_of_the_question(question, named):
     assert [*role_hints([*keys.values()], question.split())] == [keys[role] for role in named]
 
 
+def test_a_table_does_not_refer_to_rows_of_its_own_that_repeat():
+    """Each party has a row of the election, and of the one before."""
+    votes = [
+        (2000 + 4 * n, 1996 + 4 * n if n else None, party, n * 7 + party) for n in range(9) for party in range(1, 9)
+    ]
+    votes = pd.DataFrame(votes, columns="election_id previous_election_id party_id votes".split())
+    parties = pd.DataFrame({"party_id": range(1, 9), "family": list("abcdefgh")})
+    found = tf.open_corpus({"election": votes, "party": parties}).retrieve_tables("Votes by previous family", k=2)
+    assert len(found.merge()) == 72
+
+
 def test_all_roles_are_those_of_a_table_that_refers_to_itself_too():
     frame = tf.merge({"person": PEOPLE}, roles="all", how="left").set_index("person_id")
     names = PEOPLE.set_index("person_id")["name"]

@@ -9,7 +9,7 @@ import pytest
 import tagframe as tf
 from tagframe.errors import DoubtfulJoinWarning, FanOut, InvalidArgument
 from tagframe.retrieval import RetrievedTables, TableHit
-from tagframe.retrieval.denied import denies, tables_denied, tables_maybe_denied
+from tagframe.retrieval.denied import denies, tables_denied, tables_denied_in_short, tables_maybe_denied
 
 CUSTOMERS = pd.DataFrame({"customer_id": [11, 12, 13, 14], "town": ["Brno", "Cheb", "Brno", "Opava"]})
 ORDERS = pd.DataFrame({"order_id": [501, 502, 503], "customer_id": [11, 11, 13], "year": [2020, 2021, 2021]})
@@ -129,6 +129,28 @@ def test_a_denied_table_is_found_in_words(question, is_denied):
 )
 def test_a_question_of_any_language_chooses_the_rows(question, tables, absent):
     assert tables_denied(question, {name: ["id"] for name in tables}) == absent
+
+
+@pytest.mark.parametrize(
+    ("question", "tables", "absent"),
+    [
+        ("How many buses have no generator?", ["bus", "gen"], ["gen"]),
+        ("Team seasons without a postseason record", ["Teams", "TeamsPost"], ["TeamsPost"]),
+        ("Haltestellen, die in den Reisendenzahlen nie vorkommen", ["haltestellen", "reisende_cut"], ["reisende_cut"]),
+        ("How many employees lack a department?", ["employees", "dept"], []),  # "dept" begins no word
+        ("How many buses have a generator?", ["bus", "gen"], []),
+        ("Buses without a general genset", ["bus", "gen", "genset_list"], []),  # a table is called so
+        ("Cars without an airbag", ["cars", "ai"], []),  # two letters begin many words
+    ],
+)
+def test_a_word_that_begins_with_a_tables_name_denies_it_where_no_other_word_does(question, tables, absent):
+    assert tables_denied_in_short(question, {name: ["id"] for name in tables}) == absent
+
+
+def test_a_table_that_is_denied_in_short_has_no_rows_in_the_frame():
+    frames = {"customers": CUSTOMERS, "ord": ORDERS}
+    found = tf.open_corpus(frames).retrieve_tables("Customers without orders", k=2)
+    assert found.merge()["customer_id"].tolist() == [12, 14]
 
 
 @pytest.mark.parametrize(
