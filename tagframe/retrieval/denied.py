@@ -92,7 +92,8 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     >>> [tables_maybe_denied(f"Stations qui n'ont {deny} toilettes", tables) for deny in ("pas de", "que des")]
     [['rail.facilities'], []]
     """
-    own, words = own_words(tables), _spelt(question)
+    words = _spelt(question)
+    own = own_words(tables, words)
     unnamed = [table for table in tables if not any(table in named_by(word, own) for word in words)]
     is_open = any(one.lacks and one.named is None for one in _denials(question, tables))
     return unnamed if is_open and len(unnamed) < len(tables) else []
@@ -119,9 +120,9 @@ class _Denial(NamedTuple):
 
 
 def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_Denial]:
-    own = own_words(tables)
     parts = words_in(question)
     words = _spelt(question)
+    own = own_words(tables, words)
     for place, spelt in enumerate(words):
         if place + 1 < len(words) and (words[place + 1][0] in _BOUNDS or words[place + 1][0][:1].isdigit()):
             continue
@@ -204,13 +205,16 @@ def _denies_rows(words: Sequence[Sequence[str]], place: int) -> bool:
     return words[place][0] in _DENIALS - _OF_VALUES and not is_value and not is_bound
 
 
-def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
-    """The words that name each table: of a word in several names, it names the shortest; none if two are as short.
+def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> dict[str, set[str]]:
+    """The words that name each table: of a word in several names, it names the shortest; if two are as short, the one
+    that no other word names and whose other words are all spoken, or none.
 
     Of tables with equal names, and of sheets without a name of their own, the words are those of their databases.
 
     >>> sorted((table, *words) for table, words in own_words(["d.pet", "d.pet_owner", "d.dog_owner"]).items())
     [('d.dog_owner', 'dog'), ('d.pet', 'pet'), ('d.pet_owner',)]
+    >>> own_words(["d.team", "d.team_post", "d.series_post"], [spelt_forms("teams")])["d.team_post"]
+    {'post'}
     """
     last = {table: table.rpartition(".")[2] for table in tables}
     alike = {name for name, count in Counter(last.values()).items() if count > 1 or _SHEET.fullmatch(name)}
@@ -224,9 +228,15 @@ def own_words(tables: Iterable[str]) -> dict[str, set[str]]:
         for word in words:
             owners[word].append(table)
     own: dict[str, set[str]] = {table: set() for table in last}
-    for word, (first, *others) in owners.items():
-        if not others or len(names[others[0]]) > len(names[first]):
-            own[first].add(word)
+    words_spoken = {*chain.from_iterable(spoken)}
+    shortest = {word: [one for one in some if len(names[one]) == len(names[some[0]])] for word, some in owners.items()}
+    for word, having in shortest.items():
+        own[having[0]].update({word} if len(having) == 1 else ())
+    lone = {table for table, words in own.items() if not words}
+    for word, having in shortest.items():
+        whole = [table for table in having if names[table] - {word} <= words_spoken]
+        if len(whole) == 1 and whole[0] in lone:
+            own[whole[0]].add(word)
     return own
 
 

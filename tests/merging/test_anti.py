@@ -120,6 +120,8 @@ def test_a_denied_table_is_found_in_words(question, is_denied):
         ("Members of the 12th house who were never in the 11th", ["f.house_12", "f.house_11"], ["f.house_11"]),
         ("Customers of 2024 who did not buy in 2023", ["f.sales_2023", "f.sales_2024"], ["f.sales_2023"]),
         ("Rated episodes that never went into a season", ["f.ratings", "seasons.Sheet1"], ["seasons.Sheet1"]),
+        ("Teams without a postseason", ["teams", "teams_post", "series_post"], ["teams_post"]),
+        ("Weapons without a crafting recipe", ["weapon_base", "weapon_craft"], ["weapon_craft"]),
         ("How many buses have no generator?", ["grid.bus", "grid.gen"], ["grid.gen"]),
         ("Haltestellen ohne Reisendenzahlen", ["haltestellen", "reisende_cut"], ["reisende_cut"]),
         ("Kunden ohne Rechnung", ["f.Kunden", "rechnungen.Tabelle1"], ["rechnungen.Tabelle1"]),
