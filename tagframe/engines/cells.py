@@ -367,7 +367,8 @@ def plain_dtype(column: pd.Series) -> pd.Series:
     """A column in the dtype that users expect, if that can hold its values; else in the nullable dtype of reading."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.StringDtype):
-        return pd.Series(column.to_numpy(dtype=object, na_value=None), index=column.index, dtype=_TEXT)
+        texts: Any = column.array
+        return pd.Series(texts.to_numpy(dtype=object, na_value=None), index=column.index, dtype=_TEXT)
     if pd.api.types.is_float_dtype(dtype):
         return column.astype("float64")
     if column.isna().all():

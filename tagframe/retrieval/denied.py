@@ -255,13 +255,13 @@ def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> di
         for word in words:
             owners[word].append(table)
     own: dict[str, set[str]] = {table: set() for table in last}
-    said = {*chain.from_iterable(spoken)}
+    words_spoken = {*chain.from_iterable(spoken)}
     shortest = {word: [one for one in some if len(names[one]) == len(names[some[0]])] for word, some in owners.items()}
     for word, having in shortest.items():
         own[having[0]].update({word} if len(having) == 1 else ())
     lone = {table for table, words in own.items() if not words}
     for word, having in shortest.items():
-        whole = [table for table in having if names[table] - {word} <= said]
+        whole = [table for table in having if names[table] - {word} <= words_spoken]
         if len(whole) == 1 and whole[0] in lone:
             own[whole[0]].add(word)
     return own
