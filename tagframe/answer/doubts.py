@@ -13,7 +13,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tagframe.answer.alternatives import Doubt
-from tagframe.answer.other_statements import Subject, alternatives, repeated_rows, values, with_order
+from tagframe.answer.other_statements import alternatives
+from tagframe.answer.other_statements.limits import with_order
+from tagframe.answer.other_statements.repeats import repeated_rows
+from tagframe.answer.other_statements.subject import Subject
+from tagframe.answer.other_statements.values import values
 from tagframe.answer.sql_tree import written
 from tagframe.corpus import Corpus
 from tagframe.corpus.documents import identifier_words
@@ -37,7 +41,7 @@ def doubts_of(rows: pd.DataFrame, question: str = "") -> tuple[Doubt, ...]:
     if (subject := Subject.of(rows, question)) is None:
         return ()
     facts: list[Doubt] = []
-    with suppress(CorpusError):  # a source that is gone meanwhile costs no answer
+    with suppress(CorpusError, UnsafeSQL):  # a source that is gone meanwhile costs no answer
         facts += subject.comparison.doubts(alternatives(subject))  # first, since their time is limited
         facts = [*(Doubt("lacking", text) for text in _lacks(subject)), *facts]
     facts += [
@@ -82,8 +86,6 @@ def lacks_of(query: Any) -> Iterator[Doubt]:
 def _lacks(subject: Subject) -> Iterator[str]:
     """What the tables seem to lack: nothing stands for words of the question, or the statement makes the answer up."""
     statement = subject.statement
-    if statement is None:
-        return
     if not statement.reads_tables:
         yield "the statement reads no table"
         return
