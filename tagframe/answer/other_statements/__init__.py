@@ -8,22 +8,21 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer.alternatives import Doubt
 from tagframe.answer.lm_sql import has_functions
-from tagframe.answer.other_statements.columns import columns, twins
-from tagframe.answer.other_statements.joins import joins
+from tagframe.answer.other_statements.columns import columns, columns_of_rows, joins, twins, unneeded_tables
 from tagframe.answer.other_statements.limits import limits
 from tagframe.answer.other_statements.matches import counted_elsewhere, matches, of_two_values
-from tagframe.answer.other_statements.repeats import bare_columns, repeated_rows, repeated_values
+from tagframe.answer.other_statements.repeats import bare_columns, repeated_rows, repeated_values, rows_again
 from tagframe.answer.other_statements.subject import Found, Subject
-from tagframe.answer.other_statements.sums import nulls, totals
-from tagframe.answer.other_statements.values import values
+from tagframe.answer.other_statements.values import nulls, totals, unused_cells, values
 from tagframe.errors import CorpusError, SQLFailed, UnsafeSQL
 
 
 def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
-        repeated_rows, repeated_values, bare_columns, written_readings, matches, of_two_values,
-        counted_elsewhere, columns, twins, joins, values, nulls, totals, limits,
+        repeated_rows, repeated_values, rows_again, bare_columns, written_readings, matches, of_two_values,
+        counted_elsewhere, columns, columns_of_rows, twins, joins, unneeded_tables, values, unused_cells, nulls,
+        totals, limits,
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, difference, same_rows
-from tagframe.answer.other_statements.subject import Found, Subject, stems
+from tagframe.answer.other_statements.subject import Found, Subject
 from tagframe.answer.sql_tree import aggregates, own_nodes, without
 
-_WORD = 4
-"""A name of at least so many letters may be the beginning of a word."""
 _ALL = frozenset({"each", "every", "all"})
 _NONE = frozenset({"zero", "0", "none", "no", "not", "without", "even", "includ", "per"}) | _ALL
 
@@ -104,10 +102,7 @@ def counted_elsewhere(subject: Subject) -> Found:
         return
     (table,) = subject.execution.tables
     counted_columns, own = [one.column for one in statement.read_columns()], subject.profile(table).name
-    parts = [(word, part) for word in subject.words for part in stems(own)]
-    # Of "assayed" the table of assays may be meant.
-    is_named = any(word == part or (len(part) >= _WORD and word.startswith(part)) for word, part in parts)
-    if is_named or len(counted_columns) != 1 or not _counts(tree):
+    if subject.names_table(table) or len(counted_columns) != 1 or not _counts(tree):
         return
     for name in subject.referred(table, counted_columns[0]):
         rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))

@@ -5,31 +5,27 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, blocks, same_rows
-from tagframe.answer.other_statements.subject import Found, Subject, stems
+from tagframe.answer.generation import plain_rows
+from tagframe.answer.other_statements.subject import KEY_WORDS, Found, Subject, stems
 from tagframe.answer.row_counts import Block, adding_blocks, with_views
-from tagframe.answer.sql_tree import aggregates, clause_keys, is_aggregate, own_nodes, without
-
-_KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
+from tagframe.answer.sql_tree import aggregates, clause_keys, is_aggregate, is_grouped, own_nodes, without
 
 
 def repeated_rows(subject: Subject) -> Found:
-    """Joins by a part of a key; and rows of a table that a join repeats, each counted once."""
-    statement = subject.statement
-    sql = with_views(subject.execution.sql, statement, subject.reader)
+    """Joins by a part of a key: by all of it; and rows of a table that a join repeats: each counted once, also then."""
+    sql = with_views(subject.execution.sql, subject.statement, subject.reader)
+    for position in range(len(blocks(subject.read(sql)))):
+        new = subject.read(sql)
+        block = blocks(new)[position]
+        if len(new.sources(block)) > 1 and (whole := Block(new, block, subject.reader).join_whole(subject.keys)):
+            sql = subject.sql(new.tree)
+            yield Doubt("key", f"tables are joined by a part of their key; by all of it, {whole}, ", sql)
+            break
     statement = subject.read(sql)
-    adding = adding_blocks(statement)
-    for position, block in enumerate(blocks(statement)):
-        if len(statement.sources(block)) > 1:
+    for position in adding_blocks(statement):
+        for branch in ["", *Block(statement, blocks(statement)[position], subject.reader).branches()]:
             new = subject.read(sql)
-            whole = Block(new, blocks(new)[position], subject.reader).join_whole(subject.keys)
-            if whole:
-                words = f"tables are joined by a part of their key; by all of it, {whole}, "
-                yield Doubt("key", words, subject.sql(new.tree))
-                return
-        for branch in ["", *Block(statement, block, subject.reader).branches()] if position in adding else []:
-            new = subject.read(sql)
-            tables = Block(new, blocks(new)[position], subject.reader).count_once(branch)
-            if tables:
+            if tables := Block(new, blocks(new)[position], subject.reader).count_once(branch):
                 words = f"a join repeats rows of {' and '.join(sorted(tables))}; with each of them counted once, "
                 yield Doubt("repeated", words, subject.sql(new.tree))
 
@@ -45,13 +41,25 @@ def repeated_values(subject: Subject) -> Found:
             continue
         column = subject.profile(source.table).column(source.column)
         is_shared = bool(column.distinct) and (column.distinct or 0) < (column.rows or 0) - (column.nulls or 0)
-        is_named = bool(({*stems(source.column)} - _KEY_WORDS) & subject.words)
+        is_named = bool(({*stems(source.column)} - KEY_WORDS) & subject.words)
         if is_shared and (is_named or any(subject.referred(source.table, source.column))):
             other = tree.copy()
             for node in [node for node in other.find_all(exp.Anonymous) if node == call]:
                 node.set("expressions", [exp.Distinct(expressions=node.expressions)])
             words = f"several rows have the same {source.column}; with each counted once, "
             yield Doubt("repeated", words, subject.sql(other))
+
+
+def rows_again(subject: Subject) -> Found:
+    """Lists from joins of which half of the rows or more repeat another one: each once."""
+    tree, size = subject.select, len(subject.rows)
+    if tree is None or is_grouped(tree) or any(map(tree.args.get, ("distinct", "limit"))) or not subject.question:
+        return
+    again = size - len({*plain_rows(subject.rows)})
+    if again * 2 >= max(size, 1) and tree.args.get("joins"):
+        once = without(tree, "order")
+        once.set("distinct", exp.Distinct())
+        yield Doubt("repeated", f"{again:,} of {size:,} rows repeat another one; with each once, ", subject.sql(once))
 
 
 def bare_columns(subject: Subject) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -31,6 +31,9 @@ Found: TypeAlias = Iterator[Doubt]
 _DIRECTIONS = frozenset({"from", "to"})
 _ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
 """Parts of the names of two columns of which one is where something begins and the other where it ends."""
+KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
+_PREFIX = 4
+"""Words that begin with so many letters of a name may mean it."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +116,25 @@ class Subject:
 
     def are_linked(self, table: str, other: str, key: str) -> bool:
         """Whether two tables probably join on this column: a row of one is about the same thing as its match."""
+        return any(one.columns_of(table) == (key,) for one in self.keys_of(table, other))
+
+    def keys_of(self, table: str, other: str) -> list[KeyPair]:
+        """The probable keys between two tables."""
         ids, corpus = sorted([table, other]), self.reader.corpus
         keys = keys_between(corpus, ids, tables_around(corpus, ids)).keys
-        return any(one.score >= ACCEPTED and len(one.tables) == 2 and one.columns_of(table) == (key,) for one in keys)
+        return [key for key in keys if key.score >= ACCEPTED and key.tables == {table, other}]
+
+    def names_table(self, table: str, others: Iterable[str] = ()) -> bool:
+        """Whether a word of the question begins as a part of a table's name that other tables' names have not."""
+        parts = {*stems(self.profile(table).name)}.difference(*(stems(self.profile(other).name) for other in others))
+        begins = tuple(part[:_PREFIX] for part in parts if len(part) >= _PREFIX)  # "assayed" may mean assays
+        return not parts.isdisjoint(self.words) or any(word.startswith(begins) for word in self.words)
 
     def referred(self, table: str, column: str) -> Iterator[str]:
         """The names of the tables that the question names and to which a column refers."""
         for id, name in self.names.items():
-            is_named = id != table and {*stems(self.profile(id).name)} <= self.words
-            if is_named and self.are_linked(table, id, column):
+            parts = {*stems(self.profile(id).name)}
+            if id != table and parts and parts <= self.words and self.are_linked(table, id, column):
                 yield name
 
     def names_one(self, tokens: Collection[str]) -> bool:
