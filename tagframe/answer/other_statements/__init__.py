@@ -21,8 +21,8 @@ def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
         repeated_rows, repeated_values, rows_again, bare_columns, written_readings, matches, of_two_values,
-        counted_elsewhere, columns, columns_of_rows, twins, joins, unneeded_tables, values, unused_cells, nulls,
-        totals, limits,
+        counted_elsewhere, values, unneeded_tables, columns, twins, joins, nulls, totals, limits, columns_of_rows,
+        unused_cells,  # these look into other tables, and take their time
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
