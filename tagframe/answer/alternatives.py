@@ -42,15 +42,16 @@ class Doubt:
     """One reason to doubt an answer: another statement with another result, or a fact about the answer.
 
     Attributes:
-        reason: "repeated" (rows that a join repeats, or values, are counted several times, or a column is that of
-            any one of the rows that are counted), "key" (tables are joined by a part of their key), "match" (rows
-            without a match, or with another one, too), "reading" (the model's own other reading), "column" (another
-            column fits the words as well, or another table has it), "join" (another key joins the
-            tables, or they join by none), "value" (no cell has a value, or others spell it otherwise, or the column
-            that the question names has it, too), "null" (values that are not there), "total" (a row is the total of the
-            others), "limit" (LIMIT leaves rows out), "tie" (these rank like the last one), "lacking" (the tables lack
-            what the question needs), "unsure" (LM functions could not judge some values), "text" (the model's answer
-            has a value that no row has).
+        reason: "repeated" (rows that a join repeats, or values, are counted several times or listed again, or a column
+            is that of any one of the rows that are counted), "key" (tables are joined by a part of their key), "match"
+            (rows without a match, or with another one, too), "reading" (the model's own other reading), "column"
+            (another column fits the words as well, or another table has it), "join" (another key joins the tables, or
+            they join by none, or nothing of one is used), "value" (no cell has a value, or others spell it otherwise,
+            or the column that the question names has it, too, or a cell that the question names is not used), "null"
+            (values that are not there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows out),
+            "tie" (these rank like the last one), "lacking" (the tables lack what the question needs, or the statement
+            a number of it), "unsure" (LM functions could not judge some values), "text" (the model's answer has a value
+            that no row has).
         facts: in a sentence; while the other statement has not run, what is so in the answer's.
         statement: the other one; "" for a fact.
         rows: its result; None for a fact.
@@ -138,6 +139,11 @@ def _counted(rows: pd.DataFrame) -> Counter[tuple[object, ...]]:
         tuple(float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell for cell in row)
         for row in plain_rows(rows)
     )
+
+
+def has_values(rows: pd.DataFrame) -> bool:
+    """Whether a cell is neither NULL nor 0, as a sum or a count of no rows is."""
+    return bool((rows.notna() & rows.ne(0)).any(axis=None))
 
 
 def difference(rows: pd.DataFrame, other: pd.DataFrame) -> str:

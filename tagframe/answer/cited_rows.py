@@ -13,16 +13,7 @@ from tagframe.answer.alternatives import Comparison
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql.blocks import is_column_of
 from tagframe.answer.row_counts import unique_keys
-from tagframe.answer.sql_tree import (
-    aggregates,
-    clause_keys,
-    column_of,
-    conjuncts,
-    is_grouped,
-    parsed,
-    without,
-    written,
-)
+from tagframe.answer.sql_tree import aggregates, clause_keys, column_of, conjuncts, is_grouped, parsed, without, written
 from tagframe.errors import SQLFailed, UnsafeSQL
 
 CITED = 1_000

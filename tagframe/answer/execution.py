@@ -158,11 +158,7 @@ def _described(rows: pd.DataFrame, tables: Iterable[TableProfile]) -> dict[str, 
 
 
 def exec_sql(
-    corpus: Corpus,
-    *,
-    limits: SQLLimits | None = None,
-    on_error: OnError = "raise",
-    rows_per_call: RowsPerCall = "auto",
+    corpus: Corpus, *, limits: SQLLimits | None = None, on_error: OnError = "raise", rows_per_call: RowsPerCall = "auto"
 ) -> ExecSQL:
     """``exec`` over a corpus (TAG, section 2.2): ``exec_sql(corpus)("SELECT …")`` gives the rows, under the guard.
 

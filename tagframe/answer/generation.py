@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -44,20 +45,20 @@ Where neither the rows nor that hold the answer, say so.
 {FENCE_RULE}"""
 
 
-def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> Prompt:
-    """``gen``'s prompt: the question, as many rows as fit, the number of those that do not, and what ``syn`` said."""
+def gen_prompt(question: str, rows: pd.DataFrame, query: Any = None) -> tuple[Prompt, str]:
+    """``gen``'s prompt: the question, as many rows as fit, and what ``syn`` said; and how many rows these are."""
     page, count = page_of(rows, GEN_CHARACTERS)
     remarks = described(rows, range(rows.shape[1]), list(map(str, rows.columns)))
     remarks += "".join(f"\nIt is assumed that {one}." for one in getattr(query, "assumptions", ()))
     remarks += "".join(f"\nThe tables lack this part: {one}." for one in getattr(query, "lacking", ()))
     text = f"{fence(page, 'rows')}\n\nRows: {count}.{remarks}\n\nQuestion: {question}"
-    return Prompt((Message("system", _TASK), Message("user", text)))
+    return Prompt((Message("system", _TASK), Message("user", text))), count
 
 
 def page_of(rows: pd.DataFrame, characters: int) -> tuple[list[str], str]:
     """The names of the columns and as many rows as fit, a line each; and how many these are, in words."""
     columns, lines = f"Columns: {encode(prompt_names(rows, range(rows.shape[1])))}", _lines(rows)
-    size = _fitting(lines, characters)
+    size = max(sum(total <= characters for total in accumulate(map(len, lines))), min(len(lines), 1))
     return [columns, *lines[:size]], f"{len(lines)}" if size == len(lines) else f"the first {size} of {len(lines)}"
 
 
@@ -75,14 +76,6 @@ def _excerpt(cell: Any) -> Any:
     if isinstance(cell, str):
         return cell.replace("\0", "")
     return float(f"{cell:.12g}") if isinstance(cell, float) and not cell.is_integer() else cell
-
-
-def _fitting(lines: Sequence[str], characters: int) -> int:
-    count_shown, size = 0, 0
-    while count_shown < len(lines) and (size + len(lines[count_shown]) <= characters or count_shown == 0):
-        size += len(lines[count_shown])
-        count_shown += 1
-    return count_shown
 
 
 def parse_generated(text: str) -> Generated:
@@ -139,8 +132,8 @@ class Generator:
         if wants is False and not self.text and (not len(rows) or not is_empty(rows)):
             values = tuple(plain_values(rows))
             return Generated(_in_words(rows, values), values)
-        generated: Generated = yield from one_value(gen_prompt(request, rows, query), parse_generated)
-        _, count = page_of(rows, GEN_CHARACTERS)
+        prompt, count = gen_prompt(request, rows, query)
+        generated: Generated = yield from one_value(prompt, parse_generated)
         is_cut = count != f"{len(rows)}"
         return replace(generated, text=f"{generated.text}\n(from {count} rows)") if is_cut else generated
 

@@ -17,24 +17,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from tagframe import logs
 from tagframe.corpus.corpus import private_of
 from tagframe.engines.base import Dialect, Readable, SQLLimits, UntrustedStatement
-from tagframe.engines.sql_reader import (
-    KnownTable,
-    ReadStatement,
-    named_tables,
-    parse,
-    trees_of,
-    with_known_names,
-)
+from tagframe.engines.sql_reader import KnownTable, ReadStatement, named_tables, parse, trees_of, with_known_names
 from tagframe.engines.sqlite.statement import SQLITE
 from tagframe.errors import SourceNotFound, SQLFailed, UnsafeSQL, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlglot import exp
 
     from tagframe.corpus import Corpus, TableProfile
     from tagframe.engines.base import Engine
@@ -56,8 +51,6 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, func
         UnsafeSQL: more than one statement, anything but SELECT (with WITH, UNION, …), another table, or text that does
             not parse.
     """
-    from sqlglot import exp
-
     statements = [tree for tree in trees_of(sql, dialect.name) if not isinstance(tree, exp.Semicolon)]
     if len(statements) != 1:
         raise UnsafeSQL(f"expected one SELECT statement, got {len(statements)}: {sql[:200]!r}")
@@ -70,8 +63,6 @@ def check_sql(sql: str, tables: Collection[str], dialect: Dialect = SQLITE, func
 
 def without_end(sql: str, dialect: Dialect) -> str:
     """A statement without what follows it: semicolons, and comments after the last of them."""
-    import sqlglot
-
     last = len(sql)
     for token in reversed(sqlglot.tokenize(sql, dialect=dialect.name)):
         if token.token_type != sqlglot.TokenType.SEMICOLON:
@@ -83,8 +74,6 @@ def without_end(sql: str, dialect: Dialect) -> str:
 def _check_statement(
     statement: exp.Expr, sql: str, tables: Collection[str], dialect: Dialect, functions: Collection[str]
 ) -> None:
-    from sqlglot import exp
-
     allowed = (
         exp.Query, exp.Condition, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered,
         exp.Limit, exp.Offset, exp.Table, exp.TableAlias, exp.Identifier, exp.Alias, exp.CTE, exp.With, exp.Distinct,
@@ -114,8 +103,6 @@ def _check_statement(
 
 def _words_in(sql: str, dialect: Dialect) -> frozenset[str] | None:
     """All names and texts in a statement, of which columns are some; None if it may read columns unnamed."""
-    from sqlglot import exp
-
     words = set()
     tree = trees_of(sql, dialect.name)[0]
     rows = {table.alias_or_name.casefold() for table in tree.find_all(exp.Table)}
@@ -197,8 +184,6 @@ class Reader:
 
     def read(self, sql: str) -> ReadStatement | None:
         """What a statement that :func:`check_sql` has accepted reads, joins and compares; None if it cannot be read."""
-        from sqlglot.errors import SqlglotError
-
         dialect, known = self.engine.dialect, dict[str, KnownTable]()
         for name, id in self.named(sql).items():
             columns = self.corpus.profile(id).columns

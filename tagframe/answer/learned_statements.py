@@ -15,7 +15,7 @@ from tagframe.answer.generation import plain_value
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import check_staged
 from tagframe.answer.query import Query, names_in_sql
-from tagframe.answer.sql_tree import aggregates, ancestors, column_of, one_row, written
+from tagframe.answer.sql_tree import aggregates, ancestors, column_of, one_row, table_of, written
 from tagframe.corpus import Corpus, vectors_of
 from tagframe.corpus.corpus import private_of, statements_of
 from tagframe.corpus.statements import Statement, spoken
@@ -263,9 +263,8 @@ def _no_row(test: exp.Expr, source: SourceColumn, reader: Reader) -> str:
     return f"{facts}; {source.column} holds {holds or 'other values'}. Give a value as it is stored, or another answer"
 
 
-def _table(source: SourceColumn, reader: Reader) -> exp.Table:
-    name = next(name for name, id in reader.tables.items() if id == source.table)
-    return exp.Table(this=exp.to_identifier(name, quoted=True))
+def _table(source: SourceColumn, reader: Reader) -> exp.Expr:
+    return table_of(next(name for name, id in reader.tables.items() if id == source.table))
 
 
 def _alone(part: exp.Expr, sources: Sequence[SourceColumn]) -> exp.Expr:

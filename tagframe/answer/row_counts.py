@@ -479,10 +479,6 @@ def _window_of(call: exp.Expr) -> exp.Window | None:
     return inner.parent if isinstance(inner.parent, exp.Window) and inner.arg_key == "this" else None
 
 
-def _columns(node: exp.Expr) -> list[exp.Column]:
-    return [one for one in [node, *own_nodes(node)] if isinstance(one, exp.Column)]
-
-
 def _by_sources(equal: Sequence[tuple[Column, Column]]) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """The pairs of equal columns by their two sources."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}

@@ -126,6 +126,12 @@ def column_of(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table and exp.to_identifier(table, quoted=True))
 
 
+def table_of(name: str, alias: str = "") -> exp.Expr:
+    """A table by its name, quoted."""
+    table = exp.Table(this=exp.to_identifier(name, quoted=True))
+    return exp.alias_(table, alias, table=True) if alias else table
+
+
 def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
     """The ancestors of a node, the nearest first."""
     while node.parent is not None:
@@ -133,7 +139,7 @@ def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def one_row(table: exp.Table, test: exp.Expr) -> exp.Select:
+def one_row(table: exp.Expr, test: exp.Expr) -> exp.Select:
     """Whether a row of a table passes a comparison: one row, or none; for one that excludes rows, its opposite."""
     test = exp.EQ(this=test.this, expression=test.expression) if isinstance(test, exp.NEQ) else test
     return exp.Select(expressions=[exp.alias_(exp.Literal.number(1), "one")]).from_(table).where(test).limit(1)

@@ -46,23 +46,21 @@ def metered(step: Step[T], name: str, account: Callable[[StepUse], None]) -> Ste
         usages.extend(completion.usage for completions in arrived.values() for completion in completions.values())
 
     try:
-        return (yield from _relayed(step, name.split()[0], seen=took))
+        return (yield from labelled(step, name.split()[0], seen=took))
     finally:
         account(StepUse(name, replace(total(usages), seconds=time.monotonic() - began)))
 
 
-def labelled(step: Step[T], stage: str, guess: Callable[[Prompt], str] | None = None) -> Step[T]:
-    """The step, with a stage label on its prompts, and guesses for quotes."""
-    return (yield from _relayed(step, stage, guess))
-
-
-def _relayed(
+def labelled(
     step: Step[T],
     stage: str,
     guess: Callable[[Prompt], str] | None = None,
     seen: Callable[[Arrived], None] = lambda arrived: None,
 ) -> Step[T]:
-    """The step; its batches are passed on with a stage, and completions are given back for its own batches."""
+    """The step, with a stage label on its prompts, and guesses for quotes.
+
+    Its batches are passed on with these, and completions are given back for its own batches, after ``seen`` has them.
+    """
     known: dict[Batch[Any], Batch[Any]] = {}
 
     def out(batch: Batch[Any]) -> Batch[Any]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
 from tagframe.answer.lm_sql.dialects import SPOKEN
 from tagframe.answer.query import Query
 from tagframe.blocks import fence, parse_block
@@ -87,15 +89,9 @@ def syn_prompt(
     """
     # What is the same for all questions over a corpus stands first: servers keep the beginning of a prompt.
     parts = prompt_parts(schema, joins, cells)
-    if examples:
-        parts.append(f"{_EXAMPLES}\n{fence(list(examples), 'examples')}")
-    if metrics:
-        parts.append(f"{_METRICS}\n{fence(list(metrics), 'metrics')}")
-    if verified:
-        parts.append(f"{_VERIFIED}\n{fence(list(verified), 'verified')}")
-    if note:
-        parts.append(note)
-    parts.append(f"Question: {question}")
+    of_people = ((_EXAMPLES, examples, "examples"), (_METRICS, metrics, "metrics"), (_VERIFIED, verified, "verified"))
+    parts += [f"{words}\n{fence(list(lines), name)}" for words, lines, name in of_people if lines]
+    parts += [*filter(None, [note]), f"Question: {question}"]
     task = _task(dialect, schema.startswith("DATABASE "))
     return Prompt((Message("system", task), Message("user", "\n\n".join(parts))))
 
@@ -169,13 +165,7 @@ def _other(line: str) -> tuple[str, str]:
 
 
 def _is_query(sql: str) -> bool:
-    from sqlglot import exp
-
-    for dialect in ("sqlite", "postgres", "duckdb"):
-        tree = first_tree(sql, dialect)
-        if isinstance(tree, exp.Query):
-            return True
-    return False
+    return any(isinstance(first_tree(sql, dialect), exp.Query) for dialect in ("sqlite", "postgres", "duckdb"))
 
 
 def _described(lines: Sequence[str]) -> tuple[str, ...]:

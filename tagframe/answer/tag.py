@@ -145,22 +145,22 @@ class TAG:
             return metered(as_step(function, *arguments), name, uses.append)
 
         query = yield from part("syn", self.syn, request)
-        executed = _Executed(query, pd.DataFrame())
+        rows = pd.DataFrame()
         if can_run(query):
-            executed = yield from self._executed(part, request, query)
-        generated = yield from self._generated(part, request, executed)
+            query, rows = yield from self._executed(part, request, query)
+        generated = yield from self._generated(part, request, query, rows)
         judge = getattr(self.exec, "doubts", None)
-        doubts = () if judge is None else judge(executed.query, executed.rows, request)
+        doubts = () if judge is None else judge(query, rows, request)
         if judge is not None and "gen" in {use.name for use in uses}:
-            doubts = (*doubts, *unread_values(generated.values, executed.rows, request))
+            doubts = (*doubts, *unread_values(generated.values, rows, request))
         return Answer(
             question=request,
             text=generated.text,
             values=list(generated.values),
-            query=executed.query,
-            rows=executed.rows,
+            query=query,
+            rows=rows,
             steps=tuple(uses),
-            retrieved=getattr(executed.query, "retrieved", None),
+            retrieved=getattr(query, "retrieved", None),
             doubts=doubts,
         )
 
@@ -169,8 +169,8 @@ class TAG:
         query = yield from metered(as_step(self.syn, request), "syn", lambda use: None)
         return quote_of(query, self.exec, self.gen, request)
 
-    def _executed(self, part: _Part, request: str, query: Any) -> Step[_Executed]:
-        """The rows of the query; or of a revised one, if the first fails or gives no rows and the other does better."""
+    def _executed(self, part: _Part, request: str, query: Any) -> Step[tuple[Any, pd.DataFrame]]:
+        """The query and its rows; or a revised one's, if the first fails or gives no rows and the other does better."""
         rows, failure, why = None, None, ""
         try:
             rows = yield from part("exec", self.exec, query)
@@ -183,37 +183,29 @@ class TAG:
             try:
                 other = yield from part("syn again", revise, request, query, why)
                 if other is not None and not can_run(other):
-                    return _Executed(other, pd.DataFrame())
+                    return other, pd.DataFrame()
                 if other is not None and rows is not None and str(other) == str(query):
-                    return _Executed(other, rows)
+                    return other, rows
                 better = None if other is None else (yield from part("exec again", self.exec, other))
             except (LMError, SQLFailed):
                 better = None
             if better is not None and (rows is None or not is_empty(better)):
-                return _Executed(other, better)
+                return other, better
         if failure is not None:
             raise failure
         assert rows is not None
-        return _Executed(query, rows)
+        return query, rows
 
-    def _generated(self, part: _Part, request: str, executed: _Executed) -> Step[Generated]:
+    def _generated(self, part: _Part, request: str, query: Any, rows: pd.DataFrame) -> Step[Generated]:
         """The output of ``gen`` as a text and values; of the rows if there is no ``gen``, and of what is lacking."""
-        if not can_run(executed.query):
-            return Generated(f"The tables lack what the question needs: {'; '.join(executed.query.lacking)}.")
-        output = None if self.gen is None else (yield from part("gen", self.gen, request, executed.rows))
+        if not can_run(query):
+            return Generated(f"The tables lack what the question needs: {'; '.join(query.lacking)}.")
+        output = None if self.gen is None else (yield from part("gen", self.gen, request, rows))
         if isinstance(output, Generated):
             return output
         if isinstance(output, str):
             return Generated(output)
         if output is None:
-            return Generated(rows_as_text(executed.rows), plain_values(executed.rows))
+            return Generated(rows_as_text(rows), plain_values(rows))
         values = list(output) if isinstance(output, list | tuple) else [output]
         return Generated(", ".join(map(str, values)), values)
-
-
-@dataclass(frozen=True)
-class _Executed:
-    """A query that has run, and its rows; no rows if it has no statement."""
-
-    query: Any
-    rows: pd.DataFrame

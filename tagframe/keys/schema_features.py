@@ -271,7 +271,7 @@ class SchemaReading:
             spelt = column.name[len(prefix) + 1 :] if is_prefix else column.name
             spelt = spelt or column.name
             name = names.column_name(spelt)
-            if spelt[-1].isdigit() and "_" not in spelt and not name.key_word:
+            if spelt[-1:].isdigit() and "_" not in spelt and not name.key_word:
                 spelt = by_habit[column.name]  # ``entity1`` of ``l_artist_area`` is an area's id
                 name = names.column_name(spelt)
             called = name.words if name.entity else names.column_name(column.name).words

@@ -301,9 +301,9 @@ def test_an_answer_pickles(live, festival):
 
 def test_a_text_of_more_rows_than_fit_is_of_a_page_and_says_so(live, festival):
     rows = pd.DataFrame({"text": ["x" * (GEN_CHARACTERS // 4)] * 10})
-    text = gen_prompt("What?", rows).messages[1].content
+    text = gen_prompt("What?", rows)[0].messages[1].content
     assert "Rows: the first 3 of 10." in text
-    assert "Rows: 10." in gen_prompt("What?", rows.assign(text="y")).messages[1].content
+    assert "Rows: 10." in gen_prompt("What?", rows.assign(text="y"))[0].messages[1].content
     corpus = tf.open_corpus(
         {"notes": pd.DataFrame({"id": range(40), "text": [f"{position} " + "x" * 3000 for position in range(40)]})}
     )
@@ -419,16 +419,18 @@ def test_the_model_that_answers_is_told_what_columns_mean():
     corpus.describe("orders.ssn", "social security number")
     corpus.private("orders.ssn")
     run = tf.exec_sql(corpus)
-    asked = gen_prompt("What?", run("SELECT id, st AS ST FROM orders")).messages[1].content
+    asked = gen_prompt("What?", run("SELECT id, st AS ST FROM orders"))[0].messages[1].content
     assert "\n({ST} is: 3 = shipped ‹/rows>)\n\nQuestion: What?" in asked
     both = run("SELECT o.id, l.st FROM orders o JOIN lines l ON l.id = o.id")
-    assert "shipped" not in gen_prompt("What?", both).messages[1].content, "of which st it is nobody says"
+    assert "shipped" not in gen_prompt("What?", both)[0].messages[1].content, "of which st it is nobody says"
 
 
 def test_gen_reads_column_names_once_and_cells_without_noise():
     cells = {"a": ["x\0y", "\\u0000"], "b": [4519.679999999999, None], "c": [12345678901.0, 2.0]}
     text = (
-        gen_prompt("What?", pd.DataFrame({**cells, "d": pd.Series([0.1 + 0.2, "t"], dtype=object)})).messages[1].content
+        gen_prompt("What?", pd.DataFrame({**cells, "d": pd.Series([0.1 + 0.2, "t"], dtype=object)}))[0]
+        .messages[1]
+        .content
     )
     lines = text.partition("<rows>\n")[2].partition("\n</rows>")[0].splitlines()
     assert lines[0] == 'Columns: ["a", "b", "c", "d"]'

@@ -9,7 +9,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer.alternatives import same_rows
-from tagframe.answer.doubts import repeats_of
+from tagframe.answer.doubts import doubts_of, repeats_of
 from tagframe.answer.steps import driver
 from tagframe.errors import DoubtWarning
 from tagframe.operators import run
@@ -284,3 +284,18 @@ def test_groups_by_half_of_a_key_that_nobody_declared_are_doubted(engine, tmp_pa
     assert doubt.rows["n"].tolist() == [3, 2]
     assert doubts(corpus, f"SELECT g.season, count(DISTINCT g.goal) AS n {join} GROUP BY g.season") == ()
     assert doubts(corpus, f"SELECT s.points, max(g.goal) AS n {join} GROUP BY s.points") == ()
+
+
+def test_rows_are_counted_once_by_the_whole_key_too():
+    depots = pd.DataFrame({"region": ["N", "N", "S", "S"], "depot": ["a", "b", "a", "b"], "cost": [1, 2, 4, 8]})
+    parts = [(region, depot, part) for region in "NS" for depot in "ab" for part in range(3)]
+    stock = pd.DataFrame(parts, columns=["region", "depot", "part"])
+    corpus = tf.open_corpus({"depot": depots, "stock": stock})
+    corpus.keys.add("stock.region = depot.region and stock.depot = depot.depot")
+    sql = "SELECT sum(d.cost) AS c FROM depot d JOIN stock s ON d.region = s.region"
+    found = doubts(corpus, sql)
+    assert [(doubt.reason, doubt.rows["c"].tolist()) for doubt in found] == [("key", [45]), ("repeated", [15])]
+    with pytest.warns(DoubtWarning, match="repeats rows of depot"):
+        rows = tf.exec_sql(corpus)(f"{sql} AND d.depot = s.depot")
+    whole = doubts_of(rows, "What do depots with stock cost?")
+    assert [(doubt.reason, doubt.rows["c"].tolist()) for doubt in whole] == [("repeated", [15])]

@@ -133,6 +133,13 @@ def test_types_are_rows_of_the_one_table_of_terms_and_a_key_word_may_end_the_nam
     assert {*best.values()} == {f"schema.{target}"}
 
 
+def test_a_column_without_a_name_costs_no_key():
+    made = {thing: {"id": "bigint", "": "text"} for thing in THINGS}
+    made |= {"parcel": {"id": "bigint", "truck_id": "bigint", "": "bigint"}}
+    (key,) = infer_key_pairs(open_corpus(schema=made).profiles)
+    assert (key.left_columns, key.right_table) == (("truck_id",), "schema.truck")
+
+
 @pytest.mark.parametrize(
     ("tables", "references"),
     [

@@ -183,14 +183,6 @@ class Values:
         found = self.call.spoken.lookup(self.name, self.key(), self.call.kind)
         return exp.Anonymous(this="max", expressions=[found]) if self.call.function.aggregates else found
 
-    def was_asked(self) -> exp.Expr:
-        """SQL for: there is an answer for the row."""
-        return self.call.spoken.was_asked(self.name, self.key())
-
-    def has_not_failed(self) -> exp.Expr:
-        """SQL for: the answer for the row is not missing."""
-        return self.call.spoken.has_not_failed(self.name, self.key())
-
     def table(self) -> Any:
         """The answers as a table to add to the statement."""
         answers = {**self.answers, **{key: self.answers[other] for key, other in self.shared.items()}}
@@ -287,7 +279,7 @@ class Staged:
         if self.on_error == "drop":
             for (owner, *_), one in self._values.items():
                 if owner == id(select) and one.failed:
-                    select.where(one.has_not_failed(), copy=False)
+                    select.where(self.spoken.has_not_failed(one.name, one.key()), copy=False)
 
     def _takes_first(self, block: Block) -> bool:
         """Whether LIMIT applies to an order that needs no model, so that not all rows have to be asked about."""
@@ -457,7 +449,7 @@ class Staged:
         if first:
             # Of rows that are alike in ORDER BY, those that were asked about.
             for one in [*of_groups, *cells, *texts]:
-                select.where(one.was_asked(), copy=False)
+                select.where(self.spoken.was_asked(one.name, one.key()), copy=False)
         _look_up(nodes, values)
 
     def _are_keys(self, select: exp.Select, nodes: Sequence[exp.Expr], cells: Sequence[Values]) -> bool:

@@ -1,0 +1,233 @@
+"""Other columns that the words of a question fit as well; other keys that join two tables, or fewer tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sqlglot import exp
+
+from tagframe.answer.alternatives import Doubt, difference, has_values
+from tagframe.answer.other_statements.subject import Found, Subject, stems
+from tagframe.answer.row_counts import unique_keys
+from tagframe.answer.sql_tree import ancestors, column_of, table_of
+from tagframe.corpus import TableProfile, computed_of
+from tagframe.engines.sql_reader import ReadStatement, SourceColumn
+from tagframe.keys import KeyPair
+from tagframe.keys.inference import ACCEPTED
+from tagframe.retrieval.links import Links
+
+
+def columns(subject: Subject) -> Found:
+    """Columns that another table with the same key has, too, with other values."""
+    names = subject.names
+    for table, column in dict.fromkeys(one[:2] for one in subject.statement.read_columns()):
+        for other in _beside(subject):
+            key = _shared_key(subject.profile(table), other, column)
+            new = subject.read() if key and subject.are_linked(table, other.id, key[0]) else None
+            if key and new and _takes_from(new, table, column, names[other.id], *key):
+                words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
+                yield Doubt("column", words, subject.sql(new.tree))
+
+
+def columns_of_rows(subject: Subject) -> Found:
+    """Columns that are compared with a value, and that another table has, too, of which rows refer to theirs, or theirs
+    to it, where the question names its table no more than that one: those with such a row there."""
+    statement = subject.statement
+    for at, (node, block) in enumerate(statement.columns):
+        source, test = statement.source(node, block), node.parent
+        is_test = isinstance(test, exp.Predicate) and isinstance(test.find_ancestor(exp.Where, exp.Select), exp.Where)
+        if source is None or test is None or not is_test or not test.find(exp.Literal):
+            continue
+        table, column = source.table, source.column
+        for other in _beside(subject) if subject.question and stems(column)[-1:] != ["id"] else ():
+            twin = next((one.name for one in other.for_prompts if one.name.casefold() == column.casefold()), "")
+            if not twin or subject.names_table(table, [other.id]):
+                continue
+            keys = [key.columns_of for key in subject.keys_of(table, other.id)]
+            for key in keys[:1] if all(column not in key(table) for key in keys) else []:
+                new = subject.read()
+                place = new.columns[at][0].parent
+                assert place is not None
+                inside, pairs = place.copy(), zip(key(other.id), key(table), strict=True)
+                for one in [one for one in inside.find_all(exp.Column) if one == node]:
+                    one.replace(column_of(twin, "other"))
+                same = [column_of(theirs, "other").eq(column_of(mine, source.alias)) for theirs, mine in pairs]
+                there = exp.select("1").from_(table_of(subject.names[other.id], "other")).where(inside, *same)
+                place.replace(exp.Exists(this=there))
+                rows = subject.run(new.tree)
+                if rows is not None and has_values(rows):
+                    words = f"{subject.names[other.id]} has {twin}, too; with it, {difference(subject.rows, rows)}"
+                    yield Doubt("column", words, subject.sql(new.tree), rows)
+
+
+def _beside(subject: Subject) -> list[TableProfile]:
+    """The tables of its databases that the statement does not read."""
+    used = subject.execution.tables
+    homes = {subject.profile(id).database for id in used}
+    others = [subject.profile(id) for id in subject.names if id not in used]
+    return [one for one in others if one.database in homes]
+
+
+def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
+    """The columns by which each row of a table has one of another that has a column of that name, too."""
+    theirs = {one.name.casefold(): one for one in other.for_prompts}
+    mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
+    own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
+    if mine is None or twin is None or column in table.primary_key or (mine.family == "text" and column in own_keys):
+        return None  # it names the rows
+    if mine.family != twin.family and not {mine.family, twin.family} <= {"integer", "real"}:
+        return None
+    named = [(key, theirs[key.casefold()].name) for key in sorted(own_keys - {column}) if key.casefold() in theirs]
+    return next((pair for pair in named if pair[1] in other_keys and pair[0].casefold() != "id"), None)
+
+
+def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: str, theirs: str) -> bool:
+    """Read a column from another table instead, joined to the one that has it."""
+    places = [
+        (node, block) for node, block in new.columns if (one := new.source(node, block)) and one[:2] == (table, column)
+    ]
+    selects = {id(block) for _, block in places}
+    if len(selects) != 1 or not isinstance(block := places[0][1], exp.Select):
+        return False
+    aliases = {source.alias for node, block in places if (source := new.source(node, block))}
+    if len(aliases) != 1 or not aliases <= new.sources(block).keys():  # joined to itself, or of an outer statement
+        return False
+    name = new.sources(block)[aliases.pop()].alias_or_name
+    for node, _ in places:
+        is_item = node.parent is block
+        twin: exp.Expr = column_of(column, "twin")
+        node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
+    on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
+    block.append("joins", exp.Join(this=table_of(other, "twin"), on=on, side="LEFT"))
+    return True
+
+
+def twins(subject: Subject) -> Found:
+    """Other columns of numbers whose names begin or end with a word of the question, as that of the one read does."""
+    statement = subject.statement
+    joined = {one[:2] for pair in statement.joined_columns() for one in pair}
+    read = [one[:2] for one in statement.read_columns()]
+    for table, column in dict.fromkeys(read):
+        family, mine = subject.profile(table).column(column).family, stems(column)
+        for twin in subject.profile(table).for_prompts if family in ("integer", "real") else ():
+            theirs = stems(twin.name)
+            ends = [(mine[at], theirs[at]) for at in (0, -1) if mine and theirs]  # names of signs have no words
+            heads = {one for one, other in ends if one == other and one.isalpha()}
+            is_other = twin.family == family and not {(table, column), (table, twin.name)} & joined
+            if not (is_other and heads & subject.words and {*mine} - {*theirs} and {*theirs} - {*mine}):
+                continue  # a name without more words is the plain one
+            if (table, twin.name) in read or subject.names_one({*mine} ^ {*theirs}):
+                continue
+            new = subject.read()
+            for node, block in new.columns:
+                source = new.source(node, block)
+                if source is not None and source[:2] == (table, column):
+                    node.set("this", exp.to_identifier(twin.name, quoted=True))
+            yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
+
+
+_CLOSE = 0.05
+"""Chances of keys that differ by at most this are as good as equal."""
+_LEAST_KEY = 0.3
+"""A pair of columns with a lower chance is no key."""
+
+
+def joins(subject: Subject) -> Found:
+    """Other keys between two tables: a likelier one, or one as likely that the question does not exclude."""
+    pairs = subject.statement.joined_columns()
+    joined = Counter(frozenset((side.alias, side.block) for side in pair) for pair in pairs)
+    for left, right in pairs:
+        if left.table == right.table or joined[frozenset((side.alias, side.block) for side in (left, right))] > 1:
+            continue  # a part of a key of several columns is none by itself
+        tables = {left.table, right.table}
+        between = [key for key in subject.keys if key.tables == tables and len(key.left_columns) == 1]
+        chance = max((key.score for key in between if _is_of(key, left, right)), default=0.0)
+        rivals = [key for key in between if not _is_of(key, left, right) and not key.signs]
+        best = max(rivals, key=lambda key: key.score, default=None)
+        is_faint = best is not None and chance < _LEAST_KEY and best.score >= ACCEPTED
+        if best is None and chance < _LEAST_KEY and (sql := _through_another(subject, left, right)):
+            words = f"{left.table}.{left.column} = {right.table}.{right.column} is no key; {sql[0]}, "
+            yield Doubt("join", words, sql[1])
+        if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
+            new = subject.read()
+            if _rejoined(new, left, right, best):
+                words = f"{left.table}.{left.column} = {right.table}.{right.column} is {chance:.0%} likely a key, "
+                words += f"{best.left} = {best.right} {best.score:.0%}; by it, "
+                yield Doubt("join", words, subject.sql(new.tree))
+
+
+def unneeded_tables(subject: Subject) -> Found:
+    """Tables of which nothing but the key is read, and that no word of the question names: without them."""
+    tree, statement = subject.select, subject.statement
+    joins = [] if tree is None else tree.args.get("joins") or []
+    if tree is None or not joins or not subject.question or any(item.is_star for item in tree.expressions):
+        return
+    tables = {statement.fold(alias): table.id for alias, table in statement.known_tables(tree)}
+    if [*tables] != [*statement.sources(tree)] or len(tables) != len(joins) + 1:
+        return
+    for at, (alias, id) in enumerate(tables.items()):
+        is_named = subject.names_table(id, [one for name, one in tables.items() if name != alias])
+        place = max(at - 1, 0)
+        sources = [(node, statement.source(node, block)) for node, block in statement.columns]
+        nodes = [node for node, source in sources if source is not None and source.alias == alias]
+        is_read = any(joins[place] not in ancestors(node) for node in nodes)
+        if is_named or is_read or (not at and joins[0].side):
+            continue
+        other = tree.copy()
+        join = other.args["joins"].pop(place)
+        if not at:
+            other.args["from_"].set("this", join.this)
+        words = f"nothing of {subject.names[id]} is used but that it has a match; without it, "
+        yield Doubt("join", words, subject.sql(other))
+
+
+def _through_another(subject: Subject, left: SourceColumn, right: SourceColumn) -> tuple[str, str] | None:
+    """Words and a statement that joins two tables through a third, which has a key to each; None if none has."""
+    profiles, new = subject.reader.corpus.profiles, subject.read()
+    positions = {profile.id: position for position, profile in enumerate(profiles)}
+    links = Links(profiles, facts=computed_of(subject.reader.corpus))
+    ends = [positions[left.table], positions[right.table]]
+    for third in links.of_databases(ends):
+        id = profiles[third].id
+        if id not in subject.names or id in subject.execution.tables or subject.comparison.left <= 0:
+            continue
+        ways = [key for end in ends if (key := links.best(end, third)) is not None and key.score >= ACCEPTED]
+        for one in [one for one in new.equalities if one.is_required and len(ways) == len(ends)]:
+            sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
+            if {side[:2] if side else None for side in sides} == {left[:2], right[:2]} and one.sides[0].parent:
+                tests = [
+                    exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
+                    for key, side in zip(ways, (left, right), strict=True)
+                    for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
+                ]
+                rows = exp.select("1").from_(table_of(subject.names[id], "through")).where(*tests)
+                one.sides[0].parent.replace(exp.Exists(this=rows))
+                return f"both have one to {subject.names[id]}; through it", subject.sql(new.tree)
+    return None
+
+
+def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
+    return {(key.left_table, key.left_columns[0]), (key.right_table, key.right_columns[0])} == {left[:2], right[:2]}
+
+
+def _is_role(subject: Subject, key: KeyPair, chance: float, left: SourceColumn, right: SourceColumn) -> bool:
+    """Whether a key is as likely as the one that joins, to the same column, and the question names neither."""
+    if not subject.question or key.score < ACCEPTED or abs(key.score - chance) > _CLOSE:
+        return False
+    ends = {left[:2], right[:2]}
+    if (key.right_table, key.right_columns[0]) not in ends:
+        return False
+    own = next(column for table, column in ends if (table, column) != (key.right_table, key.right_columns[0]))
+    return not subject.names_one({*stems(own)} ^ {*stems(key.left_columns[0])})
+
+
+def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: KeyPair) -> bool:
+    """Join two tables by another key."""
+    for one in new.equalities:
+        sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
+        if one.is_required and {side[:2] if side else None for side in sides} == {left[:2], right[:2]}:
+            for side, node in zip(sides, one.sides, strict=True):
+                assert side is not None
+                node.replace(column_of(key.columns_of(side.table)[0], side.alias))
+            return True
+    return False

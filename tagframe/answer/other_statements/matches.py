@@ -1,0 +1,128 @@
+"""Rows without a match, that a join drops or keeps; and rows with another match, too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tagframe.answer.alternatives import Doubt, difference, same_rows
+from tagframe.answer.other_statements.subject import Found, Subject
+from tagframe.answer.sql_tree import aggregates, own_nodes, without
+
+_ALL = frozenset({"each", "every", "all"})
+_NONE = frozenset({"zero", "0", "none", "no", "not", "without", "even", "includ", "per"}) | _ALL
+
+
+def matches(subject: Subject) -> Found:
+    """Rows without a match that a join drops where all are wanted, or keeps where none are spoken of."""
+    tree = subject.select
+    if tree is None or _is_cut(tree):
+        return
+    joins = tree.args.get("joins") or []
+    inner = [position for position, join in enumerate(joins) if _is_inner(join)]
+    if inner and (not subject.question or subject.words & _ALL):
+        yield from _with_unmatched(subject, tree, inner)
+    left = [join for join in joins if join.side == "LEFT" and join.args.get("on") is not None]
+    is_tested = any(isinstance(node.parent, exp.Is) for node in own_nodes(tree) if isinstance(node, exp.Null))
+    if left and not is_tested and subject.question and not subject.words & _NONE:
+        other = tree.copy()
+        for join in other.args["joins"]:
+            join.set("side", None if join.side == "LEFT" else join.side)
+        words = f"rows of {tree.args['from_'].this.name} without a match are there; without them, "
+        yield Doubt("match", words, subject.sql(other))
+
+
+def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) -> Found:
+    """The first table's rows without a match, and those of the table of GROUP BY where that is the last one."""
+    last = tree.args["joins"][-1].this
+    ways = [("LEFT", inner, tree.args["from_"].this)]
+    group = tree.args.get("group")
+    by = set() if group is None else {key.table for key in group.find_all(exp.Column)}
+    if by == {last.alias_or_name} and inner[-1] == len(tree.args["joins"]) - 1:
+        ways.append(("RIGHT", inner[-1:], last))
+    used = {node.table for node in own_nodes(without(tree, "joins")) if isinstance(node, exp.Column)}
+    visible = {node.table for item in tree.expressions for node in item.find_all(exp.Column)}
+    for side, positions, rest in ways:
+        if used and used <= {rest.alias_or_name} and not _star_counts(tree):
+            continue  # the join is there for the match alone
+        if rest.alias_or_name not in by | visible:
+            continue  # nothing would be shown of the rows without a match
+        other = tree.copy()
+        for position in positions:
+            other.args["joins"][position].set("kind", None)
+            other.args["joins"][position].set("side", side)
+        on = tree.args["joins"][positions[-1]].args.get("on")
+        matched = (
+            [] if on is None else [one for one in on.find_all(exp.Column) if one.table not in ("", rest.alias_or_name)]
+        )
+        for node in _star_counts(other) if matched else []:
+            node.set("expressions", [matched[0].copy()])
+        yield Doubt("match", f"rows of {rest.name} without a match are left out; with them, ", subject.sql(other))
+
+
+def of_two_values(subject: Subject) -> Found:
+    """Lists of rows with one of two values: those with both; with another value than one: those without that one."""
+    statement, tree = subject.statement, subject.select
+    where = None if tree is None or tree.args.get("having") else tree.args.get("where")
+    if tree is None or any(aggregates(item) or item.is_star for item in tree.expressions):
+        return
+    visible = {source.table for item in tree.expressions if (source := statement.source(item.unalias(), tree))}
+    is_of_both = "both" in subject.words or ("and" in subject.words and not {"or", "either"} & subject.words)
+    for node in [] if where is None else own_nodes(where):
+        source = statement.source(node.this, tree) if isinstance(node, exp.NEQ) else None
+        is_other = source is not None and bool(visible) and source.table not in visible
+        both = [node, exp.EQ(this=node.this, expression=node.args.get("expression"))] if is_other else []
+        tests = both or (_tests_of_two(node) if is_of_both else [])
+        sides = [without(tree, "order", "limit") for _ in tests]
+        for side, test in zip(sides, tests, strict=True):
+            for one in [one for one in own_nodes(side.args["where"]) if one == node]:
+                one.replace(test.copy())
+        sql = subject.sql((exp.except_ if is_other else exp.intersect)(*sides)) if tests else ""
+        rows = subject.comparison.run(sql) if sql else None
+        if rows is not None and (is_other or len(rows)) and not same_rows(rows, subject.rows.drop_duplicates()):
+            words = " and of ".join(test.sql() for test in tests)
+            words = f"rows have {both[1].sql()}, too; without, " if is_other else f"with rows of {words}, "
+            yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
+
+
+def _tests_of_two(node: exp.Expr) -> list[exp.Expr]:
+    """The tests of one value each, of a condition on two values of one column."""
+    if isinstance(node, exp.In) and len(node.expressions) == 2:
+        return [exp.EQ(this=node.this, expression=value) for value in node.expressions]
+    sides = [node.left, node.right] if isinstance(node, exp.Or | exp.And) and node.left.this == node.right.this else []
+    is_plain = all(isinstance(side, exp.EQ | exp.In) and isinstance(side.this, exp.Column) for side in sides)
+    return sides if is_plain else []
+
+
+def counted_elsewhere(subject: Subject) -> Found:
+    """Counts of references to a table that the question names, in one that it does not: that table's own rows."""
+    statement, tree = subject.statement, subject.select
+    if tree is None or len(subject.execution.tables) != 1 or without(tree, "where") != tree:
+        return
+    (table,) = subject.execution.tables
+    counted_columns, own = [one.column for one in statement.read_columns()], subject.profile(table).name
+    if subject.names_table(table) or len(counted_columns) != 1 or not _counts(tree):
+        return
+    for name in subject.referred(table, counted_columns[0]):
+        rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
+        yield Doubt("match", f"not every row of {name} need be in {own}; counted there, ", subject.sql(rows))
+
+
+def _counts(tree: exp.Select) -> list[exp.Anonymous]:
+    return [node for item in tree.expressions for node in item.find_all(exp.Anonymous) if node.name.lower() == "count"]
+
+
+def _star_counts(tree: exp.Select) -> list[exp.Anonymous]:
+    return [node for node in _counts(tree) if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)]
+
+
+def _is_cut(tree: exp.Select) -> bool:
+    """Whether groups or rows are left out by what they are compared with: HAVING, or LIMIT with ORDER BY."""
+    is_ranking = tree.args.get("order") is not None and tree.args.get("limit") is not None
+    return tree.args.get("having") is not None or is_ranking
+
+
+def _is_inner(join: exp.Join) -> bool:
+    has_test = join.args.get("on") is not None or join.args.get("using")
+    return bool(has_test) and not join.side and (join.kind or "INNER") == "INNER" and not join.method
