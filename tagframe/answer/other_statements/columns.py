@@ -16,6 +16,9 @@ from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.links import Links
 
+_NUMBERED = (["id"], ["no"], ["code"], ["key"], ["number"])
+"""Ends of names of columns that number rows, in each table its own."""
+
 
 def columns(subject: Subject) -> Found:
     """Columns that another table with the same key has, too, with other values."""
@@ -39,7 +42,7 @@ def columns_of_rows(subject: Subject) -> Found:
         if source is None or test is None or not is_test or not test.find(exp.Literal):
             continue
         table, column = source.table, source.column
-        for other in _beside(subject) if subject.question and stems(column)[-1:] != ["id"] else ():
+        for other in _beside(subject) if subject.question and stems(column)[-1:] not in _NUMBERED else ():
             twin = next((one.name for one in other.for_prompts if one.name.casefold() == column.casefold()), "")
             if not twin or subject.names_table(table, [other.id]):
                 continue
