@@ -182,12 +182,22 @@ def _spoken(roles: Mapping[KeyPair, frozenset[str]], words: _Words, things: froz
             return word not in things and not word.endswith("ed") and _plain(word) in words.plain
         return words.has(word)
 
-    spoken = _saying(roles, names)
+    spoken = _wholly(roles, _saying(roles, names), names)
     if not spoken:
         parts = _parts(roles)
         bare = words.plain | {word.removeprefix("ge") for word in words.plain}
         spoken = {key for key, parts_of in parts.items() if any(word.startswith(tuple(parts_of)) for word in bare)}
     return spoken or _saying(roles, lambda role: any(is_short_for(_plain(role), word) for word in words.plain))
+
+
+def _wholly(
+    roles: Mapping[KeyPair, frozenset[str]], spoken: set[KeyPair], names: Callable[[str], bool]
+) -> set[KeyPair]:
+    """The spoken keys without those of which a question names a part that is the whole role of another one: the type of
+    the sender is not its general type."""
+    part = {key: frozenset(filter(names, roles[key])) for key in spoken}
+    whole = {part[key] for key in spoken if part[key] == roles[key]}
+    return {key for key in spoken if part[key] == roles[key] or part[key] not in whole}
 
 
 def _numbered(roles: Mapping[KeyPair, frozenset[str]], words: _Words) -> set[KeyPair]:

@@ -17,7 +17,7 @@ from tagframe.joins.roles import role_name
 from tagframe.keys import KeyPair
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.retrieved import TableHit
-from tagframe.retrieval.role_hints import role_hints
+from tagframe.retrieval.role_hints import role_hints, roles_named
 
 TABLES = [
     NamedTable("shop.orders", "orders", ("order_id", "buyer_id", "seller_id", "country", "sold as")),
@@ -407,3 +407,17 @@ def test_a_table_that_refers_to_itself_is_not_said_to_differ_from_itself(recwarn
     frame = corpus.retrieve_tables("Each employee and the name of their boss", k=1).add("staff").merge(how="left")
     assert frame["boss.name"].notna().sum() == 49
     assert not [one for one in recwarn if "differs" in str(one.message)]
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("the type of the sender", {"sender"}),
+        ("the general type of the sender", {"sender", "sender_general"}),
+        ("the sender and the captain", {"sender", "away_captain"}),
+    ],
+)
+def test_a_part_of_a_role_names_it_unless_it_is_the_whole_of_another_one(question, named):
+    roles = ("sender", "sender_general", "recipient", "away_captain")
+    keys = {KeyPair("m.events", (f"{role}_id",), "m.actors", ("id",)): role for role in roles}
+    assert {keys[key] for key in roles_named([*keys], question.split())} == named
