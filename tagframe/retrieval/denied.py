@@ -41,7 +41,8 @@ _FEWEST_IN_SHORT, _FEWEST_LEFT_OUT = 3, 4
 """A word is short for another that has its letters, at least so many, and at least so many more."""
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
-_WITHIN = frozenset("in im".split())
+_GERMAN, _WITHIN = frozenset("nicht nie niemals".split()), frozenset("in im".split())
+_OCCURS = tuple("vor enthalten aufgef aufgel verzeichn erfass gelistet erschein auftauch geführt registrier".split())
 _REACH_BACK = 4
 """In German a table stands before the denial of what is in it, by so many words: "die in der Liste nicht vorkommen"."""
 _SHEET = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|planilha|folha|blad|ark|arkusz)[ _]?\d*", re.IGNORECASE)
@@ -106,18 +107,20 @@ def tables_maybe_denied(question: str, tables: Mapping[str, Iterable[str]]) -> l
     return unnamed if is_open and len(unnamed) < len(tables) else []
 
 
-def tables_denied_in_short(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
-    """The one table of :func:`tables_maybe_denied` with whose name a word of the question begins; [] without one.
+def tables_denied_by_column(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
+    """The one of :func:`tables_maybe_denied` whose columns alone have a word that follows the denial; [] without one.
 
-    >>> tables_denied_in_short("How many buses have no generator?", {"grid.bus": ["id"], "grid.gen": ["bus"]})
-    ['grid.gen']
+    >>> tables = {"tv.ratings": ["episode", "viewers"], "tv.seasons": ["episode", "us_date"]}
+    >>> tables_denied_by_column("Episodes in the ratings without a US airing", tables)
+    ['tv.seasons']
     """
-    own, words = own_words(tables), [word.text.casefold() for word in words_in(question)]
-    names = {
-        table: tuple(name for name in own[table] if len(name) > 2) for table in tables_maybe_denied(question, tables)
-    }
-    found = [table for table, some in names.items() if any(word.startswith(some) for word in words)]
-    return found if len(found) == 1 else []
+    follow = {one for spelt in map(spelt_forms, after_denial(question).split()[:_REACH]) for one in spelt[:2]}
+    having = [
+        table
+        for table, names in tables.items()
+        if any(stem(word) in follow - _FUNCTION_WORDS for name in names for word in identifier_words(name))
+    ]
+    return having if len(having) == 1 and having[0] in tables_maybe_denied(question, tables) else []
 
 
 def after_denial(question: str) -> str:
@@ -164,7 +167,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
         ends = (named for named, one in zip(things, after, strict=True) if named or not columns.isdisjoint(one))
         lacks = spelt[0] in _LACKS | _NEVER or any(one[0] in _BEFORE_A_THING for one in after[:1])
         named = next(ends, None)
-        if named is None and spelt[0] == "nicht":
+        if named is None and spelt[0] in _GERMAN and after and after[0][0].startswith(_OCCURS):
             near = words[max(0, place - _REACH_BACK) : place]
             inside = dropwhile(lambda one: one[0] not in _WITHIN, near)
             there = [table for one in inside for table in named_by(one, own)]

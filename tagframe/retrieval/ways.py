@@ -34,7 +34,7 @@ from tagframe.retrieval.denied import (
     spelt_forms,
     tables_before,
     tables_denied,
-    tables_denied_in_short,
+    tables_denied_by_column,
 )
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.question import Question
@@ -92,7 +92,7 @@ def plan_for(
     given = [*keys] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
-    ways = (tables_denied, sure), (tables_denied, columns), (tables_denied_in_short, sure)
+    ways = (tables_denied, sure), (tables_denied, columns), (tables_denied_by_column, sure)
     named = next(filter(None, (find(question, some) for find, some in ways)), []) if may_deny and question else []
     denied = [id for id in named if id != anchor]
     wanted = tables_before(question, columns) if denied else set[str]()
