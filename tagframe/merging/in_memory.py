@@ -288,15 +288,19 @@ class Merge:
             and mine not in step.base_columns
             and {(step.base, mine), (step.table, column)} <= there
         ][:_MAX_OPTIONS]
+        pairs = [*zip(step.base_columns, step.columns, strict=True), *options]
+        bases, partners = (
+            self._source.whole(table, [*dict.fromkeys(columns)]) if options else pd.DataFrame()
+            for table, columns in zip((step.base, step.table), zip(*pairs, strict=True), strict=True)
+        )
         for chosen in (subset for size in (1, 2) for subset in combinations(options, size)):
             if any(len({*columns}) < len(chosen) for columns in zip(*chosen, strict=True)):
                 continue
             keys = [*zip(step.base_columns, step.columns, strict=True), *chosen]
-            table = self._source.whole(step.table, [column for _, column in keys])
+            table = partners[[column for _, column in keys]]
             if table.dropna().apply(hashable).duplicated().any():
                 continue
-            base = self._source.whole(step.base, [own for own, _ in keys])
-            mine = [taken(base[own], self.rows.of(step.base)) for own, _ in keys]
+            mine = [taken(bases[own], self.rows.of(step.base)) for own, _ in keys]
             found = match_rows(mine, [table[column] for _, column in keys])
             if np.count_nonzero(found.counts) >= CONTAINED * np.count_nonzero(~found.nulls):
                 return advice.wider(self.plan, step, chosen)

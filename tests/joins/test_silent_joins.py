@@ -17,6 +17,7 @@ from tagframe.errors import (
     NotConnected,
 )
 from tagframe.joins.infer import keys_between
+from tagframe.merging.table_rows import PlanRows
 
 D = pd.DataFrame
 
@@ -141,6 +142,15 @@ def test_a_cost_centre_is_no_measure_and_a_composite_is_named_where_rows_would_r
     assert (merged["budget"] == merged["actual"]).all()
     with pytest.raises(FanOut, match=r"join on cost_center and period too, so that no row is repeated: on="):
         tf.merge(frames, on="account")
+
+
+def test_the_columns_that_a_refusal_tries_are_read_once(monkeypatch):
+    reads, whole = [], PlanRows.whole
+    monkeypatch.setattr(PlanRows, "whole", lambda self, *of: (reads.append(of), whole(self, *of))[1])
+    frames = {"budget": GRID.assign(budget=range(24)), "actual": GRID.assign(actual=range(24))}
+    with pytest.raises(FanOut, match="no row is repeated"):
+        tf.merge(frames, on="budget.account = actual.account")
+    assert sum(columns == ["account", "cost_center", "period"] for _, columns in reads) == 2
 
 
 def test_nulls_on_both_sides_of_a_composite_are_no_rows_of_it():
