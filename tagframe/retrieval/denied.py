@@ -192,7 +192,9 @@ def _spelt(question: str) -> list[tuple[str, ...]]:
 def _is_column(column: str, denial: Sequence[Sequence[str]]) -> bool:
     """Whether a denial and the word after it are words of a column's name: "Sans diplômes" counts people."""
     words = {stem(word) for word in identifier_words(column)}
-    return len(denial) > 1 and all(not words.isdisjoint(spelt) for spelt in denial)
+    return len(denial) > 1 and all(
+        not words.isdisjoint(spelt) or any(is_short_for(word, spelt[1]) for word in words) for spelt in denial
+    )
 
 
 def denies(question: str) -> bool:

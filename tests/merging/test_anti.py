@@ -166,6 +166,7 @@ def test_a_table_that_is_denied_in_short_has_no_rows_in_the_frame():
         ("Personnes sans diplôme par commune", "Sans diplomes"),
         ("Visits with no shows", "no_shows"),
         ("Trabajadores sin contrato", "SinContrato"),
+        ("Comuni con guariti senza somministrazione", "guariti_senza_somm"),
     ],
 )
 def test_a_denial_that_is_a_column_denies_no_table(question, column):
