@@ -282,6 +282,11 @@ class _Scorer:
         chosen, contained, covered = chosen[stays], contained.at(stays), covered.at(stays)
         lefts, rights, left, right = lefts[chosen], rights[chosen], left.at(chosen), right.at(chosen)
         ratio = log_ratio(left, right, contained, self._ends[lefts])
+        texts = np.flatnonzero(contained.known & (ratio > 0) & (left.family == "text") & (right.family == "text"))
+        ratio[texts] = [
+            min(ratio[at], 0.0) if _differ_in_case(self._columns[lefts[at]], self._columns[rights[at]]) else ratio[at]
+            for at in texts
+        ]  # "a" is no "A"
         if across:
             ratio[counted[chosen]] = np.minimum(ratio[counted[chosen]], 0.0)  # every database counts from 1
         of_values = value_terms(left, right, score[chosen], contained, covered, ratio)
@@ -326,6 +331,27 @@ class _Scorer:
         empty = (left.distinct == 0) & (left.key_word == 0) & left.ends_in_day
         alone: npt.NDArray[np.bool_] = convinces & ~outside & ~empty
         return alone
+
+
+_LONG_CODE = 16
+"""Characters of a code that no other code equals by accident."""
+
+
+def _differ_in_case(left: Column, right: Column) -> bool:
+    """Whether the texts of two columns are equal only if letter case is ignored, as far as samples show it.
+
+    Addresses and long codes, such as UUIDs, mean the same in either case.
+    """
+    mine, theirs = ({text for text in column.profile.samples if text} for column in (left, right))
+    if mine & theirs or not mine or not theirs:
+        return False
+    if all("@" in text or (len(text) >= _LONG_CODE and not text.isalpha()) for text in mine | theirs):
+        return False
+    if {text.casefold() for text in mine} & {text.casefold() for text in theirs}:
+        return True
+    return (all(map(str.islower, mine)) and all(map(str.isupper, theirs))) or (
+        all(map(str.isupper, mine)) and all(map(str.islower, theirs))
+    )
 
 
 def _has_codes(column: Column) -> bool:
