@@ -113,6 +113,7 @@ class _Cells:
         self._texts: dict[str, list[str | None]] = {}
         for at, name in enumerate(columns):
             parts = [pd.Series(chunk[at]).reset_index(drop=True) for chunk in chunks]
+            parts = [part for part in parts if len(part)] or parts[:1]  # pandas 2 warns of empty ones
             whole = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True).infer_objects()
             if pd.api.types.is_numeric_dtype(whole.dtype) and not pd.api.types.is_bool_dtype(whole.dtype):
                 self.numbers[name] = whole.to_numpy(dtype=np.float64, na_value=np.nan)
