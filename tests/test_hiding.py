@@ -353,3 +353,20 @@ def test_what_is_not_read_is_hidden_by_its_name(tmp_path, statement):
         assert "broken" not in str(corpus.problems)
     with pytest.raises(TableNotFound):
         tf.open_corpus(tmp_path, hide=["brokn"])
+
+
+@pytest.mark.parametrize("hidden", ["n0", "n7"])
+def test_a_note_on_several_columns_of_a_saved_catalogue_has_none_of_a_hidden_one(tmp_path, hidden):
+    rows = [["1"] * 8, ["2"] * 8, ["x"] * 8]
+    rows[2][int(hidden[1])] = "secret"
+    lines = [[f"n{at}" for at in range(8)], *rows * 3]
+    (tmp_path / "t.csv").write_text("\n".join(map(",".join, lines)))
+    with pytest.warns(tf.errors.NumbersAsTextWarning):
+        tf.open_corpus(tmp_path).save(tmp_path / "c.catalogue")
+    with pytest.warns(tf.errors.NumbersAsTextWarning) as caught:
+        tf.open_corpus(tmp_path / "c.catalogue", hide=[f"t.{hidden}"])
+    (note,) = [str(one.message) for one in caught]
+    assert "and 2 more columns stay text" in note
+    assert "reads 'x' as missing" in note
+    assert "secret" not in note
+    assert repr(hidden) not in note

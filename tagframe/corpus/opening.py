@@ -27,7 +27,7 @@ from tagframe.corpus.schema_only import Schema, schema_profiles
 from tagframe.corpus.stored_profiles import ComputedStore
 from tagframe.corpus.vectors import VectorStore
 from tagframe.engines.base import TableShape
-from tagframe.engines.files.csv import csv_option_text, is_of, options_before, patterns_of
+from tagframe.engines.files.csv import CSVEngine, csv_option_text, is_of, options_before, patterns_of
 from tagframe.engines.files.limits import check_regular
 from tagframe.engines.frames import frame_engines
 from tagframe.engines.hiding import Hiding, checked_names, hiding, names_gone, warn_of_computed
@@ -443,8 +443,16 @@ def _open_files(
     corpus = whole if later is None else applied(*later, whole)
     gone = _names(whole) - _names(corpus) if later is not None and later[0].part else set()
     there = {key for key, _, one in _named(files, contents.sources) if one.id in corpus} if indexed.notes else set()
+    # A note on several columns names some of them, so one on a file with hidden columns is made anew without these.
+    parts = {key: [one.name for one in corpus.profile(table.id).columns]
+             for key, _, table in _named(files, contents.sources) if gone and table.id in corpus
+             and len(corpus.profile(table.id).columns) < len(table.columns)}  # fmt: skip
+    anew = {file.key: file.engine for file in files if file.key in parts and isinstance(file.engine, CSVEngine)}
+    for key, engine in anew.items():
+        for what, of in engine.notes(parts[key]):
+            warn(f"{engine.path}: {what}", of)
     for key, what, category in indexed.notes:
-        if key in there and not any(name in what.casefold() for name in gone):
+        if key in there and key not in anew and not any(name in what.casefold() for name in gone):
             warn(what, getattr(errors, category, ColumnFormatWarning))
     return corpus
 
