@@ -42,7 +42,9 @@ _FEWEST_IN_SHORT, _FEWEST_LEFT_OUT = 3, 4
 _REACH = 8
 """A denial is about the first things named in so many words after it."""
 _GERMAN, _WITHIN = frozenset("nicht nie niemals".split()), frozenset("in im".split())
+"""Words for a denial, and for being inside."""
 _OCCURS = tuple("vor enthalten aufgef aufgel verzeichn erfass gelistet erschein auftauch geführt registrier".split())
+"""The beginnings of words for what occurs there."""
 _REACH_BACK = 4
 """In German a table stands before the denial of what is in it, by so many words: "die in der Liste nicht vorkommen"."""
 _SHEET = re.compile(r"(?:sheet|tabelle|feuil|hoja|foglio|planilha|folha|blad|ark|arkusz)[ _]?\d*", re.IGNORECASE)

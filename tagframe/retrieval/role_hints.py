@@ -216,10 +216,10 @@ def _same_in_meaning(roles: Mapping[KeyPair, frozenset[str]], words: _Words, thi
     return _saying(telling, lambda word: not words.stems.isdisjoint(_meanings(word)))
 
 
-def _saying(roles: Mapping[KeyPair, Set[str]], is_said: Callable[[str], bool]) -> set[KeyPair]:
-    """The keys of whose role a word is said; of a table that refers to itself all words: an election of a parliament
-    is not the previous one."""
-    counts = {key: sum(map(is_said, role)) for key, role in roles.items()}
+def _saying(roles: Mapping[KeyPair, Set[str]], is_spoken: Callable[[str], bool]) -> set[KeyPair]:
+    """The keys of whose role the question has a word; of a table that refers to itself, all words: an election of a
+    parliament is not the previous one."""
+    counts = {key: sum(map(is_spoken, role)) for key, role in roles.items()}
     return {key for key, count in counts.items() if count >= (1 if len(key.tables) > 1 else max(len(roles[key]), 1))}
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, difference, has_values
-from tagframe.answer.other_statements.subject import Found, Subject, stems
+from tagframe.answer.other_statements.subject import KEY_WORDS, Found, Subject, stems
 from tagframe.answer.row_counts import unique_keys
 from tagframe.answer.sql_tree import ancestors, column_of, table_of
 from tagframe.corpus import TableProfile, computed_of
@@ -15,9 +15,6 @@ from tagframe.engines.sql_reader import ReadStatement, SourceColumn
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.links import Links
-
-_NUMBERED = (["id"], ["no"], ["code"], ["key"], ["number"])
-"""Ends of names of columns that number rows, in each table its own."""
 
 
 def columns(subject: Subject) -> Found:
@@ -42,7 +39,7 @@ def columns_of_rows(subject: Subject) -> Found:
         if source is None or test is None or not is_test or not test.find(exp.Literal):
             continue
         table, column = source.table, source.column
-        for other in _beside(subject) if subject.question and stems(column)[-1:] not in _NUMBERED else ():
+        for other in _beside(subject) if subject.question and KEY_WORDS.isdisjoint(stems(column)[-1:]) else ():
             twin = next((one.name for one in other.for_prompts if one.name.casefold() == column.casefold()), "")
             if not twin or subject.names_table(table, [other.id]):
                 continue

@@ -6,11 +6,9 @@ from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, blocks, same_rows
 from tagframe.answer.generation import plain_rows
-from tagframe.answer.other_statements.subject import Found, Subject, stems
+from tagframe.answer.other_statements.subject import KEY_WORDS, Found, Subject, stems
 from tagframe.answer.row_counts import Block, adding_blocks, with_views
 from tagframe.answer.sql_tree import aggregates, clause_keys, is_aggregate, is_grouped, own_nodes, without
-
-_KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
 
 
 def repeated_rows(subject: Subject) -> Found:
@@ -43,7 +41,7 @@ def repeated_values(subject: Subject) -> Found:
             continue
         column = subject.profile(source.table).column(source.column)
         is_shared = bool(column.distinct) and (column.distinct or 0) < (column.rows or 0) - (column.nulls or 0)
-        is_named = bool(({*stems(source.column)} - _KEY_WORDS) & subject.words)
+        is_named = bool(({*stems(source.column)} - KEY_WORDS) & subject.words)
         if is_shared and (is_named or any(subject.referred(source.table, source.column))):
             other = tree.copy()
             for node in [node for node in other.find_all(exp.Anonymous) if node == call]:

@@ -31,6 +31,8 @@ Found: TypeAlias = Iterator[Doubt]
 _DIRECTIONS = frozenset({"from", "to"})
 _ENDS = _DIRECTIONS | frozenset({"src", "source", "origin", "dst", "dest", "destin", "destination", "depart", "arriv"})
 """Parts of the names of two columns of which one is where something begins and the other where it ends."""
+KEY_WORDS = frozenset({"id", "no", "code", "key", "number", "nr"})
+"""Parts of the names of columns that number rows, in each table its own."""
 _PREFIX = 4
 """Words that begin with so many letters of a name may mean it."""
 
