@@ -136,7 +136,8 @@ def test_retries_are_counted(server: Server, lm: LM):
 def test_what_fails_for_every_row_stops_the_run(server: Server, lm: LM, fault: Reply, kind: type[LMRequestFailed]):
     server.answers = lambda request: fault if int(request.prompt[4:]) >= 20 else answer_of(request.prompt)
     completions = lm.using(concurrency=4).complete(prompts(200))
-    assert server.count <= 20 + 4 + lm.retry.faults  # since others were answered, it might pass
+    # Since others were answered, it might pass: one row is sent again, or each in flight if the answers come late.
+    assert server.count <= 20 + 4 * (1 + lm.retry.faults)
     assert [completion.ok for completion in completions] == [True] * 20 + [False] * 180
     assert type(completions[20].error) is kind
     last = completions[199].error
