@@ -436,24 +436,6 @@ def import_answers(store: Path, answers: Path, recorded_by: str | None) -> None:
     click.echo(str(imported(store, answers, recorded_by)))
 
 
-@lm.command("batch")
-@click.argument("store", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("file")
-@click.argument("batch", required=False)
-def name_batch(store: Path, file: str, batch: str | None) -> None:
-    """Say which BATCH a provider has made of FILE, if the reply to its submission was lost; without BATCH, that it has
-    made none, so that the same call submits it anew.
-
-    \b
-    Example:
-        tagframe lm batch answers.db file-abc123 batch_xyz789
-    """
-    from tagframe.lm import open_store
-
-    open_store(store).name_batch(file, batch)
-    click.echo(f"{file}: {batch or 'submitted anew by the next call'}")
-
-
 @lm.command()
 @click.argument("store", required=False, type=_file)
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Delete only what is older than this.")

@@ -7,6 +7,7 @@ What was submitted is noted in the response store, so that a process that was ki
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -57,7 +58,6 @@ class BatchHTTP(OpenAIHTTP):
         self._new: list[tuple[str, bytes]] = []
         self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
-        self._doubted: dict[str, str] = {}  # and with the files of which nobody knows whether there is a batch
         self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,8 +102,6 @@ class BatchHTTP(OpenAIHTTP):
         for name, line in new:
             if batch := self._elsewhere.pop(name, None):
                 again.setdefault(batch, []).append(name)
-            elif file := self._doubted.get(name):
-                self._fail([name], self._in_doubt(file, "was not seen"))
             else:
                 unknown.append((name, line))
         for batch, names in again.items():
@@ -148,9 +146,7 @@ class BatchHTTP(OpenAIHTTP):
         except LMRequestFailed as lost:  # its reply may be, and the batch be there
             batch = await self._listed(file, lost) if lost.retryable else ""
             if not batch:
-                if self.store is not None:
-                    with warned(self.store, "written"):
-                        await asyncio.to_thread(self.store.name_batch, file, None)
+                await self._note(file, None, ())  # nothing waits for it
                 raise
         await self._note(file, batch, names)
         return await self._answers(batch, names)
@@ -166,19 +162,10 @@ class BatchHTTP(OpenAIHTTP):
         except LMRequestFailed:
             if lost.status in _NOT_TAKEN or not getattr(lost, "connected", True):
                 return ""
-            self._earlier_known = False
-            raise self._in_doubt(file, f"is lost ({lost})") from None
-
-    def _in_doubt(self, file: str, what: str) -> LMRequestFailed:
-        """The error for a batch that may be there: to submit it again could pay for it twice."""
-        way = "the same call again submits it anew"
-        if self.store is not None:
-            command = f"tagframe lm batch {self.store.path} {file}"
-            way = f"'{command} ID' has the same call wait for it; if there is none, '{command}' has it submitted anew"
-        return LMRequestFailed(
-            f"the reply to a batch {what}, and the server does not list its batches: it may be there and may be paid"
-            f" for; look for one of the file {file!r}: {way}"
-        )
+            raise LMRequestFailed(
+                f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there and"
+                f" may be paid for; look for one of the file {file!r}. The same call again submits it anew"
+            ) from None
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
@@ -196,17 +183,14 @@ class BatchHTTP(OpenAIHTTP):
         """Learn the batches of earlier processes from the store, and the names that their provider gave them."""
         if self.store is None or self._earlier_known:
             return
+        self._earlier_known = True
         batches = self.store.noted_batches(self.source)
         named: dict[str, str] = {}
-        self._doubted.clear()
-        try:
-            named = await self._named([file for file, noted, _ in batches if not noted])
-        except LMRequestFailed:
-            self._doubted = {name: file for file, noted, names in batches if not noted for name in names}
+        with contextlib.suppress(LMRequestFailed):  # batches are not listed
+            named = await self._named([file for file, noted, names in batches if names and not noted])
         for file, noted, names in batches:
             if batch := noted or named.get(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
-        self._earlier_known = not self._doubted
 
     async def _named(self, files: Sequence[str]) -> dict[str, str]:
         """The batches of these files: they were submitted, and their names are not known, for no reply came.

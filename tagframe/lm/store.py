@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import tenacity
 
 from tagframe.config import DEFAULT_STORE
-from tagframe.errors import DamagedStore, InvalidArgument, NotAStore, StoreWarning, warn
+from tagframe.errors import DamagedStore, NotAStore, StoreWarning, warn
 from tagframe.lm.background import after_fork
 from tagframe.lm.prompt import Stored, TokenLogprob
 
@@ -277,20 +277,6 @@ class ResponseStore:
         """Note requests that are submitted together in a file, and then the batch that the provider has made of it."""
         row = file, source, batch, json.dumps(list(requests)), time.time()
         self._write("INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?, ?)", [row])
-
-    def name_batch(self, file: str, batch: str | None) -> None:
-        """Note which batch the provider has made of a file that was submitted; None: it has made none.
-
-        Raises:
-            InvalidArgument: no such file is noted.
-        """
-        files = [name for (name,) in self._rows("SELECT file FROM batches")]
-        if file not in files:
-            raise InvalidArgument(f"no file {file!r} was submitted; noted are {files}")
-        if batch is None:
-            self._write("DELETE FROM batches WHERE file = ?", [(file,)])
-        else:
-            self._write("UPDATE batches SET batch = ? WHERE file = ?", [(batch, file)])
 
     def put_imported(self, answers: Iterable[tuple[str, str, bytes, StoredAnswer]]) -> None:
         """Store imported answers (model, recorder, key, answer), all or none; they are no longer missing."""

@@ -14,11 +14,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import tagframe as tf
 from tag_bench.server import Server, error, send
-from tagframe import LM, Price, Prompt, cli
+from tagframe import LM, Price, Prompt
 from tagframe.errors import InvalidArgument, LMRequestFailed
 from tagframe.lm import batch_http, pacing
 from tagframe.lm.batch_http import BatchHTTP
@@ -370,32 +369,6 @@ class Unlisted(PassingServer):
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize("is_there", [True, False])
-@pytest.mark.parametrize("same", [True, False])
-def test_a_batch_that_may_be_there_is_submitted_again_only_if_its_user_says_that_it_is_not(
-    tmp_path: Path, same: bool, is_there: bool
-):
-    """The second and third call are of the same model, or as of other processes."""
-    store = tmp_path / "s.db"
-    with Unlisted("/batches", lose_reply) as server:
-        lm = model(server, store=store)
-        for _ in range(2):
-            doubted = lm.complete(prompts(4))
-            lm = lm if same else model(server, store=store)
-        assert (len(server.batches), server.count) == (1, 0)
-        assert lm.complete([Prompt.of("another")])[0].ok
-        command = re.search(r"if there is none, 'tagframe (.*)' has it", str(doubted[0].error))
-        assert command is not None
-        (batch, *_) = server.batches
-        done = CliRunner().invoke(cli.main, [*command[1].split(), *([batch] if is_there else [])])
-        assert done.exit_code == 0, done.output
-        assert all(one.ok for one in lm.complete(prompts(4)))
-        assert (len(server.batches), server.count) == ((2, 5) if is_there else (3, 5))
-        done = CliRunner().invoke(cli.main, ["lm", "batch", str(store), "file-x"])
-        assert (done.exit_code, "file-0" in done.output) == (1, is_there)
-
-
-@pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("act", [lose_reply, break_gateway, answered(503, b"{}")])
 @pytest.mark.parametrize("stores", [True, False])
 def test_a_reply_that_is_lost_where_no_list_is_submits_nothing_again(
@@ -407,6 +380,9 @@ def test_a_reply_that_is_lost_where_no_list_is_submits_nothing_again(
         assert (len(server.batches), server.count) == ((1, 0) if lost else (2, 4))  # half as many after a 503
         assert [one.ok for one in completions] == [not lost] * 4
         assert all("may be paid for" in str(one.error) for one in completions if lost)
+        if lost:  # the user, who was told to look for it, asks again
+            assert all(one.ok for one in model(server, store=tmp_path / "s.db").complete(prompts(4)))
+            assert len(server.batches) == 2
 
 
 @pytest.mark.usefixtures("short_waits")
