@@ -30,11 +30,13 @@ from tagframe.joins import (
     Aggregate,
     Components,
     JoinPlan,
+    JoinStep,
     MergeHow,
     On,
     accepted_keys,
 )
 from tagframe.keys import KeyPair
+from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
 from tagframe.merging import MergeArguments, Reaction, Where, run_plan
 from tagframe.merging.advice import Remark, heard, say_at_once, say_maybe_denied, say_stacked, warn
@@ -48,6 +50,9 @@ from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
+
+MOST = 0.5
+"""A table that only a rule needs has at least this share of the values by which the others are joined to it."""
 
 SURE = 0.9
 """A table with a lower probability is left out where no merge with it is possible."""
@@ -156,7 +161,8 @@ class RetrievedTables(Public):
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        A table that only a rule needs repeats no rows of the others by a low-confidence key, unless it connects some.
+        A table that only a rule needs repeats no rows of the others by a low-confidence key, and does not lose most of
+        them, unless it connects some.
         Parts without a key to the likeliest table are left out, if all their tables may not be needed. The next plan
         leaves out all doubtful tables, or all but one that connects the others; then those that only a rule needs,
         whatever their chance. Each further one may leave out one more table of which it is not sure that the question
@@ -206,7 +212,7 @@ class RetrievedTables(Public):
                     with_one = [([*needed, *(hit.parts or (hit.id,))], set[str]()) for hit in doubtful]
                     attempts.extendleft(reversed(with_one))
                 continue
-            if self.anchor is None and (finer := _joined_faintly(plan, by_rule)):
+            if self.anchor is None and (finer := _joined_faintly(plan, by_rule, self.corpus)):
                 by_rule -= finer
                 attempts.extendleft([(members, doubted), (members, {*doubted, *finer})])
                 continue
@@ -506,13 +512,22 @@ class RetrievedTables(Public):
             return None, str(error)
 
 
-def _joined_faintly(plan: JoinPlan, tables: Collection[str]) -> set[str]:
-    """Those of some tables that repeat rows of the others in a plan, by a low-confidence key, and connect none."""
-    needed = [table for table in plan.tables if table not in tables]
-    steps = plan.restarted(needed[0]).steps if needed else ()
+def _joined_faintly(plan: JoinPlan, tables: Collection[str], corpus: Corpus) -> set[str]:
+    """Those of some tables that connect none and repeat rows of the others in a plan by a low-confidence key, or lose
+    most of them."""
+    starts = [plan.restarted(table).steps for table in plan.tables if table not in tables]
+    steps = min(starts, key=lambda some: sum(step.grows for step in some), default=())
     ends = Counter(chain.from_iterable(step.key.tables for step in steps))
-    finer = (step for step in steps if step.grows and step.score < ACCEPTED and ends[step.table] == 1)
-    return {step.table for step in finer if step.table in tables}
+
+    def loses(step: JoinStep) -> bool:
+        sides = [(step.base, step.base_columns), (step.table, step.columns)]
+        if len(step.columns) > 1 or step.base not in corpus or step.table not in corpus:
+            return False
+        found = overlap(*(corpus.profile(id).column(names[0]).sketch for id, names in sides))
+        return found is not None and found.share < MOST
+
+    leaves = (step for step in steps if step.table in tables and ends[step.table] == 1)
+    return {step.table for step in leaves if (step.grows and step.score < ACCEPTED) or loses(step)}
 
 
 def _as_proposed(proposal: Proposal | None, plan: JoinPlan, arguments: MergeArguments) -> MergeArguments:

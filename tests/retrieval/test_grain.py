@@ -152,6 +152,22 @@ def test_a_table_that_only_a_rule_needs_sets_no_grain_by_a_low_confidence_key(ch
     assert tables.join_plan.start == start
 
 
+LINES = {
+    "m.branch": pd.DataFrame({"branch_id": range(120), "from_bus": [101 + n % 40 for n in range(120)], "km": 5}),
+    "m.bus": pd.DataFrame({"bus_id": range(101, 141), "kv": [230 if n % 2 else 138 for n in range(40)]}),
+    "m.dc_branch": pd.DataFrame({"dc_id": [1, 2], "from_bus": [113, 120], "margin": [0.1, 0.2]}),
+}
+
+
+@pytest.mark.parametrize(("chance", "rows"), [(0.5, 120), (0.7, 6)])
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning", "ignore::tagframe.errors.TableLeftOutWarning")
+def test_a_table_that_only_a_rule_needs_does_not_lose_most_rows_of_the_others(chance, rows):
+    hits = tuple(
+        TableHit(f"m.{name}", 0.0, (), one) for name, one in (("branch", 0.99), ("bus", 0.9), ("dc_branch", chance))
+    )
+    assert len(RetrievedTables("km of branches at 230 kV", hits, tf.open_corpus(LINES)).merge()) == rows
+
+
 def test_parts_that_are_all_doubtful_and_do_not_connect_are_refused():
     with pytest.raises(NotConnected):
         too_wide(team=0.4, weather=0.3).merge()
