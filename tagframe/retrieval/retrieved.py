@@ -41,6 +41,7 @@ from tagframe.keys.inference import ACCEPTED
 from tagframe.merging import MergeArguments, Reaction, Where, run_plan
 from tagframe.merging.advice import Remark, heard, say_at_once, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
+from tagframe.progress import waiting
 from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.denied import named_by, own_words, spelt_forms, tables_maybe_denied
 from tagframe.retrieval.families import shared_name
@@ -144,11 +145,18 @@ class RetrievedTables(Public):
         Raises:
             NotConnected: no key pairs connect the tables.
         """
+        if isinstance(self._plan_then, NotConnected):
+            raise self._plan_then.with_traceback(None)
         return self._plan_then
 
     @once
-    def _plan_then(self) -> JoinPlan:
-        return next(self._planned())
+    def _plan_then(self) -> JoinPlan | NotConnected:
+        """The plan, or why there is none: a notebook displays a result twice."""
+        with waiting("planning the joins"):
+            try:
+                return next(self._planned())
+            except NotConnected as error:
+                return error
 
     def _planned(
         self,
@@ -338,7 +346,7 @@ class RetrievedTables(Public):
         if wanted != (None, True, (), MIN_CHANCE, None, True):
             yield from self._planned(*wanted)
             return
-        first = self._plan_then
+        first = self.join_plan
         yield first
         for other in self._planned():
             if {*other.tables} != {*first.tables}:
@@ -491,7 +499,8 @@ class RetrievedTables(Public):
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan is pickled if it was made.
-        names = {*(one.name for one in fields(self)), "_plan_then"}
+        names = {one.name for one in fields(self)}
+        names |= {"_plan_then"} if isinstance(self.__dict__.get("_plan_then"), JoinPlan) else set()
         return {name: value for name, value in self.__dict__.items() if name in names} | {"tables": self.tables}
 
     def __repr__(self) -> str:
