@@ -170,12 +170,12 @@ class RetrievedTables(Public):
         """The plan over these tables, and others for a merge that it cannot make.
 
         A table that only a rule needs repeats no rows of the others by a low-confidence key, and does not lose most of
-        them, unless it connects some.
-        Parts without a key to the likeliest table are left out, if all their tables may not be needed. The next plan
-        leaves out all doubtful tables, or all but one that connects the others; then those that only a rule needs,
-        whatever their chance. Each further one may leave out one more table of which it is not sure that the question
-        needs it: first those that it does not name, the least likely one first. With an anchor there are none: its rows
-        were chosen.
+        them, unless it connects some. Parts without a key to the likeliest table are left out, if all their tables may
+        not be needed. The next plan leaves out tables that may not be needed and repeat rows on both sides; the next
+        one all doubtful tables, or all but one that connects the others; then those that only a rule needs, whatever
+        their chance. Each further one may leave out one more table of which it is not sure that the question needs it:
+        first those that it does not name, and of which it names no cell, the least likely one first. With an anchor
+        there are none: its rows were chosen.
         """
         named = {table.casefold() for table in aggregated}
         hits = [
@@ -185,7 +185,7 @@ class RetrievedTables(Public):
         unsure = [hit for hit in hits if hit not in doubtful and (hit.probability or 1.0) < SURE]
         own, words = own_words(self.members), [spelt_forms(word.text) for word in words_in(self.question)]
         spoken = {table for word in words for table in named_by(word, own)}
-        unsure.sort(key=lambda hit: (hit.id not in spoken, -(hit.probability or 0.0)))
+        unsure.sort(key=lambda hit: (hit.id not in spoken and not hit.cells, -(hit.probability or 0.0)))
         proposal = self.proposal if on is None else None
         refused, plans, tables = None, list[JoinPlan](), self.members
         beside = {id for hit in doubtful for id in hit.parts or (hit.id,)}
@@ -220,7 +220,9 @@ class RetrievedTables(Public):
                     with_one = [([*needed, *(hit.parts or (hit.id,))], set[str]()) for hit in doubtful]
                     attempts.extendleft(reversed(with_one))
                 continue
-            if self.anchor is None and (finer := _joined_faintly(plan, by_rule, self.corpus)):
+            if self.anchor is None and (
+                finer := {step.table for step in _leaves(plan, by_rule) if _is_faint(step, self.corpus)}
+            ):
                 by_rule -= finer
                 attempts.extendleft([(members, doubted), (members, {*doubted, *finer})])
                 continue
@@ -230,6 +232,9 @@ class RetrievedTables(Public):
             if {*plan.tables} not in [{*other.tables} for other in plans]:
                 plans.append(plan)
                 yield proposal.applied(plan) if proposal is not None and may_deny else plan
+                crossing = {step.table for step in _leaves(plan, weak) if step.cardinality == "many-to-many"}
+                if self.anchor is None and crossing:
+                    attempts.appendleft((members, {*doubted, *crossing}))
         if refused is not None and not plans:
             raise refused
 
@@ -521,22 +526,23 @@ class RetrievedTables(Public):
             return None, str(error)
 
 
-def _joined_faintly(plan: JoinPlan, tables: Collection[str], corpus: Corpus) -> set[str]:
-    """Those of some tables that connect none and repeat rows of the others in a plan by a low-confidence key, or lose
-    most of them."""
+def _leaves(plan: JoinPlan, tables: Collection[str]) -> list[JoinStep]:
+    """The steps to those of some tables that connect no others, from a start at which the fewest repeat rows."""
     starts = [plan.restarted(table).steps for table in plan.tables if table not in tables]
     steps = min(starts, key=lambda some: sum(step.grows for step in some), default=())
     ends = Counter(chain.from_iterable(step.key.tables for step in steps))
+    return [step for step in steps if step.table in tables and ends[step.table] == 1]
 
-    def loses(step: JoinStep) -> bool:
-        sides = [(step.base, step.base_columns), (step.table, step.columns)]
-        if len(step.columns) > 1 or step.base not in corpus or step.table not in corpus:
-            return False
-        found = overlap(*(corpus.profile(id).column(names[0]).sketch for id, names in sides))
-        return found is not None and found.share < MOST
 
-    leaves = (step for step in steps if step.table in tables and ends[step.table] == 1)
-    return {step.table for step in leaves if (step.grows and step.score < ACCEPTED) or loses(step)}
+def _is_faint(step: JoinStep, corpus: Corpus) -> bool:
+    """Whether a step repeats rows by a low-confidence key, or loses most of them."""
+    if step.grows and step.score < ACCEPTED:
+        return True
+    sides = [(step.base, step.base_columns), (step.table, step.columns)]
+    if len(step.columns) > 1 or not all(id in corpus for id, _ in sides):
+        return False
+    found = overlap(*(corpus.profile(id).column(names[0]).sketch for id, names in sides))
+    return found is not None and found.share < MOST
 
 
 def _as_proposed(proposal: Proposal | None, plan: JoinPlan, arguments: MergeArguments) -> MergeArguments:
