@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain
 from typing import Any, Literal, overload
 
 import pandas as pd
@@ -221,7 +220,7 @@ class RetrievedTables(Public):
                     attempts.extendleft(reversed(with_one))
                 continue
             if self.anchor is None and (
-                finer := {step.table for step in _leaves(plan, by_rule) if _is_faint(step, self.corpus)}
+                finer := {step.table for step in _leaves(plan, by_rule, doubted) if _is_faint(step, self.corpus)}
             ):
                 by_rule -= finer
                 attempts.extendleft([(members, doubted), (members, {*doubted, *finer})])
@@ -232,7 +231,7 @@ class RetrievedTables(Public):
             if {*plan.tables} not in [{*other.tables} for other in plans]:
                 plans.append(plan)
                 yield proposal.applied(plan) if proposal is not None and may_deny else plan
-                crossing = {step.table for step in _leaves(plan, weak) if step.cardinality == "many-to-many"}
+                crossing = {step.table for step in _leaves(plan, weak, doubted) if step.cardinality == "many-to-many"}
                 if self.anchor is None and crossing:
                     attempts.appendleft((members, {*doubted, *crossing}))
         if refused is not None and not plans:
@@ -526,12 +525,15 @@ class RetrievedTables(Public):
             return None, str(error)
 
 
-def _leaves(plan: JoinPlan, tables: Collection[str]) -> list[JoinStep]:
-    """The steps to those of some tables that connect no others, from a start at which the fewest repeat rows."""
-    starts = [plan.restarted(table).steps for table in plan.tables if table not in tables]
-    steps = min(starts, key=lambda some: sum(step.grows for step in some), default=())
-    ends = Counter(chain.from_iterable(step.key.tables for step in steps))
-    return [step for step in steps if step.table in tables and ends[step.table] == 1]
+def _leaves(plan: JoinPlan, tables: Collection[str], doubted: Collection[str]) -> list[JoinStep]:
+    """The steps to those of some tables that connect no others but doubted ones, from a start at which the fewest
+    repeat rows."""
+    needed = [table for table in plan.tables if table not in {*tables, *doubted}]
+    steps = min((plan.restarted(one).steps for one in needed), key=lambda some: sum(s.grows for s in some), default=())
+    stay = {*needed}
+    for step in reversed(steps):
+        stay |= step.key.tables if step.table in stay else set()
+    return [step for step in steps if step.table in tables and step.table not in stay]
 
 
 def _is_faint(step: JoinStep, corpus: Corpus) -> bool:

@@ -194,6 +194,13 @@ def test_a_table_that_repeats_rows_on_both_sides_goes_before_doubtful_ones_that_
     assert (len(frame), "viewers" in frame, "whole_name" in frame) == (960, True, False)
 
 
+def test_a_table_that_connects_a_doubtful_one_alone_goes_as_one_that_connects_none():
+    frames = {**GRID, "m.files": pd.DataFrame({"file": [f"f{n}.csv" for n in range(240)], "size": range(240)})}
+    chances = {"gen": 0.99, "bus": 0.9, "pointers": 0.5, "files": 0.1}
+    hits = tuple(TableHit(f"m.{name}", 0.0, (), chance) for name, chance in chances.items())
+    assert RetrievedTables("generators in area 2", hits, tf.open_corpus(frames)).join_plan.start == "m.gen"
+
+
 def test_a_table_with_a_cell_of_the_question_goes_after_one_that_is_only_named():
     hits = (
         TableHit("m.series", 0.0, (), 0.95),
