@@ -152,7 +152,12 @@ class Stub:
 
     def text(self) -> str:
         """The file."""
-        return "\n".join([WRITTEN, *sorted(self._imports.values()), "", *self.lines, ""])
+        names: dict[str, list[str]] = {}
+        for imported in sorted(self._imports.values()):
+            module, _, name = imported.partition(" import ")
+            names.setdefault(module, []).append(name)
+        imports = [module + f" import {', '.join(several)}" * any(several) for module, several in names.items()]
+        return "\n".join([WRITTEN, *imports, "", *self.lines, ""])
 
 
 CALLABLE = """

@@ -1,34 +1,20 @@
 # Written by tools/write_stubs.py from the declarations of the operators; not to be changed by hand.
 # fmt: off
 
-from collections.abc import Coroutine
-from collections.abc import Hashable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from pathlib import Path
-from tagframe.config import CallSettings
-from tagframe.config import SearchSettings
+from tagframe.config import CallSettings, SearchSettings
 from tagframe.interop import ForeignFrame
 from tagframe.lm import Quote
-from tagframe.operators.batches import AsyncBatches
-from tagframe.operators.batches import AsyncFrames
-from tagframe.operators.batches import Batches
-from tagframe.operators.batches import Frames
+from tagframe.operators.batches import AsyncBatches, AsyncFrames, Batches, Frames
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
 from tagframe.operators.join.labels import ClaimPlan
 from tagframe.operators.join.sides import JoinHow
 from tagframe.operators.outcome import OnError
-from tagframe.operators.packing import LimitOrder
-from tagframe.operators.packing import RowsPerCall
+from tagframe.operators.packing import LimitOrder, RowsPerCall
 from tagframe.operators.parquet_folder import IfExists
-from typing import Any
-from typing import Generic
-from typing import Literal
-from typing import TypeAlias
-from typing import TypeVar
-from typing import Unpack
-from typing import overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 import os
 import pandas as pd
 
