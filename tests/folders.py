@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-D = pd.DataFrame
 Frames = Mapping[str, pd.DataFrame]
 """Frames by id."""
 
@@ -29,7 +28,7 @@ class Asked:
 
     text: str
     needs: frozenset[str]
-    gold: Callable[[Frames], pd.DataFrame] | None = None
+    gold: Callable[[Frames], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -87,142 +86,139 @@ def named(prefix: str, rows: int) -> list[str]:
     return [f"{prefix} {number}" for number in range(1, rows + 1)]
 
 
-def needs(*ids: str) -> frozenset[str]:
-    """The ids."""
-    return frozenset(ids)
+def table(**columns: Any) -> pd.DataFrame:
+    """A frame of these columns."""
+    return pd.DataFrame(columns)
+
+
+def asked(text: str, shown: str, start: str | Sequence[str], *joins: tuple[str, str]) -> Asked:
+    """A question.
+
+    Args:
+        text: its words.
+        shown: the columns that the merge must have.
+        start: the table whose rows these are; several are stacked, with a column ``folder``.
+        joins: the other tables, and the column by which each is joined, or ``mine = theirs``.
+    """
+    pieces = [start] if isinstance(start, str) else start
+
+    def gold(frames: Frames) -> pd.DataFrame:
+        found = pd.concat([frames[one].assign(folder=one.partition(".")[0]) for one in pieces])
+        for other, on in joins:
+            mine, _, theirs = on.partition(" = ")
+            found = found.merge(frames[other], left_on=mine, right_on=theirs or mine)
+        return found[shown.split()]
+
+    return Asked(text, frozenset([*pieces, *(other for other, _ in joins)]), gold)
 
 
 SUPPORT = Folder(
     {
-        "accounts.csv": D(
-            {
-                "account_id": range(1, 41),
-                "company": named("Acme", 40),
-                "plan": drawn(1, ["free", "team", "enterprise"], 40),
-                "region": drawn(2, ["EU", "US"], 40),
-            }
+        "accounts.csv": table(
+            account_id=range(1, 41),
+            company=named("Acme", 40),
+            plan=drawn(1, ["free", "team", "enterprise"], 40),
+            region=drawn(2, ["EU", "US"], 40),
         ),
         "support.xlsx": {
-            "Tickets": D(
-                {
-                    "ticket_no": range(501, 621),
-                    "account_id": drawn(3, range(1, 41), 120),
-                    "priority": drawn(4, ["P1", "P2", "P3"], 120),
-                    "opened": days(5, 120),
-                }
+            "Tickets": table(
+                ticket_no=range(501, 621),
+                account_id=drawn(3, range(1, 41), 120),
+                priority=drawn(4, ["P1", "P2", "P3"], 120),
+                opened=days(5, 120),
             ),
-            "Priorities": D({"priority": ["P1", "P2", "P3"], "label": ["high", "normal", "low"], "hours": [4, 24, 72]}),
+            "Priorities": table(priority=["P1", "P2", "P3"], label=["high", "normal", "low"], hours=[4, 24, 72]),
         },
         "usage.sqlite": {
-            "events": D(
-                {
-                    "event_id": range(1, 301),
-                    "account_id": drawn(6, range(1, 41), 300),
-                    "feature_id": drawn(7, range(1, 8), 300),
-                    "at": days(8, 300),
-                }
+            "events": table(
+                event_id=range(1, 301),
+                account_id=drawn(6, range(1, 41), 300),
+                feature_id=drawn(7, range(1, 8), 300),
+                at=days(8, 300),
             ),
-            "features": D(
-                {
-                    "feature_id": range(1, 8),
-                    "feature": ["login", "export", "share", "api", "sso", "ask", "map"],
-                    "beta": [0, 0, 1, 0, 1, 1, 0],
-                }
+            "features": table(
+                feature_id=range(1, 8),
+                feature="login export share api sso ask map".split(),
+                beta=[0, 0, 1, 0, 1, 1, 0],
             ),
         },
     },
     [
-        Asked(
+        asked(
             "Which companies on the enterprise plan opened high priority tickets?",
-            needs("root.accounts", "support.Tickets", "support.Priorities"),
-            lambda f: (
-                f["support.Tickets"]
-                .merge(f["root.accounts"], on="account_id")
-                .merge(f["support.Priorities"], on="priority")[["ticket_no", "company", "label"]]
-            ),
+            "ticket_no company label",
+            "support.Tickets",
+            ("root.accounts", "account_id"),
+            ("support.Priorities", "priority"),
         ),
-        Asked(
+        asked(
             "Which companies used the beta features?",
-            needs("root.accounts", "usage.events", "usage.features"),
-            lambda f: (
-                f["usage.events"]
-                .merge(f["root.accounts"], on="account_id")
-                .merge(f["usage.features"], on="feature_id")[["event_id", "company", "feature"]]
-            ),
+            "event_id company feature",
+            "usage.events",
+            ("root.accounts", "account_id"),
+            ("usage.features", "feature_id"),
         ),
-        Asked(
+        asked(
             "How many tickets were opened per region?",
-            needs("root.accounts", "support.Tickets"),
-            lambda f: f["support.Tickets"].merge(f["root.accounts"], on="account_id")[["ticket_no", "region"]],
+            "ticket_no region",
+            "support.Tickets",
+            ("root.accounts", "account_id"),
         ),
     ],
 )
 
 _KUNDEN = [10_000 + 7 * number for number in range(60)]
 _ARTIKEL = [f"A-{100 + number}" for number in range(25)]
+_BESTELLT = "bestellungen.Bestellung"
 HANDEL = Folder(
     {
-        "Kunden.csv": D({"KdNr": _KUNDEN, "Name": named("Firma", 60), "Ort": drawn(1, ["Köln", "Ulm", "Mainz"], 60)}),
+        "Kunden.csv": table(KdNr=_KUNDEN, Name=named("Firma", 60), Ort=drawn(1, ["Köln", "Ulm", "Mainz"], 60)),
         "bestellungen.sqlite": {
-            "Bestellung": D(
-                {
-                    "BestNr": range(70_001, 70_151),
-                    "KdNr": drawn(2, _KUNDEN, 150),
-                    "ArtikelNr": drawn(3, _ARTIKEL, 150),
-                    "Menge": drawn(4, range(1, 9), 150),
-                    "Datum": days(5, 150),
-                }
+            "Bestellung": table(
+                BestNr=range(70_001, 70_151),
+                KdNr=drawn(2, _KUNDEN, 150),
+                ArtikelNr=drawn(3, _ARTIKEL, 150),
+                Menge=drawn(4, range(1, 9), 150),
+                Datum=days(5, 150),
             ),
         },
         "artikel.xlsx": {
-            "Artikel": D(
-                {
-                    "ArtikelNr": _ARTIKEL,
-                    "Bezeichnung": named("Ding", 25),
-                    "GruppeNr": drawn(6, range(1, 6), 25),
-                    "Preis": [round(3.5 * number + 1, 2) for number in range(25)],
-                }
+            "Artikel": table(
+                ArtikelNr=_ARTIKEL,
+                Bezeichnung=named("Ding", 25),
+                GruppeNr=drawn(6, range(1, 6), 25),
+                Preis=[round(3.5 * number + 1, 2) for number in range(25)],
             ),
-            "Warengruppen": D(
-                {"GruppeNr": range(1, 6), "Warengruppe": ["Möbel", "Lampen", "Textil", "Garten", "Büro"]}
-            ),
+            "Warengruppen": table(GruppeNr=range(1, 6), Warengruppe=["Möbel", "Lampen", "Textil", "Garten", "Büro"]),
         },
-        "retouren.parquet": D(
-            {
-                "RetNr": range(1, 31),
-                "BestNr": sorted({*drawn(7, range(70_001, 70_151), 34)})[:30],
-                "Grund": drawn(8, ["defekt", "zu klein", "falsch"], 30),
-            }
+        "retouren.parquet": table(
+            RetNr=range(1, 31),
+            BestNr=sorted({*drawn(7, range(70_001, 70_151), 34)})[:30],
+            Grund=drawn(8, ["defekt", "zu klein", "falsch"], 30),
         ),
     },
     [
-        Asked(
+        asked(
             "Welche Kunden haben welche Artikel bestellt?",
-            needs("root.Kunden", "bestellungen.Bestellung", "artikel.Artikel"),
-            lambda f: (
-                f["bestellungen.Bestellung"]
-                .merge(f["root.Kunden"], on="KdNr")
-                .merge(f["artikel.Artikel"], on="ArtikelNr")[["BestNr", "Name", "Bezeichnung"]]
-            ),
+            "BestNr Name Bezeichnung",
+            _BESTELLT,
+            ("root.Kunden", "KdNr"),
+            ("artikel.Artikel", "ArtikelNr"),
         ),
-        Asked(
+        asked(
             "Retouren nach Warengruppe",
-            needs("root.retouren", "bestellungen.Bestellung", "artikel.Artikel", "artikel.Warengruppen"),
-            lambda f: (
-                f["root.retouren"]
-                .merge(f["bestellungen.Bestellung"], on="BestNr")
-                .merge(f["artikel.Artikel"], on="ArtikelNr")
-                .merge(f["artikel.Warengruppen"], on="GruppeNr")[["RetNr", "Grund", "Warengruppe"]]
-            ),
+            "RetNr Grund Warengruppe",
+            "root.retouren",
+            (_BESTELLT, "BestNr"),
+            ("artikel.Artikel", "ArtikelNr"),
+            ("artikel.Warengruppen", "GruppeNr"),
         ),
-        Asked(
+        asked(
             "Gründe der Retouren je Ort der Kunden",
-            needs("root.retouren", "bestellungen.Bestellung", "root.Kunden"),
-            lambda f: (
-                f["root.retouren"]
-                .merge(f["bestellungen.Bestellung"], on="BestNr")
-                .merge(f["root.Kunden"], on="KdNr")[["RetNr", "Grund", "Ort"]]
-            ),
+            "RetNr Grund Ort",
+            "root.retouren",
+            (_BESTELLT, "BestNr"),
+            ("root.Kunden", "KdNr"),
         ),
     ],
 )
@@ -230,75 +226,55 @@ HANDEL = Folder(
 _MEDICOS = [f"M{number:02d}" for number in range(1, 13)]
 CLINICA = Folder(
     {
-        "pacientes.csv": D(
-            {
-                "paciente_id": range(1, 81),
-                "nombre": named("Persona", 80),
-                "ciudad": drawn(1, ["Lima", "Cusco", "Piura"], 80),
-            }
+        "pacientes.csv": table(
+            paciente_id=range(1, 81), nombre=named("Persona", 80), ciudad=drawn(1, ["Lima", "Cusco", "Piura"], 80)
         ),
-        "citas.parquet": D(
-            {
-                "cita_id": range(9_001, 9_201),
-                "paciente_id": drawn(2, range(1, 81), 200),
-                "medico": drawn(3, _MEDICOS, 200),
-                "fecha": days(4, 200),
-            }
+        "citas.parquet": table(
+            cita_id=range(9_001, 9_201),
+            paciente_id=drawn(2, range(1, 81), 200),
+            medico=drawn(3, _MEDICOS, 200),
+            fecha=days(4, 200),
         ),
         "personal.xlsx": {
-            "Medicos": D(
-                {"medico": _MEDICOS, "apellido": named("Dr", 12), "especialidad_id": drawn(5, range(1, 5), 12)}
-            ),
-            "Especialidades": D(
-                {
-                    "especialidad_id": range(1, 5),
-                    "especialidad": ["cardiología", "pediatría", "dermatología", "urología"],
-                }
+            "Medicos": table(medico=_MEDICOS, apellido=named("Dr", 12), especialidad_id=drawn(5, range(1, 5), 12)),
+            "Especialidades": table(
+                especialidad_id=range(1, 5), especialidad=["cardiología", "pediatría", "dermatología", "urología"]
             ),
         },
         "facturas.sqlite": {
-            "facturas": D(
-                {
-                    "factura_id": range(1, 121),
-                    "cita_id": drawn(6, range(9_001, 9_201), 120),
-                    "importe": [20 + 3 * number for number in range(120)],
-                }
+            "facturas": table(
+                factura_id=range(1, 121),
+                cita_id=drawn(6, range(9_001, 9_201), 120),
+                importe=[20 + 3 * number for number in range(120)],
             ),
-            "pagos": D(
-                {
-                    "pago_id": range(1, 91),
-                    "factura_id": drawn(7, range(1, 121), 90),
-                    "metodo": drawn(8, ["efectivo", "tarjeta"], 90),
-                }
+            "pagos": table(
+                pago_id=range(1, 91),
+                factura_id=drawn(7, range(1, 121), 90),
+                metodo=drawn(8, ["efectivo", "tarjeta"], 90),
             ),
         },
     },
     [
-        Asked(
+        asked(
             "¿Qué pacientes tuvieron citas con médicos de la especialidad cardiología?",
-            needs("root.pacientes", "root.citas", "personal.Medicos", "personal.Especialidades"),
-            lambda f: (
-                f["root.citas"]
-                .merge(f["root.pacientes"], on="paciente_id")
-                .merge(f["personal.Medicos"], on="medico")
-                .merge(f["personal.Especialidades"], on="especialidad_id")[["cita_id", "nombre", "especialidad"]]
-            ),
+            "cita_id nombre especialidad",
+            "root.citas",
+            ("root.pacientes", "paciente_id"),
+            ("personal.Medicos", "medico"),
+            ("personal.Especialidades", "especialidad_id"),
         ),
-        Asked(
+        asked(
             "Importe de las facturas por paciente",
-            needs("root.pacientes", "root.citas", "facturas.facturas"),
-            lambda f: (
-                f["facturas.facturas"]
-                .merge(f["root.citas"], on="cita_id")
-                .merge(f["root.pacientes"], on="paciente_id")[["factura_id", "importe", "nombre"]]
-            ),
+            "factura_id importe nombre",
+            "facturas.facturas",
+            ("root.citas", "cita_id"),
+            ("root.pacientes", "paciente_id"),
         ),
-        Asked(
+        asked(
             "Métodos de los pagos de cada factura",
-            needs("facturas.pagos", "facturas.facturas"),
-            lambda f: f["facturas.pagos"].merge(f["facturas.facturas"], on="factura_id")[
-                ["pago_id", "metodo", "importe"]
-            ],
+            "pago_id metodo importe",
+            "facturas.pagos",
+            ("facturas.facturas", "factura_id"),
         ),
     ],
 )
@@ -307,20 +283,16 @@ CLINICA = Folder(
 def _department(seed: int, first: int, rows: int) -> dict[str, pd.DataFrame]:
     ids = range(first, first + rows)
     return {
-        "employees": D(
-            {
-                "employee_id": ids,
-                "full_name": [f"Person {number}" for number in ids],
-                "grade": drawn(seed, ["junior", "senior"], rows),
-            }
+        "employees": table(
+            employee_id=ids,
+            full_name=[f"Person {number}" for number in ids],
+            grade=drawn(seed, ["junior", "senior"], rows),
         ),
-        "incidents": D(
-            {
-                "incident_id": range(1, 2 * rows + 1),
-                "employee_id": drawn(seed + 1, ids, 2 * rows),
-                "status": drawn(seed + 2, ["open", "closed"], 2 * rows),
-                "opened_on": days(seed + 3, 2 * rows),
-            }
+        "incidents": table(
+            incident_id=range(1, 2 * rows + 1),
+            employee_id=drawn(seed + 1, ids, 2 * rows),
+            status=drawn(seed + 2, ["open", "closed"], 2 * rows),
+            opened_on=days(seed + 3, 2 * rows),
         ),
     }
 
@@ -329,38 +301,29 @@ _PARTS = {"marketing": (10, 1, 12), "sales": (20, 1, 15), "finance": (30, 1, 9)}
 DEPARTMENTS = Folder(
     {f"{name}/{table}.csv": frame for name, how in _PARTS.items() for table, frame in _department(*how).items()},
     [
-        Asked(
+        asked(
             "Which marketing employees had open incidents?",
-            needs("marketing.employees", "marketing.incidents"),
-            lambda f: f["marketing.incidents"].merge(f["marketing.employees"], on="employee_id")[
-                ["incident_id", "full_name", "status"]
-            ],
+            "incident_id full_name status",
+            "marketing.incidents",
+            ("marketing.employees", "employee_id"),
         ),
-        Asked(
-            "List the grade of all finance employees",
-            needs("finance.employees"),
-            lambda f: f["finance.employees"][["full_name", "grade"]],
-        ),
-        Asked(
+        asked("List the grade of all finance employees", "full_name grade", "finance.employees"),
+        asked(
             "How many employees are junior, over all departments?",
-            needs("marketing.employees", "sales.employees", "finance.employees"),
-            lambda f: pd.concat([f[f"{name}.employees"].assign(folder=name) for name in sorted(_PARTS)])[
-                ["full_name", "grade", "folder"]
-            ],
+            "full_name grade folder",
+            [f"{name}.employees" for name in sorted(_PARTS)],
         ),
     ],
 )
 
 
 def _invoices(seed: int, year: int, first: int, rows: int = 40) -> pd.DataFrame:
-    return D(
-        {
-            "invoice_id": range(first, first + rows),
-            "customer_id": drawn(seed, range(301, 331), rows),
-            "amount": [float(10 * seed + number) for number in range(rows)],
-            "paid": drawn(seed + 1, ["yes", "no"], rows),
-            "issued": days(seed + 2, rows, year),
-        }
+    return table(
+        invoice_id=range(first, first + rows),
+        customer_id=drawn(seed, range(301, 331), rows),
+        amount=[float(10 * seed + number) for number in range(rows)],
+        paid=drawn(seed + 1, ["yes", "no"], rows),
+        issued=days(seed + 2, rows, year),
     )
 
 
@@ -368,123 +331,90 @@ YEARS = Folder(
     {
         "2023/invoices.csv": _invoices(1, 2023, 1),
         "2024/invoices.csv": _invoices(2, 2024, 1),
-        "customers.csv": D(
-            {
-                "customer_id": range(301, 331),
-                "customer": named("Client", 30),
-                "country": drawn(9, ["PT", "CZ", "DK"], 30),
-            }
+        "customers.csv": table(
+            customer_id=range(301, 331), customer=named("Client", 30), country=drawn(9, ["PT", "CZ", "DK"], 30)
         ),
     },
     [
-        Asked(
+        asked(
             "Total invoice amount by customer country",
-            needs("2023.invoices", "2024.invoices", "root.customers"),
-            lambda f: pd.concat([f[f"{year}.invoices"].assign(folder=year) for year in ("2023", "2024")]).merge(
-                f["root.customers"], on="customer_id"
-            )[["invoice_id", "amount", "country", "folder"]],
+            "invoice_id amount country folder",
+            ["2023.invoices", "2024.invoices"],
+            ("root.customers", "customer_id"),
         ),
-        Asked(
-            "Which invoices of 2024 are not paid?",
-            needs("2024.invoices"),
-            lambda f: f["2024.invoices"][["invoice_id", "paid", "amount"]],
-        ),
+        asked("Which invoices of 2024 are not paid?", "invoice_id paid amount", "2024.invoices"),
     ],
 )
 
 UNLIKE = Folder(
     {
         "library.sqlite": {
-            "people": D(
-                {"people_id": range(1, 31), "name": named("Reader", 30), "born": drawn(1, range(1950, 2000), 30)}
-            ),
-            "loans": D(
-                {
-                    "loan_id": range(1, 61),
-                    "people_id": drawn(2, range(1, 31), 60),
-                    "book": drawn(3, named("Book", 20), 60),
-                }
+            "people": table(people_id=range(1, 31), name=named("Reader", 30), born=drawn(1, range(1950, 2000), 30)),
+            "loans": table(
+                loan_id=range(1, 61),
+                people_id=drawn(2, range(1, 31), 60),
+                book=drawn(3, named("Book", 20), 60),
             ),
         },
         "circus.sqlite": {
-            "people": D(
-                {"people_id": range(1, 26), "name": named("Acrobat", 25), "height": drawn(4, range(150, 200), 25)}
-            ),
-            "acts": D(
-                {
-                    "act_id": range(1, 41),
-                    "people_id": drawn(5, range(1, 26), 40),
-                    "trick": drawn(6, named("Trick", 9), 40),
-                }
+            "people": table(people_id=range(1, 26), name=named("Acrobat", 25), height=drawn(4, range(150, 200), 25)),
+            "acts": table(
+                act_id=range(1, 41),
+                people_id=drawn(5, range(1, 26), 40),
+                trick=drawn(6, named("Trick", 9), 40),
             ),
         },
     },
     [
-        Asked(
+        asked(
             "Which tricks do people show in their acts?",
-            needs("circus.people", "circus.acts"),
-            lambda f: f["circus.acts"].merge(f["circus.people"], on="people_id")[["act_id", "trick", "height"]],
+            "act_id trick height",
+            "circus.acts",
+            ("circus.people", "people_id"),
         ),
-        Asked(
+        asked(
             "Which books did people take as loans?",
-            needs("library.people", "library.loans"),
-            lambda f: f["library.loans"].merge(f["library.people"], on="people_id")[["loan_id", "book", "born"]],
+            "loan_id book born",
+            "library.loans",
+            ("library.people", "people_id"),
         ),
     ],
 )
 
 _DEVICES = [f"dev-{number:04x}" for number in drawn(77, range(5_000, 60_000), 30)]
+_SITES = [f"{code}1" for code in "ABCDEF"]
 SENSORS = Folder(
     {
-        "plants/sites.csv": D(
-            {
-                "site_code": [f"{code}1" for code in "ABCDEF"],
-                "site_name": named("Plant", 6),
-                "manager": named("Boss", 6),
-            }
-        ),
+        "plants/sites.csv": table(site_code=_SITES, site_name=named("Plant", 6), manager=named("Boss", 6)),
         "devices.xlsx": {
-            "Devices": D(
-                {
-                    "serial": _DEVICES,
-                    "model": drawn(1, ["T1", "T2"], 30),
-                    "site": drawn(2, [f"{code}1" for code in "ABCDEF"], 30),
-                }
-            )
+            "Devices": table(serial=_DEVICES, model=drawn(1, ["T1", "T2"], 30), site=drawn(2, _SITES, 30)),
         },
-        "readings/readings.parquet": D(
-            {
-                "reading": range(1, 401),
-                "device_serial": drawn(3, _DEVICES, 400),
-                "celsius": [round(15 + number % 17 / 3, 1) for number in range(400)],
-            }
+        "readings/readings.parquet": table(
+            reading=range(1, 401),
+            device_serial=drawn(3, _DEVICES, 400),
+            celsius=[round(15 + number % 17 / 3, 1) for number in range(400)],
         ),
         "service.sqlite": {
-            "repairs": D(
-                {
-                    "repair_id": range(1, 41),
-                    "device_serial": drawn(4, _DEVICES, 40),
-                    "cost": [50 + number for number in range(40)],
-                }
+            "repairs": table(
+                repair_id=range(1, 41),
+                device_serial=drawn(4, _DEVICES, 40),
+                cost=[50 + number for number in range(40)],
             )
         },
     },
     [
-        Asked(
+        asked(
             "What did the repairs of each device model cost?",
-            needs("service.repairs", "devices.Devices"),
-            lambda f: f["service.repairs"].merge(f["devices.Devices"], left_on="device_serial", right_on="serial")[
-                ["repair_id", "cost", "model"]
-            ],
+            "repair_id cost model",
+            "service.repairs",
+            ("devices.Devices", "device_serial = serial"),
         ),
-        Asked(
+        asked(
             "Mean celsius readings per site manager",
-            needs("readings.readings", "devices.Devices", "plants.sites"),
-            lambda f: (
-                f["readings.readings"]
-                .merge(f["devices.Devices"], left_on="device_serial", right_on="serial")
-                .merge(f["plants.sites"], left_on="site", right_on="site_code")[["reading", "celsius", "manager"]]
-            ),
+            "reading celsius manager",
+            "readings.readings",
+            ("devices.Devices", "device_serial = serial"),
+            ("plants.sites", "site = site_code"),
         ),
     ],
 )

@@ -70,7 +70,6 @@ def test_questions_over_a_folder(corpora, name, number):
             frame = None
     bridges = {source.id for plan in found.plans for source in plan.sources}
     assert asked.needs <= tables | bridges
-    assert asked.gold is not None
     assert frame is not None
     # A question that is not in English gets all linked tables, and the merge says which of them it does not need.
     assert {one.category for one in said} <= {TableLeftOutWarning}

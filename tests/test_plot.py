@@ -194,10 +194,6 @@ def test_several_columns_of_numbers_stand_beside_each_other():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["math", "reading"]
 
 
-def test_one_number_is_one_bar():
-    assert heights(plotted({"count(*)": [5]})) == [5]
-
-
 def test_rows_that_are_not_drawn_are_counted():
     ax = plotted({"name": [f"n{at}" for at in range(40)], "score": [None, *range(1, 40)]})
     assert len(ax.patches) == 30

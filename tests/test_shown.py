@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from tagframe.operators.cascade import CascadeReport
 from tagframe.operators.join.decide import ClaimReport
 from tagframe.semantic.annotating import Annotated
 from tagframe.semantic.descriptions import Described
+from tests.test_display import Tags
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
 LONG = "a_name_that_is_much_longer_than_any_sensible_person_would_ever_choose_for_a_column"
@@ -82,31 +82,11 @@ def test_text_has_eighty_columns_at_most(result: Any):
         assert width_of(line) <= 80, line
 
 
-class Tags(HTMLParser):
-    """The names of the elements of a page."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.open: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.found.add(tag)
-        if tag not in ("br", "rect", "path", "line"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("br", "rect", "path", "line"):
-            return
-        assert self.open.pop() == tag
-
-
 def test_a_notebook_shows_a_table_or_a_picture_of_it_and_nothing_that_names_say(result: Any):
-    tags = Tags(result._repr_html_())
-    assert tags.open == []
-    assert tags.found & {"table", "svg"}
-    assert "img" not in tags.found
+    page = Tags(result._repr_html_())
+    assert page.open == []
+    assert {*page.tags} & {"table", "svg"}
+    assert "img" not in page.tags
 
 
 def test_dir_has_public_names_only(result: Any):

@@ -1,12 +1,8 @@
 # Written by tools/write_stubs.py from the declarations of the operators; not to be changed by hand.
 # fmt: off
 
-from collections.abc import Callable
-from collections.abc import Hashable
-from collections.abc import Mapping
-from collections.abc import Sequence
-from tagframe.config import CallSettings
-from tagframe.config import SearchSettings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from tagframe.config import CallSettings, SearchSettings
 from tagframe.joins.aggregates import Aggregate
 from tagframe.joins.key_text import On
 from tagframe.joins.plan import JoinPlan
@@ -17,16 +13,11 @@ from tagframe.merging.frames import Frames
 from tagframe.merging.run import Where
 from tagframe.operators.cascade import Cascade
 from tagframe.operators.join.decide import Way
-from tagframe.operators.join.labels import ClaimPlan
-from tagframe.operators.join.labels import NoLabels
+from tagframe.operators.join.labels import ClaimPlan, NoLabels
 from tagframe.operators.join.sides import JoinHow
 from tagframe.operators.outcome import OnError
-from tagframe.operators.packing import LimitOrder
-from tagframe.operators.packing import RowsPerCall
-from typing import Any
-from typing import Literal
-from typing import Unpack
-from typing import overload
+from tagframe.operators.packing import LimitOrder, RowsPerCall
+from typing import Any, Literal, Unpack, overload
 import pandas as pd
 
 FUNCTIONS: dict[str, str]

@@ -84,6 +84,7 @@ class Comparison:
 
     def __init__(self, rows: pd.DataFrame, reader: Reader, seconds: float) -> None:
         self.rows, self.reader = rows, reader
+        self._results = dict[tuple[str, int], pd.DataFrame]()
         self._end = time.monotonic() + min(max(seconds, LEAST_SECONDS), reader.limits.seconds)
 
     @property
@@ -93,12 +94,11 @@ class Comparison:
 
     def run(self, sql: str, most: int | None = None) -> pd.DataFrame | None:
         """The rows of a statement; None if it cannot run, or the time is over."""
-        if (left := self.left) < 0.01:
-            return None
         most = max(self.reader.limits.rows, len(self.rows) + _MOST_ROWS) if most is None else most
-        with suppress(CorpusError, SQLFailed, UnsafeSQL):
-            return self.reader.run(sql, replace(self.reader.limits, rows=most, seconds=left))
-        return None
+        if (sql, most) not in self._results and (left := self.left) >= 0.01:
+            with suppress(CorpusError, SQLFailed, UnsafeSQL):
+                self._results[sql, most] = self.reader.run(sql, replace(self.reader.limits, rows=most, seconds=left))
+        return self._results.get((sql, most))
 
     def doubts(self, alternatives: Iterator[Doubt]) -> Iterator[Doubt]:
         """The alternatives with other rows, those of one result once, with what differs; and the facts."""

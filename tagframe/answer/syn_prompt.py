@@ -24,7 +24,7 @@ _OF_DATABASES = " Stay in one DATABASE unless the question spans several."
 _WHOLE = " Integers divide to integers."
 _STATISTICS = " There are median, stddev, variance, corr, quantile_cont(x, 0.9), mode."
 
-_TASK = f"""You write one SQLite SELECT whose rows answer a question about tables: what it asks for, in that order,
+_TASK = f"""Write one SQLite SELECT whose rows answer a question about tables: what it asks for, in that order,
 nothing else. Compare with values as stored; "…" means more. Leave NULL out of minima and
 maxima.{_WHOLE} Joins may repeat rows: count DISTINCT things, sum before you join. "Each X" is all X, those without a
 partner with 0.{_STATISTICS}{_OF_DATABASES}"""
@@ -32,18 +32,18 @@ partner with 0.{_STATISTICS}{_OF_DATABASES}"""
 _REPLY = f"""{NAMES_ARE_DATA}
 
 Reply with a ```sql block. Its first line: "-- answer: values" if its rows are the answer, "-- answer: text" if a text
-is to be written. If another reading, column or table may change the rows, say yours, "-- assumed: without
+is wanted. If another reading, column or table may change the rows, say yours, "-- assumed: without
 returns", and give the other, "-- or: by seats: SELECT …". A part that the tables lack: "-- lacking: prices". If they
 lack what it needs, reply {{"missing": "what"}}."""
 
-_WORLD = """A fact of the world, or a short list that is surely complete, may stand in the statement; no figure that is
-asked for. For more, or where judgement decides, use a function."""
+_WORLD = """Facts of the world and short, surely complete lists may stand in the statement; no figure that is asked for.
+For more, or for judgement, use a function."""
 
 _FUNCTIONS = """A language model does what SQL cannot, of the fewest columns that decide, in braces:
 sem_filter('{b.plot} is set at sea') 1, 0 or NULL; sem_score('how sad {b.plot} is') 0 to 1; ORDER BY
 sem_topk('{b.title} is saddest', 5) LIMIT 5; sem_map('river of {t.town name}') a text, with 'number' after it a number;
-sem_agg('what readers praise: {r.text}') a text of a group; not in windows or correlated subqueries. For a summary or
-description, select the rows it is about with every telling column.
+sem_agg('what readers praise: {r.text}') a text of a group. For a summary or description, select the
+rows it is about with every telling column.
 """
 
 
@@ -59,7 +59,7 @@ def _task(dialect: str, has_databases: bool) -> str:
         if dialect in SPOKEN:
             functions = functions.replace("1, 0 or NULL", "true, false or NULL")
         else:
-            functions, world = "", f"{world.partition(' For more')[0]}"
+            functions, world = "", world.partition("For more")[0].strip()
     return "\n\n".join(filter(None, [task, f"{functions}{world}", _REPLY]))
 
 

@@ -26,7 +26,7 @@ from tagframe.lm import Prompt
 from tagframe.operators import Step, run
 from tagframe.operators.cells import one_line
 from tagframe.retrieval import RetrievedTables, retrieve_tables
-from tagframe.retrieval.matched_cells import matched_cells
+from tagframe.retrieval.matched_cells import listed_values, matched_cells
 from tagframe.retrieval.schema_text import (
     LONG,
     are_few,
@@ -161,7 +161,9 @@ class Synthesizer:
         examples = examples_for(request, self.corpus, visible.tables, dialect)
         notes = [*self._described(), *self._beyond(request, columns, visible), note, self._today(request, visible)]
         note = "\n\n".join(filter(None, notes))
-        cells = matched_cells(f"{request} {self.evidence}".strip(), self.corpus, visible.tables, dialect)
+        whole = f"{request} {self.evidence}".strip()
+        cells = matched_cells(whole, self.corpus, visible.tables, dialect)
+        cells += listed_values(whole, self.corpus, visible.tables, dialect, [schema, *cells])
         metrics = metric_lines(visible.metrics, visible.tables, dialect)
         verified = [
             line

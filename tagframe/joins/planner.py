@@ -532,7 +532,7 @@ def plan_joins(
         through = {frozenset((one.left_table, two.left_table)) for one, two in both}
         shared = [key for key in shared if not any(map(key.is_part_of, inside)) and key.tables not in through]
         inside += [key for key in shared if not chains(key.left_table, key.right_table)]
-        chosen = [key for key in best_of(inside) if key.score >= least or key in direct]
+        chosen = [key for key in best_of(inside) if key.score >= least or key in {*direct, *fixed}]
         # Two tables of towns meet by the town, however faint its key, and not by its region.
         met = {key.tables for key in chosen if key.evidence.origin == "inferred" and is_sound(key)}
         shared = [key for key in chosen if key.evidence.origin == "shared" and repeat_on_both_sides(key, available)]

@@ -17,7 +17,7 @@ from tagframe.corpus.documents import identifier_words
 from tagframe.corpus.profile import TableProfile
 from tagframe.corpus.references import in_role, without_role
 from tagframe.errors import InvalidArgument
-from tagframe.joins.direct import repeats
+from tagframe.joins.direct import DIRECT_CHANCE, repeats
 from tagframe.joins.edges import MAX_NEAR_GAP, is_sound
 from tagframe.keys.column_names import KEY_WORDS, common_prefix, table_entity, words
 from tagframe.keys.components import Components
@@ -201,7 +201,7 @@ def keys_in_roles(
         options = chain([name, f"{left}_{name}"], (f"{name}_{number}" for number in count(2)))
         name = next(option for option in options if option.casefold() not in taken)
         taken.add(name.casefold())
-        return replace(key, right_table=in_role(key.right_table, name))
+        return replace(key, right_table=in_role(key.right_table, name), score=max(key.score, DIRECT_CHANCE))
 
     between = [key for key in keys if key.left_table != key.right_table and {*key.tables} <= tables.keys()]
     likely = [key for key in between if key.score >= ACCEPTED or (roles != "all" and is_sound(key))]

@@ -42,6 +42,11 @@ class CellLiterals:
     complete: bool = False
     digits: bool = False
 
+    @property
+    def texts(self) -> list[str]:
+        """The values that are texts."""
+        return [value[1:-1].replace("''", "'") for value in self.values if value.startswith("'")]
+
 
 _known: weakref.WeakKeyDictionary[Corpus, dict[str, tuple[TableProfile, dict[str, CellLiterals]]]]
 _known = weakref.WeakKeyDictionary()

@@ -311,7 +311,7 @@ def cell_name_rows(
 
     A table holds a name if its cells have it, or if a key joins it to the column that has it: a long column's profile
     may lack some values. If the names of a database's tables and columns contain the words of the name, it may not be a
-    value at all; then all tables of that database count as holding it.
+    value at all; then all tables of that database count as holding it. Several words in capitals are a value.
 
     Args:
         index: of the corpus.
@@ -327,7 +327,8 @@ def cell_name_rows(
     rows, here = np.zeros((len(names), len(index.tables))), np.zeros(len(index.tables))
     for row, hit in zip(rows, names, strict=True):
         words = terms(hit.text)
-        if words and all(word in named for word in words):
+        is_written_so = len(words) > 1 and hit.text.isupper()  # "STAR BAKER"
+        if words and all(word in named for word in words) and not is_written_so:
             has = np.stack([named[word] > 0 for word in words]).astype(np.float64)
             row[:] = index.by_database(has).min(axis=0)
         of_database: dict[int, dict[int, frozenset[int]]] = {}

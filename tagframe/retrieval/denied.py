@@ -222,9 +222,13 @@ def denies_a_table(question: str, names: Iterable[str], best: str, columns: Iter
     True
     >>> denies_a_table("People without a fax", ["people", "pets"], "people", ["name", "phone"])
     False
+    >>> denies_a_table("Partidas sem cartão", ["jogos", "cartoes"], "cartoes", ["partida", "cartao"])
+    True
     """
     words = _spelt(question)
-    own = {stem(word) for column in columns for word in identifier_words(column)} - {*map(stem, table_entity(best))}
+    entity = {*map(stem, table_entity(best))}
+    own = {stem(word) for column in columns for word in identifier_words(column)}
+    own = {word for word in own if entity.isdisjoint(spelt_forms(word))}
     known = {"": {stem(word) for name in names for word in table_entity(name)} - _FUNCTION_WORDS}
     after = [words[place + 1 : place + 1 + _REACH] for place in range(len(words)) if _denies_rows(words, place)]
     return any(own.isdisjoint(chain(*some)) and any(named_by(word, known) for word in some) for some in after)

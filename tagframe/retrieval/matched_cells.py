@@ -8,12 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tagframe.corpus import Corpus, TableProfile
 from tagframe.corpus.canonical import canonical
+from tagframe.corpus.documents import identifier_words
 from tagframe.retrieval.cell_literals import CellLiterals, cell_literals
 from tagframe.retrieval.cell_values import ValueIndex, cells_of
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.schema_text import sql_name
+from tagframe.retrieval.words import stem, words_in
 
 _MOST = 8
+_LISTED = 300
+"""Characters of the lists of all values of columns."""
 _NUMBER = re.compile(r"[-+]?[\d.,]+%?")
 _MONTHS = frozenset(name.casefold() for name in (*calendar.month_name, *calendar.month_abbr) if name)
 
@@ -48,8 +52,46 @@ def matched_cells(request: str, corpus: Corpus, tables: Mapping[str, str], diale
             by_literal.setdefault(holders[column], []).append(column)
         for literal, columns in by_literal.items():
             described = [f"{sql_name(names[id], dialect)}.{sql_name(column, dialect)}" for column in columns]
-            lines.append(f"{' and '.join(described)} {'has' if len(described) == 1 else 'have'} {literal}")
+            lines.append(f"{_and(described)} {literal}")
     return list(dict.fromkeys(lines))[:_MOST]
+
+
+def listed_values(
+    request: str, corpus: Corpus, tables: Mapping[str, str], dialect: str, known: Sequence[str]
+) -> Iterator[str]:
+    """The values of the columns that a request names, where all of them are short texts: ``trade.currency has 'EUR',
+    'USD'``. A model that sees them all can choose among them by itself.
+
+    Args:
+        request: the question.
+        corpus: where the tables are.
+        tables: that are shown: name in SQL → table id.
+        dialect: for writing names.
+        known: the description of the tables, and the lines of :func:`matched_cells`: columns whose values these list,
+            or of which they have the value that the request names, are left out.
+    """
+    words, columns = {stem(word.text) for word in words_in(request)}, dict[str, list[str]]()
+    for table, id in tables.items():
+        profile = corpus.profile(id)
+        for column in profile.for_prompts:
+            parts = {stem(part) for part in identifier_words(column.name)}
+            stored = cell_literals(corpus, profile).get(column.name) if parts and parts <= words else None
+            name = f"{sql_name(table, dialect)}.{sql_name(column.name, dialect)}"
+            are_names = column.distinct == (column.rows or 0) - (column.nulls or 0)  # not kinds
+            if stored is None or column.family != "text" or not stored.complete or are_names:
+                continue
+            listed = ", ".join(stored.values)
+            if not any(listed in text or name in text.split() for text in known):
+                columns.setdefault(listed, []).append(name)
+    room = _LISTED
+    for line in [f"{_and(names)} {listed}" for listed, names in columns.items()]:
+        room -= len(line)
+        if room > 0:
+            yield line
+
+
+def _and(columns: Sequence[str]) -> str:
+    return f"{' and '.join(columns)} {'has' if len(columns) == 1 else 'have'}"
 
 
 def _found(request: str, profiles: Sequence[TableProfile]) -> Iterator[tuple[str, str, str]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain
 from typing import Any, Literal, overload
 
 import pandas as pd
@@ -30,15 +29,18 @@ from tagframe.joins import (
     Aggregate,
     Components,
     JoinPlan,
+    JoinStep,
     MergeHow,
     On,
     accepted_keys,
 )
 from tagframe.keys import KeyPair
+from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
 from tagframe.merging import MergeArguments, Reaction, Where, run_plan
 from tagframe.merging.advice import Remark, heard, say_at_once, say_maybe_denied, say_stacked, warn
 from tagframe.merging.run import check_roles
+from tagframe.progress import waiting
 from tagframe.retrieval.checked_plan import Proposal
 from tagframe.retrieval.denied import named_by, own_words, spelt_forms, tables_maybe_denied
 from tagframe.retrieval.families import shared_name
@@ -48,6 +50,9 @@ from tagframe.retrieval.words import words_in
 
 DOUBTFUL = 0.5
 """A table with a lower probability is doubtful."""
+
+MOST = 0.5
+"""A table that only a rule needs has at least this share of the values by which the others are joined to it."""
 
 SURE = 0.9
 """A table with a lower probability is left out where no merge with it is possible."""
@@ -139,11 +144,18 @@ class RetrievedTables(Public):
         Raises:
             NotConnected: no key pairs connect the tables.
         """
+        if isinstance(self._plan_then, NotConnected):
+            raise self._plan_then.with_traceback(None)
         return self._plan_then
 
     @once
-    def _plan_then(self) -> JoinPlan:
-        return next(self._planned())
+    def _plan_then(self) -> JoinPlan | NotConnected:
+        """The plan, or why there is none: a notebook displays a result twice."""
+        with waiting("planning the joins"):
+            try:
+                return next(self._planned())
+            except NotConnected as error:
+                return error
 
     def _planned(
         self,
@@ -156,12 +168,13 @@ class RetrievedTables(Public):
     ) -> Iterator[JoinPlan]:
         """The plan over these tables, and others for a merge that it cannot make.
 
-        A table that only a rule needs repeats no rows of the others by a low-confidence key, unless it connects some.
-        Parts without a key to the likeliest table are left out, if all their tables may not be needed. The next plan
-        leaves out all doubtful tables, or all but one that connects the others; then those that only a rule needs,
-        whatever their chance. Each further one may leave out one more table of which it is not sure that the question
-        needs it: first those that it does not name, the least likely one first. With an anchor there are none: its rows
-        were chosen.
+        A table that only a rule needs repeats no rows of the others by a low-confidence key, and does not lose most of
+        them, unless it connects some. Parts without a key to the likeliest table are left out, if all their tables may
+        not be needed. The next plan leaves out tables that may not be needed and repeat rows on both sides; the next
+        one all doubtful tables, or all but one that connects the others; then those that only a rule needs, whatever
+        their chance. Each further one may leave out one more table of which it is not sure that the question needs it:
+        first those that it does not name, and of which it names no cell, the least likely one first. With an anchor
+        there are none: its rows were chosen.
         """
         named = {table.casefold() for table in aggregated}
         hits = [
@@ -171,7 +184,7 @@ class RetrievedTables(Public):
         unsure = [hit for hit in hits if hit not in doubtful and (hit.probability or 1.0) < SURE]
         own, words = own_words(self.members), [spelt_forms(word.text) for word in words_in(self.question)]
         spoken = {table for word in words for table in named_by(word, own)}
-        unsure.sort(key=lambda hit: (hit.id not in spoken, -(hit.probability or 0.0)))
+        unsure.sort(key=lambda hit: (hit.id not in spoken and not hit.cells, -(hit.probability or 0.0)))
         proposal = self.proposal if on is None else None
         refused, plans, tables = None, list[JoinPlan](), self.members
         beside = {id for hit in doubtful for id in hit.parts or (hit.id,)}
@@ -206,7 +219,9 @@ class RetrievedTables(Public):
                     with_one = [([*needed, *(hit.parts or (hit.id,))], set[str]()) for hit in doubtful]
                     attempts.extendleft(reversed(with_one))
                 continue
-            if self.anchor is None and (finer := _joined_faintly(plan, by_rule)):
+            if self.anchor is None and (
+                finer := {step.table for step in _leaves(plan, by_rule, doubted) if _is_faint(step, self.corpus)}
+            ):
                 by_rule -= finer
                 attempts.extendleft([(members, doubted), (members, {*doubted, *finer})])
                 continue
@@ -216,6 +231,9 @@ class RetrievedTables(Public):
             if {*plan.tables} not in [{*other.tables} for other in plans]:
                 plans.append(plan)
                 yield proposal.applied(plan) if proposal is not None and may_deny else plan
+                crossing = {step.table for step in _leaves(plan, weak, doubted) if step.cardinality == "many-to-many"}
+                if self.anchor is None and crossing:
+                    attempts.appendleft((members, {*doubted, *crossing}))
         if refused is not None and not plans:
             raise refused
 
@@ -332,7 +350,7 @@ class RetrievedTables(Public):
         if wanted != (None, True, (), MIN_CHANCE, None, True):
             yield from self._planned(*wanted)
             return
-        first = self._plan_then
+        first = self.join_plan
         yield first
         for other in self._planned():
             if {*other.tables} != {*first.tables}:
@@ -485,7 +503,8 @@ class RetrievedTables(Public):
 
     def __getstate__(self) -> dict[str, Any]:
         # Locks do not pickle; the join plan is pickled if it was made.
-        names = {*(one.name for one in fields(self)), "_plan_then"}
+        names = {one.name for one in fields(self)}
+        names |= {"_plan_then"} if isinstance(self.__dict__.get("_plan_then"), JoinPlan) else set()
         return {name: value for name, value in self.__dict__.items() if name in names} | {"tables": self.tables}
 
     def __repr__(self) -> str:
@@ -506,13 +525,26 @@ class RetrievedTables(Public):
             return None, str(error)
 
 
-def _joined_faintly(plan: JoinPlan, tables: Collection[str]) -> set[str]:
-    """Those of some tables that repeat rows of the others in a plan, by a low-confidence key, and connect none."""
-    needed = [table for table in plan.tables if table not in tables]
-    steps = plan.restarted(needed[0]).steps if needed else ()
-    ends = Counter(chain.from_iterable(step.key.tables for step in steps))
-    finer = (step for step in steps if step.grows and step.score < ACCEPTED and ends[step.table] == 1)
-    return {step.table for step in finer if step.table in tables}
+def _leaves(plan: JoinPlan, tables: Collection[str], doubted: Collection[str]) -> list[JoinStep]:
+    """The steps to those of some tables that connect no others but doubted ones, from a start at which the fewest
+    repeat rows."""
+    needed = [table for table in plan.tables if table not in {*tables, *doubted}]
+    steps = min((plan.restarted(one).steps for one in needed), key=lambda some: sum(s.grows for s in some), default=())
+    stay = {*needed}
+    for step in reversed(steps):
+        stay |= step.key.tables if step.table in stay else set()
+    return [step for step in steps if step.table in tables and step.table not in stay]
+
+
+def _is_faint(step: JoinStep, corpus: Corpus) -> bool:
+    """Whether a step repeats rows by a low-confidence key, or loses most of them."""
+    if step.grows and step.score < ACCEPTED:
+        return True
+    sides = [(step.base, step.base_columns), (step.table, step.columns)]
+    if len(step.columns) > 1 or not all(id in corpus for id, _ in sides):
+        return False
+    found = overlap(*(corpus.profile(id).column(names[0]).sketch for id, names in sides))
+    return found is not None and found.share < MOST
 
 
 def _as_proposed(proposal: Proposal | None, plan: JoinPlan, arguments: MergeArguments) -> MergeArguments:

@@ -707,11 +707,15 @@ def _equalities(corpus: Corpus, key: KeyPair, named: Mapping[str, str], dialect:
 
 
 def _ends(corpus: Corpus, key: KeyPair) -> str:
-    """How many rows of each side a key joins, and the share of values that have a match, if some have none."""
+    """How many rows of each side a key joins, the share of values that have a match, if some have none; and where one
+    row joins one, how many rows of the other table have none."""
     left, right, found = corpus.profile(key.left_table), corpus.profile(key.right_table), key.evidence.contained
     ends = f"{_cardinality(left, key.left_columns)}-to-{_cardinality(right, key.right_columns)}"
     is_less = found is not None and found < (1 if ends == "one-to-one" else _MATCHED)
     share = f", {int(100 * found)}% match" if found is not None and is_less else ""
+    without = (right.rows or 0) - (left.rows or 0) + (left.column(key.left_columns[0]).nulls or 0)
+    if ends == "one-to-one" and not share and without > 0:
+        share = f", {without:,} of {right.name} without"
     return f"{ends}, only where {_of_type(corpus, *key.evidence.only)}" if key.evidence.only else f"{ends}{share}"
 
 

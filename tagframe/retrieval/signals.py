@@ -268,7 +268,12 @@ def rows_of(index: RetrievalIndex, question: Question, evidence: Evidence, table
         for kind, label in zip(evidence.kind.tolist(), evidence.label, strict=True)
     ]
     # A number is more often a bound than a cell: "a cost of less than 0.5".
-    words = [hit for hit in evidence.values if not any(map(str.isdecimal, hit.text))]
+    # A word of a table's name means its rows, though a label of another table is that word, too.
+    words = [
+        hit
+        for hit in evidence.values
+        if not any(map(str.isdecimal, hit.text)) and not index.vocabulary.names.matched(terms(hit.text))[0].any()
+    ]
     more = {
         RowKind.TERM: cell_term_rows(index, evidence.values, tables),
         RowKind.MEASURE: measured,

@@ -150,7 +150,7 @@ def stem(word: str) -> str:
 SHORTEST = 4
 """The fewest letters of what is left without the ending."""
 
-_VERBS = "ed d ing iert ierte ierten iere ieren ado ada ados adas aron amos aba aban ando".split()
+_VERBS = "ed d ing iert ierte ierten iere ieren ado ada ados adas aron ieron aram eram iram amos aba aban ando".split()
 _NOUNS = "s es zes e n en er ern nen ion ions ation ations ión aciones ungen ung a o os as".split()
 _ENDINGS = tuple(sorted({*map(without_accents, (*_VERBS, *_NOUNS))}, key=lambda ending: (len(ending), ending)))
 _PARTICIPLE = ("t", "te", "ten", "ter", "tes", "tem")
@@ -172,6 +172,8 @@ def forms(word: str) -> tuple[str, ...]:
     [True, True]
     >>> [form in forms(word) for word, form in (("cartão", "cartoes"), ("animais", "animal"), ("journal", "journaux"))]
     [True, True, True]
+    >>> [form in forms(word) for word, form in (("chutaram", "chutes"), ("venderam", "vendas"))]
+    [True, True]
     >>> [form in forms(word) for word, form in (("rented", "rental"), ("shipped", "shipment"), ("stats", "station"))]
     [True, True, False]
     """

@@ -79,6 +79,34 @@ async def cancelled(client: Any, sql: str) -> Seen:
     return seen
 
 
+def spoken(lines: list[dict[str, Any]], *arguments: str, **options: Any) -> tuple[dict[Any, Any], bytes]:
+    """What a server says to messages, one after the other: its answers by their ids, and all of its bytes."""
+    command = [sys.executable, "-m", "tagframe.cli", "mcp", *arguments]
+    options["env"] = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **options.pop("env", {})}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    opening = [
+        {"id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
+        {"method": "notifications/initialized"},
+    ]  # fmt: skip
+    said, answers = b"", {}
+    with subprocess.Popen(command, **pipes, **options) as server:
+        for line in [*opening, *lines]:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n")
+            server.stdin.flush()
+            while "id" in line and line["id"] not in answers and (answer := server.stdout.readline()):
+                said += answer
+                told = json.loads(answer)
+                answers[told.get("id")] = told
+        server.stdin.close()
+        return answers, said + server.stdout.read() + server.stderr.read()
+
+
+def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The message that calls a tool, without its id."""
+    return {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
 def busy_children() -> list[int]:
     """Processes below this one that compute."""
     found, waiting = [], [os.getpid()]
@@ -315,32 +343,13 @@ def test_a_lake_is_read_and_hidden_columns_are_in_nothing(tmp_path: Path):
 
 
 def test_a_half_character_and_endless_arguments_are_answered():
-    lines = [
-        {"id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": {
-            "name": "run_sql", "arguments": {"sql": "SELECT 'a\ud800b' AS x"}}},
-        {"id": 3, "method": "tools/call", "params": {"name": "nothing\udfff", "arguments": {"\ud800": 1}}},
-        {"id": 4, "method": "tools/call", "params": {"name": "run_sql", "arguments": {"sql": "x" * 300_000}}},
-    ]  # fmt: skip
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "tagframe.cli", "mcp", str(DEMO)]
-    answers = {}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as server:
-        for line in lines:
-            server.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
-            server.stdin.flush()
-        while len(answers) < 4 and (answer := server.stdout.readline()):
-            told = json.loads(answer)
-            if "id" in told:
-                answers[told["id"]] = told
-        server.stdin.close()
-        server.kill()
-    assert fenced(answers[2]["result"]["content"][0]["text"])["rows"] == [["a\ufffdb"]]
-    assert answers[3]["result"]["isError"]
-    assert "InvalidArgument" in answers[4]["result"]["content"][0]["text"]
-    assert "256,000" in answers[4]["result"]["content"][0]["text"]
+    half = called("run_sql", {"sql": "SELECT 'a\ud800b' AS x"})
+    calls = [half, called("nothing\udfff", {"\ud800": 1}), called("run_sql", {"sql": "x" * 300_000})]
+    answers, _ = spoken([{"id": number, **one} for number, one in enumerate(calls, 1)], str(DEMO))
+    assert fenced(answers[1]["result"]["content"][0]["text"])["rows"] == [["a\ufffdb"]]
+    assert answers[2]["result"]["isError"]
+    assert "InvalidArgument" in answers[3]["result"]["content"][0]["text"]
+    assert "256,000" in answers[3]["result"]["content"][0]["text"]
 
 
 HIDDEN = ("zq-", "people", "ssn", "region", "by_pay")
@@ -389,29 +398,10 @@ def test_no_byte_for_a_reader_has_what_is_hidden(tmp_path: Path):
         corpus.describe(tmp_path / "m.json")
         corpus.learn("How many orders of people?", "SELECT count(*) FROM orders WHERE region = 'EU'")
     (tmp_path / "readers.toml").write_text('[readers]\nsupport = ["people", "orders.region"]\n')
-    lines: list[dict[str, Any]] = [
-        {"id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}},
-        {"method": "notifications/initialized"},
-        {"id": -1, "method": "tools/list"},
-        *({"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-          for number, (name, arguments) in enumerate(ROADS, 1)),
-    ]  # fmt: skip
-    env = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "tagframe.cli", "mcp", "shop", "--reader", "support", "--readers", "readers.toml"]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    said, answers = b"", {}
-    with subprocess.Popen(command, **pipes, env=env, cwd=tmp_path) as server:  # type: ignore[call-overload]
-        for line in lines:
-            server.stdin.write(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n")
-            server.stdin.flush()
-            while "id" in line and line["id"] not in answers and (answer := server.stdout.readline()):
-                said += answer
-                told = json.loads(answer)
-                answers[told.get("id")] = told
-        server.stdin.close()
-        said += server.stdout.read() + server.stderr.read()
-    assert [answers[one["id"]] for one in lines if "id" in one and "error" in answers[one["id"]]] == []
+    lines = [{"id": -1, "method": "tools/list"}, *({"id": n, **called(*one)} for n, one in enumerate(ROADS, 1))]
+    reader = ("--reader", "support", "--readers", "readers.toml")
+    answers, said = spoken(lines, "shop", *reader, env=environment, cwd=tmp_path)
+    assert [one["id"] for one in lines if "error" in answers[one["id"]]] == []
     text = said.decode()
     assert [one for one in HIDDEN if re.search(rf"(?<![\w.]){one}(?!\w)" if one.isalnum() else one, text)] == []
     counted = next(number for number, (_, one) in enumerate(ROADS, 1) if "max(rowid)" in str(one))

@@ -674,7 +674,7 @@ def test_gen_is_told_assumptions_and_lacks_and_gets_plain_numbers(live):
     assert '["ab", 4519.68]' in prompt
 
 
-OF_SEASON = "season.wins may differ from coach.wins; with it, 1 of 3 rows would differ"
+OF_SEASON = "season has wins, too; with it, 1 of 3 rows would differ"
 COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
 
 
@@ -698,7 +698,11 @@ COPY = pd.DataFrame({"coach_id": [7, 8, 9], "wins": [3, 5, 6]})
                 "through it, there would be 1 row instead of 2"
             ],
         ),
-        ({"season": COPY}, "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b", []),
+        (
+            {"season": COPY},
+            "SELECT a.coach, b.wins - a.wins AS d FROM coach a, coach b",
+            [OF_SEASON.replace("1 of 3", "4 of 9")],
+        ),
     ],
 )
 def test_columns_that_another_table_has_with_other_values_are_told(frames, sql, facts):

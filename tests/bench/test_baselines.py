@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tag_bench.baselines import PaperGen, rag, text2sql
 from tagframe.errors import AnswerRejected, EmptyCorpus, InvalidArgument, SQLFailed, UnsafeSQL
+from tests.letters import Letters
 
 QUESTION = "Which romance earned the most?"
 
@@ -126,21 +126,6 @@ CREATE TABLE empty (x TEXT);
 """
 
 
-class Letters:
-    """An embedder that counts letters, and what it was asked to encode."""
-
-    name = "letters"
-    dimension = 26
-
-    def __init__(self):
-        self.encoded = []
-
-    def encode(self, texts):
-        self.encoded += texts
-        counts = np.array([[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts])
-        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
-
-
 @pytest.fixture
 def towns(sqlite_file):
     return sqlite_file(SCRIPT, "towns.sqlite")
@@ -150,7 +135,7 @@ def test_a_text_is_encoded_once_and_its_rows_are_all_found(towns):
     embedder = Letters()
     exec = rag(tf.open_corpus(towns), embedder=embedder, k=3).exec
     indexed, found = exec.index(), exec("Porto Portugal")
-    assert sorted(embedder.encoded[:3], key=len) == [
+    assert sorted(embedder.asked[:3], key=len) == [
         "- name: Oslo\n- country: Norway",
         "- name: Porto\n- country: Portugal",
         "- name: Lisbon\n- country: Portugal",
@@ -165,8 +150,8 @@ def test_hidden_columns_are_in_no_vector(towns):
     corpus = corpus.hide("town.country")
     embedder = Letters()
     rag(corpus, embedder=embedder).exec.index()
-    assert embedder.encoded
-    assert not any("country" in text for text in embedder.encoded)
+    assert embedder.asked
+    assert not any("country" in text for text in embedder.asked)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame({"x": []}), pd.DataFrame({"x": [None, None]})])

@@ -15,26 +15,15 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
-
 import tagframe as tf
 from tagframe.corpus.catalogue import Catalogue
 from tagframe.errors import ColumnNotFound, TagframeError
 from tagframe.retrieval import index, retrieve_tables
 from tagframe.retrieval.index import RetrievalIndex
+from tests.letters import Letters
 
 SECRET = b"zqs-"
 QUESTION = "Which people of Porto ordered a lamp?"
-
-
-class Letters:
-    """An embedder whose vectors are counts of letters."""
-
-    name, dimension = "letters", 26
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        counts = np.array([[text.lower().count(chr(97 + letter)) + 0.01 for letter in range(26)] for text in texts])
-        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 
 
 def make(folder: Path) -> Path:

@@ -13,21 +13,7 @@ import tagframe as tf
 from tagframe.corpus import corpus_vectors, vectors_of
 from tagframe.corpus.documents import column_document, table_document
 from tagframe.errors import CatalogueWarning
-
-
-class Letters:
-    """A small embedder: a text is its counts of letters. Notes what it was asked."""
-
-    dimension = 26
-
-    def __init__(self, name: str = "letters") -> None:
-        self.name = name
-        self.asked: list[str] = []
-
-    def encode(self, texts):
-        self.asked += texts
-        counts = np.array([[text.count(chr(97 + n)) for n in range(26)] for text in texts], dtype=np.float32)
-        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+from tests.letters import Letters
 
 
 def vectors_in(corpus, embedder, **options):

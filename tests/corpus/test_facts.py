@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 import signal
@@ -10,8 +11,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pandas as pd
@@ -219,47 +220,62 @@ def test_a_file_of_another_version_says_how_its_facts_are_read(shop):
 
 
 DESCRIBING = """
-import sys, tagframe as tf
-corpus = tf.open_corpus(sys.argv[1], progress=False)
-print("ready", flush=True)
-for turn in range(int(sys.argv[3])):
-    corpus.describe(sys.argv[2], f"{sys.argv[2]} {turn} " + "x" * 400)
+import multiprocessing, sys, tagframe as tf
+
+def describe(name):
+    corpus = tf.open_corpus(sys.argv[1], progress=False)
+    for turn in range(int(sys.argv[2])):
+        corpus.describe(name, f"{name} {turn} " + "x" * 400)
+
+tf.open_corpus(sys.argv[1], progress=False)  # imports what each of the others needs
+fork = multiprocessing.get_context("fork")
+for line in sys.stdin:
+    processes = [fork.Process(target=describe, args=(name,)) for name in line.split()]
+    for one in processes:
+        one.start()
+        print(one.pid, flush=True)
+    for one in processes:
+        one.join()
+    print([one.exitcode for one in processes], flush=True)
 """
 
 
-def describing(shop: Path, name: str, turns: int) -> subprocess.Popen[str]:
-    program = [sys.executable, "-c", DESCRIBING, str(shop), name, str(turns)]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+@pytest.fixture
+def describing(shop) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
+    """A program that describes as often what a line names, each name in a process of its own."""
+    with ExitStack() as stack:
+        yield lambda turns: stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-c", DESCRIBING, str(shop), str(turns)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            )
+        )  # fmt: skip
 
 
 @pytest.mark.slow
-def test_processes_that_give_different_facts_at_once_lose_none(shop):
+def test_processes_that_give_different_facts_at_once_lose_none(shop, describing):
     tf.open_corpus(shop)
     names = ["orders", "orders.st", "customers", "customers.city"]
-    processes = [describing(shop, name, 5) for name in names]
-    assert [one.wait(120) for one in processes] == [0] * 4
-    for one in processes:
-        assert one.stdout is not None
-        one.stdout.close()
+    shown, _ = describing(5).communicate(" ".join(names), timeout=120)
+    assert shown.splitlines()[-1] == "[0, 0, 0, 0]"
     described = fact_store(tf.open_corpus(shop)).facts.descriptions.values()
     assert sorted(" ".join(text.split()[:2]) for text in described) == sorted(f"{name} 4" for name in names)
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_a_whole_file(shop):
+def test_a_killed_process_leaves_a_whole_file(shop, describing):
     corpus = tf.open_corpus(shop)
     corpus.describe("customers", "people")
+    process = describing(10_000)
     for turn in range(4):
-        process = describing(shop, "orders.st", 10_000)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
         before = facts_file().stat().st_mtime_ns
+        print("orders.st", file=process.stdin, flush=True)
+        pid = int(process.stdout.readline())
         while facts_file().stat().st_mtime_ns == before:
             assert process.poll() is None
         time.sleep(turn / 700)  # another moment of a write each time
-        process.send_signal(signal.SIGKILL)
-        process.wait(60)
-        process.stdout.close()
+        os.kill(pid, signal.SIGKILL)
+        assert process.stdout.readline() == "[-9]\n"
         again = tf.open_corpus(shop)
         assert again.profile("customers").description == "people"
         assert again.profile("orders").column("st").description.startswith("orders.st")

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tagframe as tf
@@ -21,6 +20,7 @@ from tagframe.corpus.documents import column_document, table_document
 from tagframe.keys import database_keys
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.links import Links
+from tests.letters import Letters
 
 KILLED_AT_THE_FOURTH_TABLE = """
 import os, signal, sys
@@ -48,13 +48,13 @@ from tagframe.corpus import vectors, vectors_of
 vectors._CHUNK_LETTERS, vectors.STORED_EVERY = 1, 0
 
 class Embedder:
-    name, dimension, calls = "lengths", 2, 0
+    name, dimension, calls = "letters", 26, 0
 
     def encode(self, texts):
         self.calls += 1
         if self.calls == 3:
             os.kill(os.getpid(), signal.SIGKILL)
-        return np.array([[0.6, 0.8]] * len(texts), dtype=np.float32)
+        return np.eye(26, dtype=np.float32)[[0] * len(texts)]
 
 corpus = tf.open_corpus(sys.argv[1], catalogue=sys.argv[2])
 vectors.corpus_vectors(corpus.profiles, Embedder(), vectors_of(corpus))
@@ -71,20 +71,6 @@ for _ in range(100):
     file.execute("INSERT INTO vectors (embedder, documents, vectors) VALUES ('e', '[]', zeroblob(5000))")
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-class Noting:
-    """An embedder that notes what it is asked."""
-
-    name, dimension = "lengths", 2
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def encode(self, texts):
-        self.asked += texts
-        angles = np.array([len(text) for text in texts], dtype=np.float32)
-        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 @pytest.fixture
@@ -119,7 +105,7 @@ def test_what_was_profiled_before_a_kill_is_not_profiled_again(lake, tmp_path, p
 def test_what_was_encoded_before_a_kill_is_not_encoded_again(lake, tmp_path):
     catalogue = tmp_path / "c.catalogue"
     killed(KILLED_AT_THE_THIRD_BATCH, lake, catalogue)
-    embedder = Noting()
+    embedder = Letters()
     corpus = tf.open_corpus(lake, catalogue=catalogue)
     corpus_vectors(corpus.profiles, embedder, vectors_of(corpus))
     documents = {table_document(table) for table in corpus}
@@ -150,7 +136,7 @@ def test_threads_and_processes_share_one_catalogue(lake, tmp_path):
 
     def ask(_: int) -> list[str]:
         corpus = tf.open_corpus(lake, catalogue=catalogue)
-        return retrieve_tables("name of b1", corpus, k=2, embedder=Noting()).ids
+        return retrieve_tables("name of b1", corpus, k=2, embedder=Letters()).ids
 
     with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
         warnings.simplefilter("error")

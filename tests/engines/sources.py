@@ -10,14 +10,21 @@ import pandas as pd
 import psycopg
 
 import tagframe as tf
+from tagframe.errors import ColumnFormatWarning
+
+
+def warned(source: str | Path, kind: type[Warning] = ColumnFormatWarning, **given: Any) -> tuple[tf.Corpus, list[str]]:
+    """The corpus, and the warnings of a kind when it was opened."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        corpus = tf.open_corpus(source, progress=False, **given)
+    return corpus, [str(one.message) for one in caught if issubclass(one.category, kind)]
 
 
 def opened(source: str | Path, **given: Any) -> tuple[tf.Corpus, str]:
     """The corpus, and all that was said when it was opened."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        corpus = tf.open_corpus(source, progress=False, **given)
-    return corpus, " | ".join(str(one.message) for one in caught)
+    corpus, said = warned(source, Warning, **given)
+    return corpus, " | ".join(said)
 
 
 def cells(frame: pd.DataFrame) -> list[list[Any]]:

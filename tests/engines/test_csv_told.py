@@ -1,14 +1,17 @@
 """CSV files whose writing has to be told, and workbooks."""
 
 import re
-import warnings
+from functools import partial
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.errors import ColumnFormatWarning, InvalidArgument, UnreadableTable, UnreadableTableWarning
+from tests.engines.sources import warned
 
+said_of = partial(warned, kind=Warning)
+"""The corpus, and each warning when it was opened."""
 GERMAN = "tag;betrag;plz\n31.12.2024;242,80;01067\n01.02.2025;1.242,80;10115\n;;\n"
 
 
@@ -18,15 +21,6 @@ def folder(tmp_path):
     folder.mkdir()
     (folder / "belege.csv").write_text(GERMAN)
     return folder
-
-
-def said_of(folder, **given):
-    """The corpus, and what was said when it was opened."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        corpus = tf.open_corpus(folder, progress=False, **given)
-    assert all(issubclass(one.category, ColumnFormatWarning) for one in caught), [str(one.message) for one in caught]
-    return corpus, [str(one.message) for one in caught]
 
 
 def test_numbers_with_decimal_commas_are_numbers_and_that_is_said(folder):

@@ -1,23 +1,16 @@
 """Which row names the columns, and which texts are tables."""
 
 import os
-import warnings
 
 import pandas as pd
 import pytest
 
 import tagframe as tf
 from tagframe.engines.files.header import head_of
-from tagframe.errors import ColumnFormatWarning, UnreadableTable, UnreadableTableWarning
+from tagframe.errors import UnreadableTable, UnreadableTableWarning
+from tests.engines.sources import warned
 
 ROWS = [["id", "name", "2023"], [1, "Ann", 2.5], [2, "Bo", 3.5], [3, "Cy", 4.5]]
-
-
-def opened(source, kind=ColumnFormatWarning, **given):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        corpus = tf.open_corpus(source, progress=False, **given)
-    return corpus, [str(one.message) for one in caught if issubclass(one.category, kind)]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +58,7 @@ def test_the_first_row_stays_the_header_where_nothing_speaks_for_another(rows):
 def test_a_csv_file_with_titles_is_read_below_them_and_they_describe_it(tmp_path, title, delimiter):
     lines = "".join(delimiter.join(map(str, row)) + "\n" for row in ROWS)
     (tmp_path / "t.csv").write_text(title.format(delimiter) + lines)
-    corpus, said = opened(tmp_path)
+    corpus, said = warned(tmp_path)
     assert corpus["t"].to_dict("list") == {"id": [1, 2, 3], "name": ["Ann", "Bo", "Cy"], "2023": [2.5, 3.5, 4.5]}
     assert corpus.profile("t").description.startswith("Budget 2024")
     assert len(said) == 1
@@ -111,7 +104,7 @@ def test_codes_name_columns_and_labels_describe_them(tmp_path, head, rows, names
     else:
         name, mark = ("t.tsv", "\t") if ending == "tsv" else ("t.csv", ";")
         cells.to_csv(tmp_path / name, sep=mark, index=False, header=False)
-    corpus, notes = opened(tmp_path, **({"engine": "duckdb"} if ending == "duckdb" else {}))
+    corpus, notes = warned(tmp_path, **({"engine": "duckdb"} if ending == "duckdb" else {}))
     frame, (id,) = corpus[corpus.tables["id"][0]], corpus.tables["id"]
     assert [*frame.columns] == names
     assert frame.to_numpy(dtype=object).tolist() == rows
@@ -125,7 +118,7 @@ def test_labels_and_titles_of_one_byte_a_letter_are_read_in_its_encoding(tmp_pat
     head = "Été 2019\n\nCode géographique;Libellé;Population\nCODGEO;LIBGEO;P19_POP\n"
     text = f"{head}1001;Évry;5\n1002;Alès;7\n1003;Apt;9\n"
     (tmp_path / "t.csv").write_text(text, encoding="cp1252")
-    profile = opened(tmp_path)[0].profile("t")
+    profile = warned(tmp_path)[0].profile("t")
     assert profile.description == "Été 2019"
     assert [one.description for one in profile.columns] == ["Code géographique", "Libellé", "Population"]
 
@@ -156,7 +149,7 @@ def test_a_wide_header_below_titles_is_refused_and_told_separators_find_titles(t
     names = [f"c{number}" for number in range(10_001)]
     (tmp_path / "wide.csv").write_text(f"Report\n\n{','.join(names)}\n{','.join('1' * len(names))}\n")
     (tmp_path / "t.csv").write_text("Budget\nid:name, first:sum\n1:Ann, A:2\n2:Bo, B:3\n")
-    corpus, said = opened(tmp_path, UnreadableTableWarning, csv={"t.csv": {"sep": ":"}})
+    corpus, said = warned(tmp_path, UnreadableTableWarning, csv={"t.csv": {"sep": ":"}})
     assert corpus["t"]["sum"].tolist() == [2, 3]
     assert corpus.profile("t").description == "Budget"
     assert ["wide.csv has 10,001 columns" in one for one in said] == [True]
@@ -164,7 +157,7 @@ def test_a_wide_header_below_titles_is_refused_and_told_separators_find_titles(t
 
 def test_all_is_rows_where_the_user_says_so(tmp_path):
     (tmp_path / "t.csv").write_text("Budget,,\n,,\nid,name,sum\n1,Ann,2\n")
-    corpus, said = opened(tmp_path, csv={"t.csv": {"skiprows": 0}})
+    corpus, said = warned(tmp_path, csv={"t.csv": {"skiprows": 0}})
     assert len(corpus["t"]) == 3
     assert "names 1 of 3 columns" in said[0]
 
@@ -175,7 +168,7 @@ def test_a_sheet_with_titles_is_read_below_them(tmp_path):
         pd.DataFrame([["Staff of the north"], ["in EUR"]]).to_excel(file, sheet_name="a", index=False, header=False)
         frame.to_excel(file, sheet_name="a", index=False, startrow=3)
         frame.to_excel(file, sheet_name="b", index=False)
-    corpus, said = opened(tmp_path / "staff.xlsx")
+    corpus, said = warned(tmp_path / "staff.xlsx")
     assert corpus["staff.a"].equals(corpus["staff.b"])
     assert corpus.profile("staff.a").description == "Staff of the north; in EUR"
     assert len(said) == 1
@@ -190,7 +183,7 @@ def test_texts_are_tables_if_they_are_written_like_one(tmp_path):
     (tmp_path / "closed.txt").write_bytes(b"\x00\x01,\xff\n" * 4)
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "more.zip").write_bytes(b"PK")
-    corpus, said = opened(tmp_path, UnreadableTableWarning)
+    corpus, said = warned(tmp_path, UnreadableTableWarning)
     assert sorted(corpus.tables["table"]) == ["old", "stops"]
     assert corpus["stops"]["stop_name"].tolist() == ["Main St", "Oak"]
     texts = {"readme.txt": "more cells", "one.txt": "not split", "closed.txt": "zero bytes", "pipe.txt": "no regular"}
@@ -209,7 +202,7 @@ def test_a_folder_of_prose_has_no_tables(tmp_path):
 @pytest.mark.parametrize("comment", ["# Updated in May", "# Updated\n# by hand"])
 def test_names_after_a_number_sign_name_the_columns_above_comments(tmp_path, comment):
     (tmp_path / "site.tsv").write_text(f"#Site\tState\tOpened\n{comment}\nA51\tUS\t1955\nAGIN\tSU\t1964\n")
-    corpus, said = opened(tmp_path, ColumnFormatWarning)
+    corpus, said = warned(tmp_path)
     assert corpus["site"].columns.tolist() == ["#Site", "State", "Opened"]
     assert corpus["site"]["Opened"].tolist() == [1955, 1964]
     assert "of comments among the rows" in said[0]

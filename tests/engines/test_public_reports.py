@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import sqlite3
-import warnings
 from contextlib import closing
 
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.errors import UnreadableTable
-from tests.engines.sources import cells as cells_of
+from tests.engines import sources
 
 
 def opened(folder, files):
@@ -24,13 +23,11 @@ def opened(folder, files):
                 connection.executescript(";".join(content))
         else:
             content(folder / name)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            corpus = tf.open_corpus(folder, progress=False)
-        except UnreadableTable as error:
-            return None, str(error)
-        return corpus, " | ".join([*map(str, corpus.problems), *(str(one.message) for one in caught)])
+    try:
+        corpus, said = sources.opened(folder)
+    except UnreadableTable as error:
+        return None, str(error)
+    return corpus, " | ".join([*map(str, corpus.problems), *filter(None, [said])])
 
 
 def sheet(cells, *merged):
@@ -98,7 +95,7 @@ RIGHT = [
 def test_what_is_read_right(tmp_path, files, cells, words):
     corpus, said = opened(tmp_path, files)
     assert corpus is not None, said
-    assert cells_of(corpus["t"]) == cells
+    assert sources.cells(corpus["t"]) == cells
     assert words in said
     assert bool(words) == bool(said), said
 

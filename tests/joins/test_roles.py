@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -11,10 +12,10 @@ import pytest
 import tagframe as tf
 from tagframe.corpus.references import NamedTable
 from tagframe.errors import AmbiguousJoinWarning, ColumnNotFound, InvalidArgument, TableNotFound
-from tagframe.joins import keys_on
+from tagframe.joins import keys_on, plan_tables
 from tagframe.joins.key_text import text_of
 from tagframe.joins.roles import role_name
-from tagframe.keys import KeyPair
+from tagframe.keys import Evidence, KeyPair
 from tagframe.retrieval import RetrievedTables
 from tagframe.retrieval.retrieved import TableHit
 from tagframe.retrieval.role_hints import role_hints, roles_named
@@ -421,3 +422,17 @@ def test_a_part_of_a_role_names_it_unless_it_is_the_whole_of_another_one(questio
     roles = ("sender", "sender_general", "recipient", "away_captain")
     keys = {KeyPair("m.events", (f"{role}_id",), "m.actors", ("id",)): role for role in roles}
     assert {keys[key] for key in roles_named([*keys], question.split())} == named
+
+
+def test_each_role_is_joined_by_its_own_column_though_the_key_is_unlikely():
+    codes = [f"{one}{other}" for one in "ABCDEF" for other in "KLMNOP"]
+    borders = pd.DataFrame({"country1": codes[:30], "country2": codes[6:]})
+    economy = pd.DataFrame({"country": codes, "gdp": range(36)})
+    corpus = tf.open_corpus({"borders": borders, "country": pd.DataFrame({"code": codes}), "economy": economy})
+    sound = Evidence(contained=1.0, uniqueness=1.0, chance=0.0001)
+    ends = [("borders", "country1"), ("borders", "country2"), ("economy", "country")]
+    keys = [KeyPair(f"frames.{table}", (name,), "frames.country", ("code",), 1.0, sound) for table, name in ends]
+    keys += [replace(key, right_table="frames.economy", right_columns=("country",), score=0.001) for key in keys[:2]]
+    plan = plan_tables(corpus, corpus.tables["id"].tolist(), keys=keys, roles=lambda some: some)
+    joined = {step.table: step.left for step in plan.steps if "economy" in step.table}
+    assert sorted(joined.values()) == ["frames.borders.country1", "frames.borders.country2"]

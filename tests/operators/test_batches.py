@@ -52,10 +52,6 @@ def test_batches_give_what_one_frame_gives():
     pd.testing.assert_frame_equal(pd.concat(found), whole)
 
 
-def test_a_list_of_frames_is_batches_too():
-    assert [len(found) for found in sem_filter(frames(2, 2), "{n} is even", lm=Scripted(even))] == [1, 1]
-
-
 def test_nothing_is_read_or_asked_before_it_is_wanted():
     lm = Scripted(even)
     read = []

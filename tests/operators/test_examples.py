@@ -65,6 +65,10 @@ CALLS = {
 }
 
 
+SAID = {"filter": ["False", "True"], "score": ["0.9", "0.4"], "join": ["True", "False"], "dedup": ["True", "False"]}
+"""How solved cases are answered, by some operators."""
+
+
 def _answer(message):
     """An answer of the form that the last line asks for."""
     if "best first" in message:
@@ -96,6 +100,7 @@ def test_examples_are_in_the_shared_part_and_change_nothing_else(name):
         else:
             assert before == [after[0], after[-1]]
             assert [role for role, _ in after[1:-1]] == ["user", "assistant"] * ((len(after) - 2) // 2) != []
+            assert [text for _, text in after[2:-1:2]] == SAID.get(name, [text for _, text in after[2:-1:2]])
     assert len({tuple(one[:-1]) for one in shown}) == len({tuple(one[:-1]) for one in plain})
 
 
@@ -132,6 +137,8 @@ def test_the_rows_of_a_prompt_leave_room_for_examples():
     ("name", "examples", "error", "message"),
     [
         ("filter", SOLVED, ColumnNotFound, "no column 'Answer'"),
+        ("join", SOLVED[["town"]].assign(Answer=True), ColumnNotFound, "the examples have no column 'note'"),
+        ("score", SOLVED.assign(Answer=[7, 0.5]), InvalidArgument, "an example's 'Answer' is not a valid answer"),
         ("filter", [("Beja", True)], InvalidArgument, "examples must be a frame"),
         ("join", {"town": ["Beja"]}, InvalidArgument, "examples must be a frame"),
         ("extract", SOLVED.assign(Answer=[{"water": "a"}] * 2), InvalidArgument, "keys"),

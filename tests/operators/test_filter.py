@@ -9,7 +9,7 @@ from scripted import Scripted, shown_rows
 
 import tagframe as tf
 from tag_bench.server import Reply, Request, error, rows_of
-from tagframe.errors import AnswerRejected, ColumnNotFound, ContextTooLong, InvalidArgument, RowsFailed, UnsureWarning
+from tagframe.errors import AnswerRejected, ContextTooLong, InvalidArgument, RowsFailed, UnsureWarning
 from tagframe.operators import sem_filter
 
 RETURNED = ["filter_label", "filter_outcome", "filter_reason", "filter_confidence"]
@@ -125,26 +125,6 @@ def test_a_column_of_the_caller_is_never_overwritten():
 def test_a_taken_name_does_not_matter_where_nothing_is_added():
     frame = pd.DataFrame({"n": [2, 3], "filter_label": ["mine", "yours"]})
     assert sem_filter(frame, "{n} is even", lm=Scripted(even))["filter_label"].tolist() == ["mine"]
-
-
-def test_bad_arguments_cost_nothing():
-    frame, lm = pd.DataFrame({"title": ["x"]}), Scripted(even)
-    with pytest.raises(ColumnNotFound, match="did you mean 'title'"):
-        sem_filter(frame, "{titel} is a classic", lm=lm)
-    with pytest.raises(InvalidArgument, match=r"on_error must be one of \('raise', 'keep', 'drop'\)"):
-        sem_filter(frame, "{title} is a classic", lm=lm, on_error="ignore")
-    assert lm.asked == []
-
-
-def test_examples_are_turns_before_the_row():
-    examples = pd.DataFrame({"n": [10, 11], "Answer": [True, False]})
-    lm = Scripted(even)
-    sem_filter(pd.DataFrame({"n": [2]}), "{n} is even", lm=lm, examples=examples)
-    messages = lm.prompts[0].messages
-    assert [message.role for message in messages] == ["system", *["user", "assistant"] * 2, "user"]
-    assert [message.content for message in messages[2::2]] == ["True", "False"]
-    with pytest.raises(ColumnNotFound, match="the examples have no column 'Answer'"):
-        sem_filter(pd.DataFrame({"n": [2]}), "{n} is even", lm=Scripted(even), examples=examples[["n"]])
 
 
 def test_unsure_rows_are_left_out_and_told():

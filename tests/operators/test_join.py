@@ -367,16 +367,6 @@ def test_a_plan_is_shown_and_quoted_before_it_is_paid(live):
     assert tf.sem_join(left, right, CLAIM, plan=plan).equals(result)
 
 
-def test_examples_are_solved_pairs():
-    examples = pd.DataFrame({"review": ["1: lovely"], "note": ["2: awful"], "Answer": [False]})
-    lm = model(alike)
-    sem_join(frame("review", 2, 2), frame("note", 2, 2), CLAIM, examples=examples, lm=lm)
-    assert [message.role for message in lm.prompts[0].messages] == ["system", "user", "assistant", "user"]
-    assert lm.prompts[0].messages[2].content == "False"
-    with pytest.raises(ColumnNotFound, match="the examples have no column 'note'"):
-        sem_join(frame("review", 2, 2), frame("note", 2, 2), CLAIM, examples=examples.drop(columns="note"), lm=lm)
-
-
 def test_bad_arguments_cost_nothing():
     left, right, lm = frame("review", 2, 2).assign(place_error=1), frame("note", 2, 2), model(alike)
     refused: dict[str, tuple[str, Row]] = {

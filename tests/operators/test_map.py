@@ -72,17 +72,6 @@ def test_words_of_doubt_are_unsure_but_where_any_text_is_a_value():
     assert sem_map(FRAME.head(1), "{n}", lm=answering("It depends."))["_map"].tolist() == ["It depends."]
 
 
-@pytest.mark.filterwarnings("ignore::tagframe.errors.CutWarning")
-def test_a_row_that_is_too_long_is_cut_and_says_so():
-    frame = pd.DataFrame({"t": ["word " * 10_000]})
-    lm = answering("7")
-    lm.context_window = 2_000
-    result = sem_map(frame, "Words of {t}", dtype=int, lm=lm)
-    assert result["_map"].tolist() == [7]
-    assert len(lm.asked[0]) < 4_000
-    assert "characters, to fit the model's context" in result.tag.outcomes["note"].iloc[0]
-
-
 @pytest.mark.parametrize(
     ("dtype", "answer"),
     [
@@ -158,17 +147,6 @@ def test_explanations_stand_before_the_value():
     result = sem_map(FRAME.head(2), "How warm is {n}?", dtype=float, return_explanations=True, lm=lm)
     assert result["_map"].tolist() == [0.9, pd.NA]
     assert result["explanation_map"].tolist() == ["Warm words.", "I cannot see it."]
-
-
-def test_examples_are_turns_and_are_held_to_the_type():
-    examples = pd.DataFrame({"n": [1, 2], "Answer": ["odd", "even"]})
-    lm = answering("even")
-    sem_map(FRAME.head(1), "{n}", choices=["odd", "even"], examples=examples, lm=lm)
-    assert [message.role for message in lm.prompts[0].messages] == ["system", *["user", "assistant"] * 2, "user"]
-    with pytest.raises(InvalidArgument, match="an example's 'Answer' is not a valid answer: expected one of"):
-        sem_map(FRAME.head(1), "{n}", choices=["odd", "flat"], examples=examples, lm=answering())
-    with pytest.raises(ColumnNotFound, match="no column 'Answer'"):
-        sem_map(FRAME.head(1), "{n}", examples=examples[["n"]], lm=answering())
 
 
 def test_scores_are_from_0_to_1():

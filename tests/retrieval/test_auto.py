@@ -369,6 +369,30 @@ def test_the_likeliest_table_with_a_word_that_no_needed_one_has_is_needed(has, n
     assert np.flatnonzero(fitted(judged, 4, WEIGHTS).probability >= 0.5).tolist() == [0, 1]
 
 
+def test_of_tables_with_a_word_that_no_needed_one_has_the_one_with_more_words_is_needed():
+    problem = problem_of([4.0, 4.0, -2.0, -2.1], fine=[[0, 0, 1, 1]], kind=[RowKind.SPOKEN])
+    more = problem_of([4.0, 4.0, -2.0, -2.1], fine=[[0, 0, 1, 1], [1, 0, 0, 1]], kind=[RowKind.SPOKEN] * 2)
+    needed = [np.flatnonzero(fitted(one, 4, WEIGHTS).probability >= 0.5).tolist() for one in (problem, more)]
+    assert needed == [[0, 1, 2], [0, 1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("has", "facts", "needed"),
+    [
+        ([0.6, 0.0], {}, [0, 1]),
+        ([0.6, 0.6], {}, [0, 1]),
+        ([0.0, 0.6], {"denies": 1.0}, [0, 1]),
+        ([0.6, 0.6], {"foreign": 1.0}, [0, 1, 2]),
+    ],
+)
+def test_a_table_whose_words_others_have_is_not_needed(has, facts, needed):
+    fine = [[0.5, 0.5, 0.5], [0.8, 0.0, has[0]], [0.0, 0.8, has[1]]]
+    kinds = [RowKind.WORD, RowKind.NAME, RowKind.NAME]
+    problem = problem_of([2.0, 1.9, 1.2], fine=fine, kind=kinds, facts={"log_tables": 9.0, **facts})
+    weights = replace(WEIGHTS, set={"sum_dense": 2.0, "size_2": -1.0, "size_3": -2.0})
+    assert np.flatnonzero(fitted(problem, weights=weights).probability >= 0.5).tolist() == needed
+
+
 @pytest.mark.parametrize(
     ("near", "has", "facts", "needed"),
     [

@@ -152,6 +152,66 @@ def test_a_table_that_only_a_rule_needs_sets_no_grain_by_a_low_confidence_key(ch
     assert tables.join_plan.start == start
 
 
+LINES = {
+    "m.branch": pd.DataFrame({"branch_id": range(120), "from_bus": [101 + n % 40 for n in range(120)], "km": 5}),
+    "m.bus": pd.DataFrame({"bus_id": range(101, 141), "kv": [230 if n % 2 else 138 for n in range(40)]}),
+    "m.dc_branch": pd.DataFrame({"dc_id": [1, 2], "from_bus": [113, 120], "margin": [0.1, 0.2]}),
+}
+
+
+@pytest.mark.parametrize(("chance", "rows"), [(0.5, 120), (0.7, 6)])
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning", "ignore::tagframe.errors.TableLeftOutWarning")
+def test_a_table_that_only_a_rule_needs_does_not_lose_most_rows_of_the_others(chance, rows):
+    hits = tuple(
+        TableHit(f"m.{name}", 0.0, (), one) for name, one in (("branch", 0.99), ("bus", 0.9), ("dc_branch", chance))
+    )
+    assert len(RetrievedTables("km of branches at 230 kV", hits, tf.open_corpus(LINES)).merge()) == rows
+
+
+EPISODES = [(series, episode) for series in range(1, 9) for episode in range(1, 11)]
+SHOW = {
+    "m.series": pd.DataFrame({"series": range(1, 9), "channel": ["One", "Two"] * 4}),
+    "m.results": pd.DataFrame(
+        [(*one, f"B{one[0]}_{n}", "OUT" if n == one[1] else "IN") for one in EPISODES for n in range(12)],
+        columns=["series", "episode", "baker", "result"],
+    ),
+    "m.ratings": pd.DataFrame([(*one, 5.5) for one in EPISODES], columns=["series", "episode", "viewers"]),
+    "m.bakers": pd.DataFrame(
+        [(series, f"Baker {n} of {series}") for series in range(1, 9) for n in range(12)],
+        columns=["series", "whole_name"],
+    ),
+}
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.7])
+@pytest.mark.filterwarnings("ignore::tagframe.errors.TableLeftOutWarning")
+def test_a_table_that_repeats_rows_on_both_sides_goes_before_doubtful_ones_that_do_not(chance):
+    hits = tuple(
+        TableHit(f"m.{name}", 0.0, (), one)
+        for name, one in (("results", 0.95), ("series", 0.95), ("bakers", chance), ("ratings", 0.2))
+    )
+    frame = RetrievedTables("bakers who went OUT", hits, tf.open_corpus(SHOW)).merge()
+    assert (len(frame), "viewers" in frame, "whole_name" in frame) == (960, True, False)
+
+
+def test_a_table_that_connects_a_doubtful_one_alone_goes_as_one_that_connects_none():
+    frames = {**GRID, "m.files": pd.DataFrame({"file": [f"f{n}.csv" for n in range(240)], "size": range(240)})}
+    chances = {"gen": 0.99, "bus": 0.9, "pointers": 0.5, "files": 0.1}
+    hits = tuple(TableHit(f"m.{name}", 0.0, (), chance) for name, chance in chances.items())
+    assert RetrievedTables("generators in area 2", hits, tf.open_corpus(frames)).join_plan.start == "m.gen"
+
+
+def test_a_table_with_a_cell_of_the_question_goes_after_one_that_is_only_named():
+    hits = (
+        TableHit("m.series", 0.0, (), 0.95),
+        TableHit("m.results", 0.0, (), 0.8, cells=(("result", "OUT"),)),
+        TableHit("m.bakers", 0.0, (), 0.7),
+    )
+    with pytest.warns(TableLeftOutWarning, match=r"m\.bakers is left out"):
+        frame = RetrievedTables("bakers with OUT", hits, tf.open_corpus(SHOW)).merge()
+    assert len(frame) == 960
+
+
 def test_parts_that_are_all_doubtful_and_do_not_connect_are_refused():
     with pytest.raises(NotConnected):
         too_wide(team=0.4, weather=0.3).merge()

@@ -83,3 +83,14 @@ def test_a_plain_word_is_held_by_the_table_where_it_stands_and_those_that_are_jo
     assert jazz[0] == jazz[1] > 0 == jazz[2]
     assert evidence.facts["cell_names"] == 1.0  # Porto alone is a name
     assert cell_term_rows(index, (), order).shape == (0, 3)
+
+
+def test_words_in_capitals_are_a_cell_though_names_have_each_of_them():
+    tables = {
+        "bake.results": pd.DataFrame({"baker": ["Ann", "Bo", "Cy"], "result": ["STAR BAKER", "OUT", "IN"]}),
+        "bake.bakers": pd.DataFrame({"baker": ["Ann", "Bo", "Cy"], "stars": [1, 0, 2]}),
+    }
+    rows, here = held(tables, "How many times was one named STAR BAKER?")
+    assert (rows["STAR BAKER"], here["bake.results"]) == ({"bake.results"}, 1.0)
+    rows, _ = held(tables, "How many times was one named Star Baker?")
+    assert rows["Star Baker"] == {*tables}

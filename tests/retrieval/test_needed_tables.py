@@ -61,6 +61,27 @@ def test_a_table_through_which_others_are_joined_though_two_of_its_columns_may_l
         assert {"equipment", "callsign"} <= {*found.merge().columns}
 
 
+MUSEUMS = {
+    "museums": pd.DataFrame({"museum_id": range(1, 301), "county": column(["Kent", "Essex", "Devon"], 300)}),
+    "closures": pd.DataFrame({"museum_id": range(1, 301, 2), "reason": column(["floods", "loss of premises"], 150)}),
+    "transfers": pd.DataFrame(
+        {"museum_id": column(range(1, 301, 2), 900), "sender_type": column(["museum", "charity", "school"], 900)}
+    ),
+    "actors": pd.DataFrame({"type_name": ["museum", "charity", "school", "council"], "is_public": [1, 0, 1, 1]}),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "tables"),
+    [
+        ("How many museums closed by loss of premises?", {"museums", "closures"}),
+        ("How many transfers were sent by a charity that is public?", {"transfers", "actors"}),
+    ],
+)
+def test_a_label_that_is_a_word_of_a_tables_name_is_no_reason_for_the_table_of_labels(question, tables):
+    assert needed(MUSEUMS, question) == tables
+
+
 def test_a_glued_name_ends_with_the_word():
     frames = {
         "ADMISSIONS": pd.DataFrame({"HADM_ID": range(100, 160), "TYPE": column(["urgent", "elective"], 60)}),

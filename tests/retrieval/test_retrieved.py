@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import tagframe as tf
-from tagframe.errors import SourceNotFound, TableLeftOutWarning, TableNotFound
+from tagframe.errors import NotConnected, SourceNotFound, TableLeftOutWarning, TableNotFound
+from tagframe.progress import reporting_to
 from tagframe.retrieval import RetrievedTables, TableHit, retrieve_tables
 
 QUESTION = "What is the gender of the clients who have a loan?"
@@ -95,3 +96,25 @@ def test_the_joins_are_those_that_a_merge_makes(tmp_path):
     assert twins.join_plan.unconnected == ("archive.customers", "archive.orders")
     with pytest.warns(TableLeftOutWarning, match="no sure key connects them"):
         assert [*twins.merge(on_loss="allow").columns] == ["order_id", "customer_id", "name"]
+
+
+@pytest.mark.parametrize("tables", [("singer", "concert"), ("singer", "weather")])
+def test_a_result_is_planned_once_however_often_it_is_displayed_and_that_is_said(tables):
+    frames = {
+        "singer": pd.DataFrame({"singer_id": range(1, 41), "name": [f"S{n}" for n in range(40)]}),
+        "concert": pd.DataFrame({"concert_id": range(90), "singer_id": [1 + n % 40 for n in range(90)]}),
+        "weather": pd.DataFrame({"rain": [0.5, 1.25, 3.75]}),
+    }
+    hits = tuple(TableHit(f"frames.{name}", 0.0) for name in tables)
+    found, said = RetrievedTables("singers", hits, tf.open_corpus(frames)), list[str]()
+    with reporting_to(said.append):
+        shown = {repr(found), repr(found)}
+        found._repr_html_()
+        again = pickle.loads(pickle.dumps(found))
+    assert (len(shown), said) == (1, ["planning the joins"])
+    if "weather" in tables:
+        with pytest.raises(NotConnected) as first:
+            found.merge()
+        with pytest.raises(NotConnected) as second:
+            again.merge()
+        assert str(first.value) == str(second.value)

@@ -15,7 +15,7 @@ from tagframe.answer.syn_prompt import read_statement
 from tagframe.engines.sqlite.statement import relation
 from tagframe.retrieval import retrieve_tables
 from tagframe.retrieval.cell_literals import cell_literals
-from tagframe.retrieval.matched_cells import matched_cells
+from tagframe.retrieval.matched_cells import listed_values, matched_cells
 from tagframe.retrieval.schema_text import WHOLE, are_few, column_texts, describe_keys, describe_tables, sql_name
 
 CLUBS = pd.DataFrame(
@@ -70,8 +70,35 @@ def test_a_join_says_which_share_of_its_values_has_a_match_and_names_many_tables
     near = tf.open_corpus({"town": towns, "shop": some.assign(town_id=[*range(29), 99])})
     near.keys.add("shop.town_id = town.town_id")
     assert describe_keys(near, names_of(near)) == ["shop.town_id = town.town_id (one-to-one, 96% match)"]
+    all_found = tf.open_corpus({"town": towns, "shop": some.assign(town_id=[*range(28), None, None])})
+    all_found.keys.add("shop.town_id = town.town_id")
+    assert describe_keys(all_found, names_of(all_found)) == [
+        "shop.town_id = town.town_id (one-to-one, 12 of town without)"
+    ]
     corpus = tf.open_corpus({"town": towns, **more})
     assert describe_keys(corpus, names_of(corpus)) == ["town_id of every other table = town.town_id (many-to-one)"]
+
+
+MONEY = ["EUR", "SEK", "NOK", "DKK", *(f"{letter}{letter}D" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]
+
+
+@pytest.mark.parametrize(
+    ("question", "listed"),
+    [
+        ("What is the total in Nordic currencies?", f"trade.currency has {', '.join(map(repr, MONEY))}"),
+        ("What is the total in the currency EUR?", None),
+        ("Which markets are there?", None),
+        ("What is the total of each mark?", None),
+        ("What is the total?", None),
+    ],
+)
+def test_all_short_values_of_a_column_that_the_question_names_stand_beside_it(question, listed):
+    trade = pd.DataFrame({"amount": range(120), "currency": MONEY * 4, "market": ["home", "away"] * 60})
+    marks = pd.DataFrame({"mark": [f"mark of no. {number}" for number in range(9)]})
+    corpus = tf.open_corpus({"trade": trade, "stamp": marks})
+    tables = names_of(corpus)
+    known = [describe_tables(corpus, tables), *matched_cells(question, corpus, tables, "sqlite")]
+    assert list(listed_values(question, corpus, tables, "sqlite", known)) == ([] if listed is None else [listed])
 
 
 def test_words_of_the_question_are_shown_as_they_are_stored(clubs):

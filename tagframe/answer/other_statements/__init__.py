@@ -8,7 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer.alternatives import Doubt
 from tagframe.answer.lm_sql import has_functions
-from tagframe.answer.other_statements.columns import columns, columns_of_rows, joins, twins, unneeded_tables
+from tagframe.answer.other_statements.columns import columns_elsewhere, joins, twins, unneeded_tables
 from tagframe.answer.other_statements.limits import limits
 from tagframe.answer.other_statements.matches import counted_elsewhere, matches, of_two_values
 from tagframe.answer.other_statements.repeats import bare_columns, repeated_rows, repeated_values, rows_again
@@ -21,7 +21,7 @@ def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
         repeated_rows, repeated_values, rows_again, bare_columns, written_readings, matches, of_two_values,
-        counted_elsewhere, values, unneeded_tables, columns, twins, joins, nulls, totals, limits, columns_of_rows,
+        counted_elsewhere, values, unneeded_tables, twins, joins, nulls, totals, limits, columns_elsewhere,
         unused_cells,  # these look into other tables, and take their time
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):

@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from sqlglot import exp
 
-from tagframe.answer.alternatives import Doubt, difference, has_values
+from tagframe.answer.alternatives import Doubt, has_values
 from tagframe.answer.other_statements.subject import KEY_WORDS, Found, Subject, stems
 from tagframe.answer.row_counts import unique_keys
 from tagframe.answer.sql_tree import ancestors, column_of, table_of
-from tagframe.corpus import TableProfile, computed_of
+from tagframe.corpus import ColumnProfile, TableProfile, computed_of
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
 from tagframe.retrieval.links import Links
 
 
-def columns(subject: Subject) -> Found:
-    """Columns that another table with the same key has, too, with other values."""
+def columns_elsewhere(subject: Subject) -> Found:
+    """Columns that another table has, too, where the question names theirs no more than that one: from its row for each
+    of theirs; where there may be several, in a condition on a value: those with such a row there."""
     names = subject.names
     for table, column in dict.fromkeys(one[:2] for one in subject.statement.read_columns()):
-        for other in _beside(subject):
-            key = _shared_key(subject.profile(table), other, column)
-            new = subject.read() if key and subject.are_linked(table, other.id, key[0]) else None
-            if key and new and _takes_from(new, table, column, names[other.id], *key):
-                words = f"{names[other.id]}.{column} may differ from {names[table]}.{column}; with it, "
-                yield Doubt("column", words, subject.sql(new.tree))
-
-
-def columns_of_rows(subject: Subject) -> Found:
-    """Columns that are compared with a value, and that another table has, too, of which rows refer to theirs, or theirs
-    to it, where the question names its table no more than that one: those with such a row there."""
-    statement = subject.statement
-    for at, (node, block) in enumerate(statement.columns):
-        source, test = statement.source(node, block), node.parent
-        is_test = isinstance(test, exp.Predicate) and isinstance(test.find_ancestor(exp.Where, exp.Select), exp.Where)
-        if source is None or test is None or not is_test or not test.find(exp.Literal):
-            continue
-        table, column = source.table, source.column
-        for other in _beside(subject) if subject.question and KEY_WORDS.isdisjoint(stems(column)[-1:]) else ():
-            twin = next((one.name for one in other.for_prompts if one.name.casefold() == column.casefold()), "")
-            if not twin or subject.names_table(table, [other.id]):
+        for other in _beside(subject) if KEY_WORDS.isdisjoint(stems(column)[-1:]) else ():
+            twin = next((one for one in other.for_prompts if one.name.casefold() == column.casefold()), None)
+            if twin is None or subject.names_table(table, [other.id]):
                 continue
             keys = [key.columns_of for key in subject.keys_of(table, other.id)]
             for key in keys[:1] if all(column not in key(table) for key in keys) else []:
                 new = subject.read()
-                place = new.columns[at][0].parent
-                assert place is not None
-                inside, pairs = place.copy(), zip(key(other.id), key(table), strict=True)
-                for one in [one for one in inside.find_all(exp.Column) if one == node]:
-                    one.replace(column_of(twin, "other"))
-                same = [column_of(theirs, "other").eq(column_of(mine, source.alias)) for theirs, mine in pairs]
-                there = exp.select("1").from_(table_of(subject.names[other.id], "other")).where(inside, *same)
-                place.replace(exp.Exists(this=there))
+                _read_there(new, subject.profile(table), column, other, twin, key, names[other.id])
                 rows = subject.run(new.tree)
                 if rows is not None and has_values(rows):
-                    words = f"{subject.names[other.id]} has {twin}, too; with it, {difference(subject.rows, rows)}"
-                    yield Doubt("column", words, subject.sql(new.tree), rows)
+                    yield Doubt("column", f"{names[other.id]} has {twin.name}, too; with it, ", subject.sql(new.tree))
+
+
+def _read_there(
+    new: ReadStatement,
+    table: TableProfile,
+    column: str,
+    other: TableProfile,
+    twin: ColumnProfile,
+    key: Callable[[str], tuple[str, ...]],
+    name: str,
+) -> None:
+    """Read a column of a table from another one, by a key."""
+    pairs, families = [*zip(key(other.id), key(table.id), strict=True)], {table.column(column).family, twin.family}
+    is_name = "text" in families and (column,) in unique_keys(table)
+    is_one = not is_name and all(key(one.id) in unique_keys(one) for one in (table, other))
+    is_one = is_one and (len(families) == 1 or families == {"integer", "real"})
+    for node, block in new.columns:
+        source, test = new.source(node, block), node.parent
+        if source is None or test is None or source[:2] != (table.id, column):
+            continue
+        same = [column_of(theirs, "other").eq(column_of(own, source.alias)) for theirs, own in pairs]
+        there = exp.select(column_of(twin.name, "other")).from_(table_of(name, "other")).where(*same)
+        if is_one:
+            cell: exp.Expr = there.subquery()
+            is_item = test is block and node.arg_key == "expressions"
+            node.replace(exp.alias_(cell, column, quoted=True) if is_item else cell)
+        elif isinstance(test, exp.Predicate) and test.find(exp.Literal) and test.find_ancestor(exp.Where):
+            inside = test.copy()
+            for one in [one for one in inside.find_all(exp.Column) if one == node]:
+                one.replace(column_of(twin.name, "other"))
+            test.replace(exp.Exists(this=there.where(inside)))
 
 
 def _beside(subject: Subject) -> list[TableProfile]:
@@ -66,40 +73,6 @@ def _beside(subject: Subject) -> list[TableProfile]:
     homes = {subject.profile(id).database for id in used}
     others = [subject.profile(id) for id in subject.names if id not in used]
     return [one for one in others if one.database in homes]
-
-
-def _shared_key(table: TableProfile, other: TableProfile, column: str) -> tuple[str, str] | None:
-    """The columns by which each row of a table has one of another that has a column of that name, too."""
-    theirs = {one.name.casefold(): one for one in other.for_prompts}
-    mine, twin = {one.name: one for one in table.for_prompts}.get(column), theirs.get(column.casefold())
-    own_keys, other_keys = ({key[0] for key in unique_keys(one) if len(key) == 1} for one in (table, other))
-    if mine is None or twin is None or column in table.primary_key or (mine.family == "text" and column in own_keys):
-        return None  # it names the rows
-    if mine.family != twin.family and not {mine.family, twin.family} <= {"integer", "real"}:
-        return None
-    named = [(key, theirs[key.casefold()].name) for key in sorted(own_keys - {column}) if key.casefold() in theirs]
-    return next((pair for pair in named if pair[1] in other_keys and pair[0].casefold() != "id"), None)
-
-
-def _takes_from(new: ReadStatement, table: str, column: str, other: str, mine: str, theirs: str) -> bool:
-    """Read a column from another table instead, joined to the one that has it."""
-    places = [
-        (node, block) for node, block in new.columns if (one := new.source(node, block)) and one[:2] == (table, column)
-    ]
-    selects = {id(block) for _, block in places}
-    if len(selects) != 1 or not isinstance(block := places[0][1], exp.Select):
-        return False
-    aliases = {source.alias for node, block in places if (source := new.source(node, block))}
-    if len(aliases) != 1 or not aliases <= new.sources(block).keys():  # joined to itself, or of an outer statement
-        return False
-    name = new.sources(block)[aliases.pop()].alias_or_name
-    for node, _ in places:
-        is_item = node.parent is block
-        twin: exp.Expr = column_of(column, "twin")
-        node.replace(exp.alias_(twin, column, quoted=True) if is_item and node.arg_key == "expressions" else twin)
-    on = exp.EQ(this=column_of(mine, name), expression=column_of(theirs, "twin"))
-    block.append("joins", exp.Join(this=table_of(other, "twin"), on=on, side="LEFT"))
-    return True
 
 
 def twins(subject: Subject) -> Found:

@@ -115,10 +115,6 @@ class Subject:
         """The rows of another statement; see :meth:`Comparison.run`."""
         return self.comparison.run(self.sql(tree), most)
 
-    def are_linked(self, table: str, other: str, key: str) -> bool:
-        """Whether two tables probably join on this column: a row of one is about the same thing as its match."""
-        return any(one.columns_of(table) == (key,) for one in self.keys_of(table, other))
-
     def keys_of(self, table: str, other: str) -> list[KeyPair]:
         """The probable keys between two tables."""
         ids, corpus = sorted([table, other]), self.reader.corpus
@@ -135,7 +131,8 @@ class Subject:
         """The names of the tables that the question names and to which a column refers."""
         for id, name in self.names.items():
             parts = {*stems(self.profile(id).name)}
-            if id != table and parts and parts <= self.words and self.are_linked(table, id, column):
+            keys = self.keys_of(table, id) if id != table and parts and parts <= self.words else []
+            if any(key.columns_of(table) == (column,) for key in keys):
                 yield name
 
     def names_one(self, tokens: Collection[str]) -> bool:

@@ -65,9 +65,8 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
     stored = cell_literals(subject.reader.corpus, subject.profile(column.table)).get(column.column)
     if stored is None or not isinstance(test.test, exp.EQ) or not isinstance(test.test.this, exp.Column):
         return
-    cells = [value[1:-1].replace("''", "'") for value in stored.values if value.startswith("'")]
     (text,) = test.texts
-    others = [cell for cell in cells if cell != text and cell.strip().casefold() == text.strip().casefold()]
+    others = [cell for cell in stored.texts if cell != text and cell.strip().casefold() == text.strip().casefold()]
     if others:
         texts = [exp.Literal.string(cell) for cell in (text, *others)]
         words = f"{name}.{column.column} also has {', '.join(map(repr, others[:3]))}; with it, "
@@ -130,7 +129,7 @@ def _nearest(subject: Subject, column: SourceColumn, name: str, text: str) -> st
     """The cell of a column that is most like a text."""
     stored = cell_literals(subject.reader.corpus, subject.profile(column.table)).get(column.column)
     if stored is not None and stored.complete:
-        cells = [value[1:-1].replace("''", "'") for value in stored.values if value.startswith("'")]
+        cells = stored.texts
     else:
         cell = exp.alias_(column_of(column.column), "cell")
         select = exp.Select(expressions=[cell]).from_(table_of(name)).distinct()

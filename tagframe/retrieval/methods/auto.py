@@ -80,7 +80,7 @@ _POSSIBLE = -2.0
 _COVERED = (RowKind.SPOKEN, RowKind.MENTIONED, RowKind.CELL)
 """Words of the question that names have: needed tables cover them (:func:`_covering`)."""
 
-_EXACT = (RowKind.NAME, RowKind.TERM, *_COVERED)
+_EXACT = (RowKind.NAME, *_COVERED)
 """Words of the question that a table has or lacks, whatever an embedder says."""
 _SURE = 0.9
 """A table that is as likely is needed, though another has all words of the question."""
@@ -206,9 +206,8 @@ def fitted(
     chance[_covering(problem, order, chance / share)] = MIN_NEEDED * share
     if k is None:
         connecting = _connecting(problem, chance / share)
-        chance[connecting] = MIN_NEEDED * share
         order = [*order, *(table for table in connecting if table not in order)]
-        chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
+        chance[[*connecting, *_answered(problem, order, chance)]] = _NOT_NEEDED * share
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
@@ -256,10 +255,12 @@ def _covering(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     inside = np.isin(np.arange(len(chance)), chosen) & ~problem.opinion.any()
     referred = (problem.link >= LINKED) & problem.refers
     more: list[int] = []
-    for has in problem.fine[np.isin(problem.kind, _COVERED)] > 0:
+    rows = problem.fine[np.isin(problem.kind, _COVERED)] > 0
+    weight = chance * rows.sum(axis=0)
+    for has in rows:
         if not (has & needed).any() and (has & inside).any():
-            parents = referred[needed].any(axis=0)
-            more.append(int(np.where(has & inside, chance + parents, -1.0).argmax()))
+            parents = referred[needed].any(axis=0) * len(rows)
+            more.append(int(np.where(has & inside, weight + parents, -1.0).argmax()))
             needed[more[-1]] = True
     return more
 
@@ -286,31 +287,30 @@ def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
 
 
 def _answered(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
-    """The other needed tables of a set, where the likeliest table answers the question by itself: all words that a
-    name or a cell of theirs has are its own, too, and no word is clearly nearer to them.
+    """The needed tables of a set that the others answer the question without: all words that a name or a cell of theirs
+    has are in those of the others, too, and no word is clearly nearer to them.
 
-    Of 1,186 questions of Spider and spider_train in their own databases, the needed tables are the gold ones in 939 by
-    this, 900 without; of those that need one table in 365 of 472, 322 without.
-
-    A near-copy of that table needs neither to be unlikely nor a question in English.
+    A near-copy of the likeliest table needs neither to be unlikely nor a question in English.
     """
     needed = sorted((table for table in chosen if chance[table] >= MIN_NEEDED), key=lambda table: -chance[table])
-    words = problem.fine[problem.kind == RowKind.WORD]
-    # Rows without a partner are of two tables, and of a foreign question words say little.
-    is_other = problem.anchor.any() or problem.opinion.any() or problem.facts.get("denies")
-    if is_other or len(needed) < 2 or not len(words):
+    words, exact = problem.fine[problem.kind == RowKind.WORD], problem.fine[np.isin(problem.kind, _EXACT)]
+    # Rows without a partner are of two tables.
+    least = 2 if problem.facts.get("denies") else 1
+    if problem.anchor.any() or problem.opinion.any() or not len(words):
         return []
-    first, *others = needed
-    copies = [table for table in others if problem.similarity[first, table] >= COPIED]
-    others = copies if problem.facts.get("foreign") else others
-    if not others:
-        return []
-    exact = problem.fine[np.isin(problem.kind, _EXACT)]
-    theirs = exact[:, others].max(axis=1)
-    has_all = bool((exact[:, first] > theirs / 2)[theirs > 0].all())
-    nearer = (words[:, others].max(axis=1) - words[:, first]).max()
-    is_sure = any(chance[table] >= _SURE for table in others if table not in copies)
-    return others if has_all and nearer < MIN_NEARER and not is_sure else []
+    gone: list[int] = []
+    for table in needed[:0:-1]:
+        rest = [other for other in needed if other != table and other not in gone]
+        is_copy = problem.similarity[needed[0], table] >= COPIED
+        # Of a foreign question words say little.
+        may_go = is_copy or not (problem.facts.get("foreign") or chance[table] >= _SURE)
+        if len(rest) < least or not may_go:
+            continue
+        theirs = exact[:, table]
+        has_all = bool((exact[:, rest].max(axis=1) > theirs / 2)[theirs > 0].all())
+        if has_all and (words[:, table] - words[:, rest].max(axis=1)).max() < MIN_NEARER:
+            gone.append(table)
+    return gone
 
 
 def _asks_of_unknown(problem: SelectionProblem) -> bool:
