@@ -29,6 +29,13 @@ def test_titles_are_told_from_names(above, titles):
     assert head_of([*above, *ROWS]).above == titles
 
 
+@pytest.mark.parametrize(("upper", "titles"), [("Volcanoes of the World 4.9", 1), ("Site", 0)])
+def test_a_sentence_above_names_that_differ_is_a_title_and_a_word_names_a_group(upper, titles):
+    names = ["id", "name", "year", "day", "type", "size"]
+    rows = [[number, "Ann", 2000 + number, 1, "x", 2.5] for number in range(5)]
+    assert head_of([[upper, "", "", "Downloaded on 24 Feb", "", ""], names, *rows]).above == titles
+
+
 @pytest.mark.parametrize("blank", [[["", ""]], [[None, None], [None, None]]])
 def test_blank_rows_are_above_names_where_all_cells_are_words(blank):
     """Nothing else is: a title needs numbers below the names."""

@@ -29,6 +29,8 @@ _LONGEST = 300
 """The most characters of a title."""
 _WORDS = 25
 """The most words of a column's name: one of a survey is its question."""
+_TITLE_WORDS = 4
+"""More words than names of groups of columns have; a title may have."""
 _COMMENT = re.compile(r"(?:[#%!*;'\u00a9]|//|--|rem\b)(?![0-9])", re.IGNORECASE)
 """How a line begins that is a comment."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
@@ -142,7 +144,8 @@ def head_below_titles(rows: Sequence[Row]) -> Head | None:
     """The names below titles; None if nothing is above the names."""
     above = _titles(rows)
     # The last title may be the upper row of names that stand in two.
-    for first in [above - 1, above] if above and _may_be_upper(rows[above - 1]) else [above] if above else []:
+    is_upper = above > 0 and _may_be_upper(rows[above - 1], rows[above])
+    for first in [above - 1, above] if is_upper else [above] if above else []:
         depth = _depth(rows[first:])
         if (first == above or depth > 1) and (head := _below_titles(rows, first, depth)) is not None:
             return head
@@ -197,9 +200,16 @@ def _titles(rows: Sequence[Row]) -> int:
     return above if width >= 2 and above + 1 < len(rows) else 0
 
 
-def _may_be_upper(row: Row) -> bool:
-    """Whether a row of few cells may stand above several names: a title is one cell, the first one."""
-    return not is_numbering(row) and (len(_filled(row)) > 1 or (bool(_filled(row)) and not _text(row[0])))
+def _may_be_upper(row: Row, names: Row) -> bool:
+    """Whether a row of few cells may stand above several names: a title is one cell, the first one, or begins with a
+    sentence above names that differ."""
+    cells = _filled(row)
+    is_title = (
+        any(len(_text(cell).split()) > _TITLE_WORDS for cell in row[:1])
+        and len(_filled(names)) == len(names)
+        and are_names(names)
+    )
+    return not is_numbering(row) and not is_title and (len(cells) > 1 or (bool(cells) and not _text(row[0])))
 
 
 def _depth(rows: Sequence[Row]) -> int:
