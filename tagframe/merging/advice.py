@@ -432,7 +432,7 @@ def versions(plan: JoinPlan, step: JoinStep, read: Callable[[list[str]], pd.Data
     ``read`` gives columns of the table. Periods that touch (the end of one is the start of the next) exclude their end.
     """
     table, base = plan.source(step.table), plan.source(step.base)
-    columns = {version_column(column): column for column in reversed(table.columns)}
+    columns = {version_column(column): column for column in reversed(table.columns) if column not in step.columns}
     start, end, current = (columns.get(kind) for kind in ("start", "end", "current"))
     if step.key.signs or not has_versions(table.columns):
         return ""

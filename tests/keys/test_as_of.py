@@ -114,6 +114,12 @@ def test_versions_are_refused_with_two_ways_and_both_work():
     assert 'OR "dim"."valid_to" IS NULL' in plan.sql()
 
 
+def test_a_key_that_is_called_as_the_start_of_a_period_is_none():
+    jumps = D({"from_system": [7, 7, 8], "to_system": [8, 9, 7]})
+    with pytest.raises(FanOut, match="would repeat"):
+        tf.merge({"systems": D({"system": [7, 8, 8]}), "jumps": jumps}, on="systems.system = jumps.from_system")
+
+
 def test_an_interval_holds_in_a_database_too(tmp_path):
     import sqlite3
 
