@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, dropwhile, takewhile
 from typing import NamedTuple
@@ -158,7 +158,7 @@ def _denials(question: str, tables: Mapping[str, Iterable[str]]) -> Iterator[_De
             continue
         before = {table for one in words[:place] for table in named_by(one, own)}
         columns = {stem(word) for table in before for column in tables[table] for word in identifier_words(column)}
-        columns -= {word for named in own.values() for word in named}
+        columns -= _FUNCTION_WORDS.union(*own.values())
         after = words[place + 1 : place + 1 + _REACH]
         # Of a table that is named before, only a word that is not: "the tagged fish that were never detected".
         new = {
@@ -247,18 +247,23 @@ def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> di
     """The words that name each table: of a word in several names, it names the shortest; if two are as short, the one
     that no other word names and whose other words are all spoken, or none.
 
-    Of tables with equal names, and of sheets without a name of their own, the words are those of their databases.
+    Of tables with equal names, and of sheets without a name of their own, the words are those of their databases. A
+    spoken word with which a longer one begins is a word of its own.
 
     >>> sorted((table, *words) for table, words in own_words(["d.pet", "d.pet_owner", "d.dog_owner"]).items())
     [('d.dog_owner', 'dog'), ('d.pet', 'pet'), ('d.pet_owner',)]
     >>> own_words(["d.team", "d.team_post", "d.series_post"], [spelt_forms("teams")])["d.team_post"]
     {'post'}
+    >>> sorted(own_words(["d.artists", "d.taggedartists"], [spelt_forms("tagged")])["d.taggedartists"])
+    ['tagged']
     """
+    listed = [*spoken]
+    plain, words_spoken = {one[0] for one in listed}, {*chain.from_iterable(listed)}
     last = {table: table.rpartition(".")[2] for table in tables}
     alike = {name for name, count in Counter(last.values()).items() if count > 1 or _SHEET.fullmatch(name)}
     spelt = {table: table.rpartition(".")[0] if name in alike else name for table, name in last.items()}
     names = {
-        table: {*map(stem, table_entity(name)), *_LONG_NUMBER.findall(name)} - _FUNCTION_WORDS
+        table: {*_apart(map(stem, table_entity(name)), plain), *_LONG_NUMBER.findall(name)} - _FUNCTION_WORDS
         for table, name in spelt.items()
     }
     owners: dict[str, list[str]] = defaultdict(list)
@@ -266,7 +271,6 @@ def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> di
         for word in words:
             owners[word].append(table)
     own: dict[str, set[str]] = {table: set() for table in last}
-    words_spoken = {*chain.from_iterable(spoken)}
     shortest = {word: [one for one in some if len(names[one]) == len(names[some[0]])] for word, some in owners.items()}
     for word, having in shortest.items():
         own[having[0]].update({word} if len(having) == 1 else ())
@@ -276,6 +280,14 @@ def own_words(tables: Iterable[str], spoken: Iterable[Sequence[str]] = ()) -> di
         if len(whole) == 1 and whole[0] in lone:
             own[whole[0]].add(word)
     return own
+
+
+def _apart(words: Iterable[str], spoken: Collection[str]) -> Iterator[str]:
+    """The words; of one that begins with a spoken word, both parts."""
+    for word in words:
+        starts = (other for other in spoken if len(other) >= _FEWEST_SHARED and is_short_for(other, word))
+        start = max(starts, key=len, default="")
+        yield from filter(None, (start, word[len(start) :]))
 
 
 @lru_cache(maxsize=4096)

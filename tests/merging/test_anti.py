@@ -125,10 +125,17 @@ def test_a_denied_table_is_found_in_words(question, is_denied):
         ("How many buses have no generator?", ["grid.bus", "grid.gen"], ["grid.gen"]),
         ("Haltestellen ohne Reisendenzahlen", ["haltestellen", "reisende_cut"], ["reisende_cut"]),
         ("Kunden ohne Rechnung", ["f.Kunden", "rechnungen.Tabelle1"], ["rechnungen.Tabelle1"]),
+        ("How many artists were never tagged by anyone?", ["artists", "user_taggedartists"], ["user_taggedartists"]),
+        ("How many elements have no ionic radius?", ["elements", "ionicradii"], ["ionicradii"]),
     ],
 )
 def test_a_question_of_any_language_chooses_the_rows(question, tables, absent):
     assert tables_denied(question, {name: ["id"] for name in tables}) == absent
+
+
+def test_a_word_without_meaning_in_a_columns_name_ends_no_denial():
+    tables = {"cirurgias": ["Nº Cirurgias de Ambulatório"], "partos": ["Nº Partos"]}
+    assert tables_denied("Meses com cirurgias mas nenhum registo de partos", tables) == ["partos"]
 
 
 @pytest.mark.parametrize(
