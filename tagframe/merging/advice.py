@@ -196,6 +196,16 @@ def say_maybe_denied(plan: JoinPlan, tables: Sequence[str]) -> None:
         )
 
 
+def say_all_denied(tables: Sequence[str], others: Sequence[str]) -> None:
+    """Warn of a question that wants rows without a partner in the only tables that were found."""
+    ways = [f"found.add({table!r})" for table in others[:_MAX_EXAMPLES]]
+    warn(
+        f"the question wants rows without one in {' and '.join(tables)}, and no other table is found: these are the "
+        f"rows there. Add the table of the wanted rows: {'; or '.join(ways)}",
+        DoubtfulJoinWarning,
+    )
+
+
 def say_at_once(column: str, cells: Sequence[Any], key: str) -> None:
     """Warn of cells of a column that the question wants a thing to have at once, although a row has one of them."""
     warn(

@@ -75,8 +75,21 @@ def tables_denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[st
     >>> tables_denied("Customers without a phone who ordered", {"s.customers": ["phone"], "s.orders": ["day"]})
     []
     """
-    denied = [*dict.fromkeys(table for one in _denials(question, tables) for table in one.named or ())]
+    denied = _denied(question, tables)
     return denied if len(denied) < len(tables) else []
+
+
+def all_denied(question: str, tables: Mapping[str, Iterable[str]]) -> bool:
+    """Whether all tables are denied: the rows that the question wants are of another one.
+
+    >>> all_denied("Matches without a card", {"cup.cards": ["match_id", "card"]})
+    True
+    """
+    return len(_denied(question, tables)) == len(tables)
+
+
+def _denied(question: str, tables: Mapping[str, Iterable[str]]) -> list[str]:
+    return [*dict.fromkeys(table for one in _denials(question, tables) for table in one.named or ())]
 
 
 def tables_before(question: str, tables: Iterable[str]) -> set[str]:

@@ -38,11 +38,19 @@ from tagframe.keys import KeyPair
 from tagframe.keys.containment import overlap
 from tagframe.keys.inference import ACCEPTED
 from tagframe.merging import MergeArguments, Reaction, Where, run_plan
-from tagframe.merging.advice import Remark, heard, say_at_once, say_maybe_denied, say_stacked, warn
+from tagframe.merging.advice import (
+    Remark,
+    heard,
+    say_all_denied,
+    say_at_once,
+    say_maybe_denied,
+    say_stacked,
+    warn,
+)
 from tagframe.merging.run import check_roles
 from tagframe.progress import waiting
 from tagframe.retrieval.checked_plan import Proposal
-from tagframe.retrieval.denied import named_by, own_words, spelt_forms, tables_maybe_denied
+from tagframe.retrieval.denied import all_denied, named_by, own_words, spelt_forms, tables_maybe_denied
 from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.named_cells import cells_at_once, filter_of
 from tagframe.retrieval.ways import plan_for
@@ -366,6 +374,9 @@ class RetrievedTables(Public):
             names = {id: self.corpus.profile(id).columns for id in self.members}
             columns = {id: [column.name for column in profile] for id, profile in names.items()}
             say_maybe_denied(plan, tables_maybe_denied(self.question, columns))
+            others = [profile.id for profile in self.corpus.profiles if profile.id not in names]
+            if others and all_denied(self.question, columns):
+                say_all_denied(self.members, others)
             for named in cells_at_once(self.question, plan, self.corpus):
                 say_at_once(*named)
 

@@ -292,3 +292,14 @@ def test_tables_of_one_shape_that_a_denial_tells_apart_are_no_stack(question, ab
 )
 def test_a_word_that_denies_in_another_language_denies_nothing(question, does):
     assert denies(question) == does
+
+
+def test_a_denial_of_all_found_tables_is_said_with_the_tables_that_may_have_the_wanted_rows():
+    cards = pd.DataFrame(
+        {"card_id": range(40), "match_id": [1 + n % 20 for n in range(40)], "colour": ["red", "blue"] * 20}
+    )
+    corpus = tf.open_corpus({"cup.cards": cards, "cup.matches": pd.DataFrame({"match_id": range(1, 31), "round": 1})})
+    found = RetrievedTables("How many matches had no card?", (TableHit("cup.cards", 0.0),), corpus)
+    with pytest.warns(DoubtfulJoinWarning, match=r"without one in cup\.cards.*: found\.add\('cup\.matches'\)$"):
+        assert len(found.merge()) == 40
+    assert len(found.add("cup.matches").merge()) == 10
