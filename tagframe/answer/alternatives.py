@@ -87,15 +87,10 @@ class Comparison:
         self._results = dict[tuple[str, int], pd.DataFrame]()
         self._end = time.monotonic() + min(max(seconds, LEAST_SECONDS), reader.limits.seconds)
 
-    @property
-    def left(self) -> float:
-        """The seconds until their time is over."""
-        return self._end - time.monotonic()
-
     def run(self, sql: str, most: int | None = None) -> pd.DataFrame | None:
         """The rows of a statement; None if it cannot run, or the time is over."""
         most = max(self.reader.limits.rows, len(self.rows) + _MOST_ROWS) if most is None else most
-        if (sql, most) not in self._results and (left := self.left) >= 0.01:
+        if (sql, most) not in self._results and (left := self._end - time.monotonic()) >= 0.01:
             with suppress(CorpusError, SQLFailed, UnsafeSQL):
                 self._results[sql, most] = self.reader.run(sql, replace(self.reader.limits, rows=most, seconds=left))
         return self._results.get((sql, most))

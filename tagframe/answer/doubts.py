@@ -54,12 +54,12 @@ def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
 
 def unmatched_of(rows: pd.DataFrame) -> list[str]:
     """The texts that a statement without rows compares with and no cell has, each with the nearest cell."""
-    subject, found = Subject.of(rows), dict[str, str]()
+    subject, texts = Subject.of(rows), list[str]()
     with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
         for one in () if subject is None else values(subject, optional=True):
             text = re.split("[;:] with", one.facts)[0]
-            found.setdefault(text.partition("; the nearest")[0], text)
-    return [text for text in found.values() if text.startswith("no cell")]
+            texts += [text] if text.startswith("no cell") and not any(known.startswith(text) for known in texts) else []
+    return texts
 
 
 def with_measure(rows: pd.DataFrame) -> pd.DataFrame:
@@ -69,12 +69,6 @@ def with_measure(rows: pd.DataFrame) -> pd.DataFrame:
     ordered = None if subject.select is None else with_order(subject.select)
     more = None if ordered is None else subject.comparison.run(subject.sql(ordered))
     return rows if more is None else more
-
-
-def lacks_of(query: Any) -> Iterator[Doubt]:
-    """What ``syn`` says that the tables lack."""
-    for what in getattr(query, "lacking", ()):
-        yield Doubt("lacking", f"the tables lack: {what}")
 
 
 def _lacks(subject: Subject) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pandas as pd
 from tagframe import config, results
 from tagframe.answer.alternatives import Doubt
 from tagframe.answer.cited_rows import sources_of, why_empty
-from tagframe.answer.doubts import doubts_of, lacks_of, repeats_of
+from tagframe.answer.doubts import doubts_of, repeats_of
 from tagframe.answer.guard import Reader
 from tagframe.answer.lm_sql import Done, Staged, StageReport, has_functions
 from tagframe.answer.query import Query, names_of
@@ -138,7 +138,8 @@ class ExecSQL:
             rows: its result, or no rows if it has no statement.
             question: that they answer.
         """
-        return (*lacks_of(query), *doubts_of(rows, question))
+        lacking = (Doubt("lacking", f"the tables lack: {what}") for what in getattr(query, "lacking", ()))
+        return (*lacking, *doubts_of(rows, question))
 
     def why_empty(self, rows: pd.DataFrame) -> str:
         """The conditions of the statement that leave no rows, in words for the model that wrote it."""

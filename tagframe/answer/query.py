@@ -46,11 +46,11 @@ class Query:
 
     def to_dict(self) -> dict[str, Any]:
         """The query as JSON values."""
-        remarks = {"assumptions": list(self.assumptions), "lacking": list(self.lacking)}
         return {
             "sql": self.sql,
             "tables": dict(self.tables),
-            **remarks,
+            "assumptions": list(self.assumptions),
+            "lacking": list(self.lacking),
             **({"verified": self.verified} if self.verified else {}),
             "others": [list(other) for other in self.others],
         }

@@ -7,6 +7,7 @@ block numbers the copies of each row within its group, and aggregates the first 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -149,8 +150,10 @@ class Block:
         Returns:
             The whole key in words; "" if all joins are by whole keys.
         """
-        tables, equal = self._base(), [*self.equal_columns()]
-        for (one, other), pairs in _by_sources(equal).items():
+        tables, joined = self._base(), defaultdict[tuple[str, str], list[tuple[str, str]]](list)
+        for (a, mine), (b, theirs) in map(sorted, self.equal_columns()):
+            joined[a, b] += [(mine, theirs)] if a != b else []
+        for (one, other), pairs in joined.items():
             if (
                 one not in tables
                 or other not in tables
@@ -160,9 +163,8 @@ class Block:
                 continue
             missing = _missing(tables[one], tables[other], pairs, keys, self.statement.fold)
             missing = missing or self._grouped_by_the_other(one, other)
-            missing = [
-                pair for pair in missing if not self._is_fixed(one, pair[0]) and not self._is_fixed(other, pair[1])
-            ]
+            fold, fixed = self.statement.fold, self._fixed()
+            missing = [(a, b) for a, b in missing if {(one, fold(a)), (other, fold(b))}.isdisjoint(fixed)]
             if missing:
                 self._require(one, other, missing)
                 whole = [*pairs, *missing]
@@ -189,9 +191,6 @@ class Block:
     def _is_unique(self, alias: str, pairs: Sequence[tuple[str, str]], side: int) -> bool:
         names = {pair[side] for pair in pairs}
         return any({*map(self.statement.fold, key)} <= names for key in unique_keys(self._base()[alias]))
-
-    def _is_fixed(self, alias: str, name: str) -> bool:
-        return (alias, self.statement.fold(name)) in self._fixed()
 
     def _fixed(self) -> list[Column]:
         """The columns that have one value only, by WHERE: a literal, or what a block around this one gives."""
@@ -237,13 +236,11 @@ class Block:
             return False
         while around is not None:
             sources = statement.sources(around)
-            if statement.fold(node.table) in sources if node.table else self._has(sources.values(), name):
+            inside = (name in (statement.columns_in(source) or ()) for source in sources.values())
+            if statement.fold(node.table) in sources if node.table else any(inside):
                 return True
             around = around.parent_select
         return False
-
-    def _has(self, sources: Collection[exp.Expr], name: str) -> bool:
-        return any(name in (self.statement.columns_in(source) or ()) for source in sources)
 
     def _is_shared(self, name: str) -> bool:
         return any(name.casefold() in map(str.casefold, self._using(join)) for join in self.select.args["joins"])
@@ -477,16 +474,6 @@ def _window_of(call: exp.Expr) -> exp.Window | None:
     """The window over which a call is."""
     inner = call.parent if isinstance(call.parent, exp.Filter) else call
     return inner.parent if isinstance(inner.parent, exp.Window) and inner.arg_key == "this" else None
-
-
-def _by_sources(equal: Sequence[tuple[Column, Column]]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """The pairs of equal columns by their two sources."""
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for one, other in equal:
-        (a, mine), (b, theirs) = sorted([one, other])
-        if a != b:
-            found.setdefault((a, b), []).append((mine, theirs))
-    return found
 
 
 def _missing(

@@ -122,12 +122,12 @@ class Block:
             and item.find(exp.Window) is None
         ]
         built = exp.Select(expressions=visible)
-        built.set("from_", _copied(select.args.get("from_")))
+        built.set("from_", exp.maybe_copy(select.args.get("from_")))
         built.set("joins", [join.copy() for join in select.args.get("joins") or []])
         where = [*conjuncts(select.args.get("where")), *self.answered, *more]
         built.set("where", _where([part.copy() for part in where]))
         if ordered or in_order:
-            built.set("order", _copied(select.args.get("order")))
+            built.set("order", exp.maybe_copy(select.args.get("order")))
         return built.limit(needed(select), copy=False) if ordered else built
 
     def groups(self, columns: Sequence[exp.Expr], *, ordered: bool = False) -> exp.Select:
@@ -173,10 +173,6 @@ def _excerpt(columns: Sequence[Sequence[exp.Expr]], spoken: Spoken) -> list[exp.
 
 def _where(parts: Sequence[exp.Expr]) -> exp.Where | None:
     return exp.Where(this=exp.and_(*parts, copy=False)) if parts else None
-
-
-def _copied(clause: exp.Expr | None) -> exp.Expr | None:
-    return None if clause is None else clause.copy()
 
 
 def undecided(condition: exp.Expr) -> exp.Expr | None:

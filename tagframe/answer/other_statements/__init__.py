@@ -8,7 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from tagframe.answer.alternatives import Doubt
 from tagframe.answer.lm_sql import has_functions
-from tagframe.answer.other_statements.columns import columns_elsewhere, joins, twins, unneeded_tables
+from tagframe.answer.other_statements.columns import columns_elsewhere, joins, twins, unneeded_tables, unused_columns
 from tagframe.answer.other_statements.limits import limits
 from tagframe.answer.other_statements.matches import counted_elsewhere, matches, of_two_values
 from tagframe.answer.other_statements.repeats import bare_columns, repeated_rows, repeated_values, rows_again
@@ -21,8 +21,8 @@ def alternatives(subject: Subject) -> Found:
     """All kinds, the worst mistakes first."""
     for kind in (
         repeated_rows, repeated_values, rows_again, bare_columns, written_readings, matches, of_two_values,
-        counted_elsewhere, values, unneeded_tables, twins, joins, nulls, totals, limits, columns_elsewhere,
-        unused_cells,  # these look into other tables, and take their time
+        counted_elsewhere, values, unneeded_tables, unused_columns, twins, joins, nulls, totals, limits,
+        columns_elsewhere, unused_cells,  # these look into other tables, and take their time
     ):  # fmt: skip
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             yield from kind(subject)
@@ -31,8 +31,5 @@ def alternatives(subject: Subject) -> Found:
 def written_readings(subject: Subject) -> Found:
     """The other readings that ``syn`` has written statements for."""
     for words, sql in subject.execution.query.others:
-        if has_functions(sql):  # it would have to be paid for
-            facts = f"it can be read otherwise, {words}; that statement asks a model, and was not run"
-            yield Doubt("reading", facts, sql)
-        else:
-            yield Doubt("reading", f"it can be read otherwise, {words}: ", sql)
+        paid = "; that statement asks a model, and was not run"
+        yield Doubt("reading", f"it can be read otherwise, {words}{paid if has_functions(sql) else ': '}", sql)

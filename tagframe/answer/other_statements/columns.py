@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
@@ -11,11 +12,12 @@ from tagframe.answer.alternatives import Doubt, has_values
 from tagframe.answer.other_statements.subject import KEY_WORDS, Found, Subject, stems
 from tagframe.answer.row_counts import unique_keys
 from tagframe.answer.sql_tree import ancestors, column_of, table_of
-from tagframe.corpus import ColumnProfile, TableProfile, computed_of
+from tagframe.answer.unmet import stems_in
+from tagframe.corpus import ColumnProfile, TableProfile
 from tagframe.engines.sql_reader import ReadStatement, SourceColumn
 from tagframe.keys import KeyPair
 from tagframe.keys.inference import ACCEPTED
-from tagframe.retrieval.links import Links
+from tagframe.retrieval.words import stem, words_in
 
 
 def columns_elsewhere(subject: Subject) -> Found:
@@ -47,8 +49,9 @@ def _read_there(
 ) -> None:
     """Read a column of a table from another one, by a key."""
     pairs, families = [*zip(key(other.id), key(table.id), strict=True)], {table.column(column).family, twin.family}
-    is_name = "text" in families and (column,) in unique_keys(table)
-    is_one = not is_name and all(key(one.id) in unique_keys(one) for one in (table, other))
+    is_one = not (families == {"text"} and (column,) in unique_keys(table)) and all(
+        key(one.id) in unique_keys(one) for one in (table, other)
+    )
     is_one = is_one and (len(families) == 1 or families == {"integer", "real"})
     for node, block in new.columns:
         source, test = new.source(node, block), node.parent
@@ -91,12 +94,8 @@ def twins(subject: Subject) -> Found:
                 continue  # a name without more words is the plain one
             if (table, twin.name) in read or subject.names_one({*mine} ^ {*theirs}):
                 continue
-            new = subject.read()
-            for node, block in new.columns:
-                source = new.source(node, block)
-                if source is not None and source[:2] == (table, column):
-                    node.set("this", exp.to_identifier(twin.name, quoted=True))
-            yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new.tree))
+            new = _renamed(subject, table, {column}, twin.name)
+            yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new))
 
 
 _CLOSE = 0.05
@@ -118,9 +117,6 @@ def joins(subject: Subject) -> Found:
         rivals = [key for key in between if not _is_of(key, left, right) and not key.signs]
         best = max(rivals, key=lambda key: key.score, default=None)
         is_faint = best is not None and chance < _LEAST_KEY and best.score >= ACCEPTED
-        if best is None and chance < _LEAST_KEY and (sql := _through_another(subject, left, right)):
-            words = f"{left.table}.{left.column} = {right.table}.{right.column} is no key; {sql[0]}, "
-            yield Doubt("join", words, sql[1])
         if best is not None and (is_faint or _is_role(subject, best, chance, left, right)):
             new = subject.read()
             if _rejoined(new, left, right, best):
@@ -129,54 +125,78 @@ def joins(subject: Subject) -> Found:
                 yield Doubt("join", words, subject.sql(new.tree))
 
 
+def unused_columns(subject: Subject) -> Found:
+    """Columns that the question names and the statement does not use, where it compares one that the question does not
+    name with a value of the question: in place of that one."""
+    values = {*re.findall(r"\w+", subject.question.casefold())}
+    tests = [
+        test
+        for test in subject.statement.tree.find_all(exp.Predicate)
+        if any({*one.this.casefold().split()} <= values for one in test.find_all(exp.Literal))
+        and all(subject.words.isdisjoint(stems(one.name)) for one in test.find_all(exp.Column))
+    ]
+    of, used = (
+        {one.name for test in tests for one in test.find_all(exp.Column)},
+        {*stems_in(subject.statement.tree.sql())},
+    )
+    question = f" {' '.join(stem(word.text) for word in words_in(subject.question))} "
+    for id in subject.execution.tables if tests else ():
+        for column in subject.profile(id).for_prompts:
+            parts = stems(column.name)
+            if not parts or f" {' '.join(parts)} " not in question or used & {*parts} or KEY_WORDS & {*parts}:
+                continue
+            words = f"the question names {subject.names[id]}.{column.name}, which the statement does not use"
+            alike = {one.name for one in subject.profile(id).for_prompts if one.family == column.family}
+            new = _renamed(subject, id, of & alike, column.name)
+            rows = None if new == subject.statement.tree else subject.run(new)
+            if rows is not None and has_values(rows):
+                yield Doubt("column", f"{words}; with it, ", subject.sql(new))
+            elif column.family in ("integer", "real"):
+                yield Doubt("column", words)
+
+
+def _renamed(subject: Subject, table: str, of: Collection[str], column: str) -> exp.Expr:
+    """The statement with a column of a table in place of others."""
+    new = subject.read()
+    for node, block in new.columns:
+        source = new.source(node, block)
+        if source is not None and source.table == table and source.column in of:
+            node.set("this", exp.to_identifier(column, quoted=True))
+    return new.tree
+
+
 def unneeded_tables(subject: Subject) -> Found:
-    """Tables of which nothing but the key is read, and that no word of the question names: without them."""
-    tree, statement = subject.select, subject.statement
-    joins = [] if tree is None else tree.args.get("joins") or []
-    if tree is None or not joins or not subject.question or any(item.is_star for item in tree.expressions):
+    """Tables of which nothing but keys is read, and that no word of the question names: without them."""
+    tree, names = subject.statement.tree, list[str]()
+    if subject.select is None or not subject.question or any(item.is_star for item in tree.expressions):
         return
-    tables = {statement.fold(alias): table.id for alias, table in statement.known_tables(tree)}
-    if [*tables] != [*statement.sources(tree)] or len(tables) != len(joins) + 1:
-        return
-    for at, (alias, id) in enumerate(tables.items()):
-        is_named = subject.names_table(id, [one for name, one in tables.items() if name != alias])
-        place = max(at - 1, 0)
-        sources = [(node, statement.source(node, block)) for node, block in statement.columns]
-        nodes = [node for node, source in sources if source is not None and source.alias == alias]
-        is_read = any(joins[place] not in ancestors(node) for node in nodes)
-        if is_named or is_read or (not at and joins[0].side):
-            continue
-        other = tree.copy()
-        join = other.args["joins"].pop(place)
+    while (statement := subject.read(subject.sql(tree))).tree.args.get("joins"):
+        joins, ids = statement.tree.args["joins"], _tables_of(statement)
+        nodes = [(node, statement.source(node, block)) for node, block in statement.columns]
+        for at, alias in enumerate(ids):
+            join = joins[max(at - 1, 0)]
+            reads = [node for node, source in nodes if source is not None and source.alias == alias]
+            is_named = subject.names_table(ids[alias], [id for name, id in ids.items() if name != alias])
+            if not is_named and (at or not join.side) and all(join in ancestors(node) for node in reads):
+                break
+        else:
+            break
+        tree, names = statement.tree, [*names, subject.names[ids[alias]]]
+        join.pop()
         if not at:
-            other.args["from_"].set("this", join.this)
-        words = f"nothing of {subject.names[id]} is used but that it has a match; without it, "
-        yield Doubt("join", words, subject.sql(other))
+            tree.args["from_"].set("this", join.this)
+    if names:
+        words = f"nothing of {' and '.join(names)} is used but that it has a match; without it, "
+        yield Doubt("join", words, subject.sql(tree))
 
 
-def _through_another(subject: Subject, left: SourceColumn, right: SourceColumn) -> tuple[str, str] | None:
-    """Words and a statement that joins two tables through a third, which has a key to each; None if none has."""
-    profiles, new = subject.reader.corpus.profiles, subject.read()
-    positions = {profile.id: position for position, profile in enumerate(profiles)}
-    links = Links(profiles, facts=computed_of(subject.reader.corpus))
-    ends = [positions[left.table], positions[right.table]]
-    for third in links.of_databases(ends):
-        id = profiles[third].id
-        if id not in subject.names or id in subject.execution.tables or subject.comparison.left <= 0:
-            continue
-        ways = [key for end in ends if (key := links.best(end, third)) is not None and key.score >= ACCEPTED]
-        for one in [one for one in new.equalities if one.is_required and len(ways) == len(ends)]:
-            sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
-            if {side[:2] if side else None for side in sides} == {left[:2], right[:2]} and one.sides[0].parent:
-                tests = [
-                    exp.EQ(this=column_of(mine, side.alias), expression=column_of(theirs, "through"))
-                    for key, side in zip(ways, (left, right), strict=True)
-                    for mine, theirs in zip(key.columns_of(side.table), key.columns_of(id), strict=True)
-                ]
-                rows = exp.select("1").from_(table_of(subject.names[id], "through")).where(*tests)
-                one.sides[0].parent.replace(exp.Exists(this=rows))
-                return f"both have one to {subject.names[id]}; through it", subject.sql(new.tree)
-    return None
+def _tables_of(statement: ReadStatement) -> dict[str, str]:
+    """Alias → id of the tables of a block; none if it reads something else, too."""
+    tables = {statement.fold(alias): table.id for alias, table in statement.known_tables(statement.tree)}
+    is_whole = [*tables] == [*statement.sources(statement.tree)] and len(tables) == len(
+        statement.tree.args["joins"]
+    ) + 1
+    return tables if is_whole else {}
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:
@@ -197,10 +217,9 @@ def _is_role(subject: Subject, key: KeyPair, chance: float, left: SourceColumn, 
 def _rejoined(new: ReadStatement, left: SourceColumn, right: SourceColumn, key: KeyPair) -> bool:
     """Join two tables by another key."""
     for one in new.equalities:
-        sides = [new.source(side, block) for side, block in zip(one.sides, one.blocks, strict=True)]
-        if one.is_required and {side[:2] if side else None for side in sides} == {left[:2], right[:2]}:
+        sides = [side for node, block in zip(one.sides, one.blocks, strict=True) if (side := new.source(node, block))]
+        if one.is_required and {side[:2] for side in sides} == {left[:2], right[:2]}:
             for side, node in zip(sides, one.sides, strict=True):
-                assert side is not None
                 node.replace(column_of(key.columns_of(side.table)[0], side.alias))
             return True
     return False

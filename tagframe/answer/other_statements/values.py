@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, has_values
-from tagframe.answer.other_statements.subject import Found, Subject, stems
+from tagframe.answer.other_statements.subject import Found, Subject
 from tagframe.answer.sql_tree import column_of, is_aggregate, one_row, table_of, without
 from tagframe.answer.unmet import is_known, stems_in
 from tagframe.corpus import TableProfile
@@ -34,7 +34,6 @@ def values(subject: Subject, *, optional: bool = False) -> Found:
             return  # the table is too large to look, or gone
         if is_there:
             yield from _spelled_otherwise(subject, column, name, test)
-            yield from _in_the_column_named(subject, column, name, test)
             continue
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
@@ -71,23 +70,6 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
         texts = [exp.Literal.string(cell) for cell in (text, *others)]
         words = f"{name}.{column.column} also has {', '.join(map(repr, others[:3]))}; with it, "
         yield from _with_test(subject, test, exp.In(this=test.test.this.copy(), expressions=texts), words)
-
-
-def _in_the_column_named(subject: Subject, column: SourceColumn, name: str, test: TextTest) -> Found:
-    """A text that a column has which the question names, unlike the one that is compared: that one instead."""
-    if {*stems(column.column)} & subject.words:
-        return
-    read, table = {one[:2] for one in subject.statement.read_columns()}, subject.profile(column.table)
-    words_of_columns = subject.words - {*stems(table.name)}
-    for other in table.for_prompts:
-        names, is_read = {*stems(other.name)}, (column.table, other.name) in read
-        if other.family == "text" and names and names <= words_of_columns and not is_read:
-            new = exp.Paren(this=test.test.copy())
-            for node in new.find_all(exp.Column):
-                node.set("this", exp.to_identifier(other.name, quoted=True))
-            if _has_rows(subject, name, new.this):
-                words = f"{name}.{other.name} has {', '.join(map(repr, test.texts[:3]))}, too; with it, "
-                yield from _with_test(subject, test, new.this, words)
 
 
 def unused_cells(subject: Subject) -> Found:
