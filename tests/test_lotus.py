@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, server.url, str(tmp_path_factory.mktemp("lotus") / "store.db")],
             capture_output=True, text=True, timeout=120, check=False,
+            env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},  # or its import asks the network for prices
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1]), server.requests
