@@ -28,10 +28,13 @@ _OF_EACH, _MOST_OF_ONE = 100.0, 3.0
 """The keys that a culture counts for, and the most that one of its columns counts."""
 
 _DECLARED_ALONE = 0.3
-"""What a pair counts in a schema whose undeclared keys nobody looked for: it takes some of them for no keys."""
+"""What a pair counts in a schema whose undeclared keys nobody looked for."""
+_UNDECLARED = 0.4
+"""In such a schema, a column that others teach to be a key with this chance, though it declares none, teaches nothing
+(learning from positive and unlabelled examples: Elkan and Noto, 2008)."""
 
 FOR = frozenset(
-    """short same_family type margin self_role child_of habit by end vocabulary own_words_marked exact_marked
+    """short same_family type margin self_role child_of habit end vocabulary own_words_marked exact_marked
     part_marked own_role_marked role_marked actor_marked""".split()
 )
 AGAINST = frozenset("plural rank_word bridge self is_code better_beside title_beside unmarked".split())
@@ -102,6 +105,25 @@ def read_schema(path: Path) -> Schema:
 
 
 def fit(group: Sequence[Schema]) -> Floats:
+    """The likeliest weights, the intercept first: once, and again without columns that may be undeclared keys."""
+    once = likeliest(group)
+    return likeliest([_without_undeclared(schema, once) for schema in group])
+
+
+def _without_undeclared(schema: Schema, weights: Floats) -> Schema:
+    """The schema without the columns that are likely keys, though it declares none, unless these were looked for."""
+    if schema.weight == 1.0:
+        return schema
+    columns = column_numbers(schema.lefts)
+    surest = np.zeros(len(columns))
+    np.maximum.at(surest, columns, schema.chances(weights))
+    is_key = np.bincount(columns, schema.true, len(columns)) > 0
+    kept: list[int] = np.flatnonzero((is_key | (surest <= _UNDECLARED))[columns]).tolist()
+    links, lefts = [schema.links[at] for at in kept], [schema.lefts[at] for at in kept]
+    return replace(schema, features=schema.features[kept], links=links, lefts=lefts)
+
+
+def likeliest(group: Sequence[Schema]) -> Floats:
     """The likeliest weights with a Gaussian prior on standardised features, the intercept first."""
     features, true = (np.concatenate([getattr(schema, name) for schema in group]) for name in ("features", "true"))
     columns = column_numbers([(at, left) for at, schema in enumerate(group) for left in schema.lefts])

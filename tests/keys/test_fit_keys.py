@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from tag_bench.databases import read_databases
 from tag_bench.fit import command
 from tag_bench.fit.keys import PRIOR
+from tag_bench.fit.schemas import fit, read_schema
 from tag_bench.perturbed import perturbations
 from tagframe.keys.schema_features import FEATURES
 from tagframe.keys.terms import TERMS
@@ -94,3 +95,20 @@ def test_it_fits_keys_of_bare_schemas_and_names_them(tmp_path):
     assert {culture: figures["F1"] for culture, figures in report["left_out"].items()} == {"long": 100, "short": 100}
     assert set(written["terms"]) == {"intercept", *FEATURES}
     assert written["about"] == {"schemas": "made by tag_bench fit schemas from 2 schemas of applications: long, short"}
+
+
+def test_a_likely_column_without_a_declared_key_teaches_nothing_unless_somebody_looked(tmp_path):
+    tables = {thing: {"columns": {"id": "bigint", "title": "text"}} for thing in THINGS}
+    tables["visit"] = {"columns": {"visit_key": "bigint"} | {f"{thing}_id": "bigint" for thing in THINGS}}
+    keys = [{"table": "visit", "columns": [f"{thing}_id"], "to": thing, "ref": ["id"]} for thing in THINGS]
+    chances = {}
+    for looked in (False, True):
+        (data := tmp_path / str(looked)).mkdir()
+        if looked:
+            (data / "README.md").write_text("keys by hand")
+        (data / "whole.json").write_text(json.dumps({"tables": tables, "fks": keys}))
+        (data / "partial.json").write_text(json.dumps({"tables": tables, "fks": keys[:-1]}))
+        whole, partial = (read_schema(data / f"{name}.json") for name in ("whole", "partial"))
+        left = ("visit", f"{THINGS[-1]}_id")
+        chances[looked] = partial.chances(fit([whole, partial]))[partial.lefts.index(left)]
+    assert chances[False] > chances[True]

@@ -124,6 +124,25 @@ def test_of_tables_of_one_thing_the_one_that_has_its_rows_is_meant(others, colum
     assert best[f"schema.{holder}"] == f"schema.{target}"
 
 
+@pytest.mark.parametrize(
+    ("others", "holder", "column", "target"),
+    [
+        ({"crate_yard": "crate_id dock_id x y z", "crate_text": "crate_id x"}, "truck", "crate_id", "crate_yard"),
+        ({"member": "uid login", "depot_log": "id uid"}, "truck", "createduid", "member"),
+        ({"bayrole": "id x", "dockrole": "id x"}, "docktemplate", "role_id", "dockrole"),
+        ({"content_type": "id x", "objecttype": "name x"}, "truck", "part_object_type_id", "content_type"),
+    ],
+)
+def test_the_table_that_is_meant_is_chosen_by_evidence_of_the_whole_schema(others, holder, column, target):
+    made = {thing: ["id", "kind"] for thing in THINGS if thing not in ("user", "crate", "role")}
+    made |= {name: columns.split() for name, columns in others.items()}
+    made[holder] = ["id", "kind", column, *(["part_object_id"] if "type" in column else [])]
+    tables = {name: dict.fromkeys(columns, "bigint") for name, columns in made.items()}
+    found = infer_key_pairs(open_corpus(schema=tables).profiles, min_score=0.1)
+    best = {one.left_table: one.right_table for one in reversed(found) if one.left_columns == (column,)}
+    assert best[f"schema.{holder}"] == f"schema.{target}"
+
+
 @pytest.mark.parametrize(("column", "target"), [("opening_type_id", "term"), ("shop_key_id", "shop_key")])
 def test_types_are_rows_of_the_one_table_of_terms_and_a_key_word_may_end_the_name_of_a_thing(column, target):
     made = {thing: {"id": "bigint", "kind": "varchar(9)"} for thing in [*THINGS, "term", "shop_key"]}
