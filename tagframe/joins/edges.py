@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, permutations
 from typing import Any
 
 from tagframe.corpus.profile import TableProfile
@@ -29,7 +29,8 @@ the order of their roles."""
 _REPEATED_PENALTY = 6.0
 """The penalty of a likely key whose values repeat on both sides: it joins tables that no reference connects."""
 _LIFT = 0.1
-"""A key of several columns is stronger than the references of its columns by this."""
+"""A key of several columns is stronger than the references of its columns by this; and a reference that repeats, than
+one the other way that does not."""
 _SIBLING_PENALTY = 2.0
 """The penalty, in log odds, of a pair of columns that both reference a table outside the plan."""
 _MAX_UNLIKE_CHANCE = 0.4
@@ -161,6 +162,7 @@ def edges_of(keys: Sequence[KeyPair], tables: Mapping[str, TableProfile], hints:
         pairs[key.tables].append(key)
     for group in pairs.values():
         _doubt_names(group, tables, strengths)
+        _prefer_members(group, tables, strengths)
         near = _near(group, strengths)
         surest = max(strengths[key] for key in near)
         near += [key for key in group if hints.get(key, 0.0) > 0 and key not in near and _is_way_back(key, near)]
@@ -231,6 +233,19 @@ def _doubt_names(group: Sequence[KeyPair], tables: Mapping[str, TableProfile], s
         surer = [strengths[code] for code in codes if found[code] >= found[key]]
         if surer and not any(coded[key]):
             strengths[key] = min(strengths[key], max(surer) - MAX_NEAR_GAP)
+
+
+def _prefer_members(
+    group: Sequence[KeyPair], tables: Mapping[str, TableProfile], strengths: dict[KeyPair, float]
+) -> None:
+    """Lower a reference that no two rows share below one that goes the other way and repeats: a country has many
+    cities, and one capital."""
+    inferred = [key for key in group if key.evidence.origin == "inferred" and len(key.left_columns) == 1]
+    shared = {key: repeats(tables[key.left_table].column(key.left_columns[0])) for key in inferred}
+    for key, other in permutations(inferred, 2):
+        is_mutual = key.left_table == other.right_table and key.left_columns != other.right_columns
+        if is_mutual and shared[other] and not shared[key]:
+            strengths[key] = min(strengths[key], strengths[other] - _LIFT)
 
 
 def _near(group: Sequence[KeyPair], strengths: Mapping[KeyPair, float]) -> list[KeyPair]:

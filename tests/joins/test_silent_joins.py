@@ -236,3 +236,11 @@ def test_not_connected_says_that_copies_of_rows_repeat_the_referenced_column():
     with pytest.raises(NotConnected) as error:
         corpus.tables.tag.retrieve_tables("orders and Ort of Kunden", k=2, method="lexical").join_plan  # noqa: B018
     assert "repeats" not in str(error.value)
+
+
+def test_towns_belong_to_a_country_though_it_has_a_capital():
+    towns = D({"town_id": range(1, 7), "town": list("abcdef"), "country_id": [1, 1, 2, 2, 3, 3]})
+    countries = D({"country_id": [1, 2, 3], "country": list("XYZ"), "town_id": [2, 3, 6]})
+    plan = tf.join_plan({"towns": towns, "countries": countries})
+    assert str(plan.steps[0]) == "frames.towns.country_id = frames.countries.country_id"
+    assert not plan.ambiguous
