@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -73,11 +73,16 @@ class ValueHit:
 class ValueIndex:
     """The values in the profiles, by hash: all values of columns with a complete sketch, a sample of larger ones.
 
-    A name that none of these is, is looked for in the cells of the larger columns, which are read for the first one.
+    A name that none of these is, and a word that nobody knows, is looked for in the cells of the larger columns, which
+    are read for the first one.
     """
 
     def __init__(
-        self, tables: Sequence[TableProfile], stored: Arrays | None = None, corpus: Corpus | None = None
+        self,
+        tables: Sequence[TableProfile],
+        stored: Arrays | None = None,
+        corpus: Corpus | None = None,
+        knows: Callable[[str], bool] = lambda word: True,
     ) -> None:
         """An index of the tables' values.
 
@@ -85,8 +90,9 @@ class ValueIndex:
             tables: the profiles.
             stored: the result of :meth:`arrays` for the same tables; then these are not read.
             corpus: of the tables, if cells may be read.
+            knows: whether a word in lower case is one of the language, rather than a term ("shoegaze").
         """
-        self._tables, self._corpus = tables, corpus
+        self._tables, self._corpus, self._knows = tables, corpus, knows
         if stored is None:
             self._widths = np.array([len(table.columns) for table in tables], dtype=np.int64)
             self._hashes, self._owners = hashes_of_cells([column for table in tables for column in table.columns])
@@ -132,7 +138,9 @@ class ValueIndex:
                 continue
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
-            if not len(owners) and (position < len(quoted) or (written_so and _are_capital(words[slice(*span)]))):
+            is_term = span[1] - span[0] == 1 and value.isalpha() and len(value) >= SHORTEST and not self._knows(value)
+            is_written = position < len(quoted) or (written_so and _are_capital(words[slice(*span)]))
+            if not len(owners) and (is_written or is_term):
                 owners = self._owners_of(keys[position : position + 1], self._larger)[0]
             if not len(owners):
                 continue

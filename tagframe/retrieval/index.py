@@ -263,7 +263,7 @@ class RetrievalIndex:
     @once
     def values(self) -> ValueIndex:
         """The values in cells."""
-        return ValueIndex(self.tables, self._stored_part("values"), self._corpus)
+        return ValueIndex(self.tables, self._stored_part("values"), self._corpus, self.named.knows)
 
     def joinability_in(self, omega: Omega | None, declared: bool | None) -> Joinability:
         """ω.

@@ -58,7 +58,7 @@ class Segmenter:
 
     def words(self, word: str) -> list[str]:
         """The words in a word; the word itself if it is known, short, or has an unknown part."""
-        if len(word) < SHORTEST or self._knows(word):
+        if len(word) < SHORTEST or self.knows(word):
             return [word]
         if word not in self._apart:
             self._apart[word] = self._taken_apart(word)
@@ -77,9 +77,13 @@ class Segmenter:
             best.append(min(options, key=lambda option: option[0], default=None))
         return [word] if best[-1] is None else best[-1][1]
 
-    def _knows(self, word: str) -> bool:
+    def knows(self, word: str) -> bool:
         """Whether a word, or another form of it, is known: "alternation" is no nation, as there is "alternate"."""
-        return word in self._cost or any(len(form) >= _MIN_FORM and form in self._cost for form in forms(word))
+        return (
+            not self._cost
+            or word in self._cost
+            or any(len(form) >= _MIN_FORM and form in self._cost for form in forms(word))
+        )
 
     def name(self, name: str) -> str:
         """A name with its words separated; unchanged if there is nothing to split."""
@@ -133,6 +137,10 @@ class WordsApart:
     def whole(self) -> tuple[TableProfile, ...]:
         """All tables."""
         return with_words_apart(self._own, self._segmenter)
+
+    def knows(self, word: str) -> bool:
+        """Whether a word, or another form of it, is known; any is, to an embedder that cannot tell."""
+        return self._segmenter.knows(word.lower())
 
     def __getitem__(self, position: int) -> TableProfile:
         return with_words_apart([self._own[position]], self._segmenter)[0]

@@ -55,6 +55,14 @@ def test_columns_too_large_for_a_sketch_are_known_by_samples():
     assert ValueIndex(corpus.profiles).hits(Question.of("Where is Ann Lee?"))[0].text == "Ann Lee"
 
 
+@pytest.mark.parametrize(("word", "found"), [("shoegaze", ["shoegaze"]), ("rock", [])])
+def test_a_term_is_found_in_the_cells_of_a_column_too_large_for_a_sketch(word, found):
+    """A word of the language is not: hardly one of a long list of names is meant by it."""
+    corpus = tf.open_corpus({"a.t": pd.DataFrame({"tag": [*(f"tag {i}" for i in range(20_000)), "shoegaze", "rock"]})})
+    index = ValueIndex(corpus.profiles, corpus=corpus, knows=lambda word: word != "shoegaze")
+    assert [hit.text for hit in index.hits(Question.of(f"songs tagged as {word}"))] == found
+
+
 def test_without_rows_there_are_no_values(schema):
     assert ValueIndex(schema(**{"a.t": ["x"]}).profiles).hits(Question.of("Alameda")) == []
 
