@@ -67,6 +67,8 @@ def bare_columns(subject: Subject) -> Found:
     statement, tree = subject.statement, subject.select
     if tree is None or any(item.is_star for item in tree.expressions):
         return
+    if tree.args.get("having") is not None:
+        return  # of other groups it would mean something else
     group = tree.args.get("group")
     keys = clause_keys(tree, "group", lambda name: False) or []
     calls = {node.name.lower() for node in own_nodes(tree) if is_aggregate(node)}
@@ -76,7 +78,7 @@ def bare_columns(subject: Subject) -> Found:
     items += [column for item in items for query in item.find_all(exp.Query) for column in block.outer_columns(query)]
     bare = [item for item in dict.fromkeys(items) if not item.find(exp.Query, exp.Window) and item not in keys]
     bare = [item for item in bare if statement.source(item, tree) not in grouped]
-    whole = without(tree, "having", "order", "limit")  # which row ties with another is no matter of groups
+    whole = without(tree, "order", "limit")  # which row ties with another is no matter of groups
     runs = [subject.run(one) for one in (whole, whole.group_by(*bare))] if bare and group else []
     is_same = len(runs) == 2 and runs[0] is not None and runs[1] is not None and same_rows(runs[0], runs[1])
     if bare and (calls or group) and not {"max", "min"} & calls and not is_same:  # beside these, it is their row
