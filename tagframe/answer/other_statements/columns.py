@@ -98,6 +98,7 @@ def twins(subject: Subject) -> Found:
             yield Doubt("column", f"{twin.name} fits as {column} does; with it, ", subject.sql(new))
 
 
+_YEARS = frozenset(map(str, range(1800, 2100)))
 _CLOSE = 0.05
 """Chances of keys that differ by at most this are as good as equal."""
 _LEAST_KEY = 0.3
@@ -132,7 +133,7 @@ def unused_columns(subject: Subject) -> Found:
     tests = [
         test
         for test in subject.statement.tree.find_all(exp.Predicate)
-        if any({*one.this.casefold().split()} <= values for one in test.find_all(exp.Literal))
+        if any({*one.this.casefold().split()} <= values - _YEARS for one in test.find_all(exp.Literal))
         and all(subject.words.isdisjoint(stems(one.name)) for one in test.find_all(exp.Column))
     ]
     of, used = (
