@@ -206,8 +206,9 @@ def fitted(
     chance[_covering(problem, order, chance / share)] = MIN_NEEDED * share
     if k is None:
         connecting = _connecting(problem, chance / share)
+        chance[_answered(problem, order, chance)] = _NOT_NEEDED * share
+        chance[connecting] = MIN_NEEDED * share
         order = [*order, *(table for table in connecting if table not in order)]
-        chance[[*connecting, *_answered(problem, order, chance)]] = _NOT_NEEDED * share
     called = _called(problem)
     chance[called] = 1 / (1 + np.exp(-problem.opinion[called]))
     if k is not None or called:
@@ -274,11 +275,7 @@ def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
     more: list[int] = []
     while _is_one(problem) and not problem.opinion.any():
         inside = [*needed, *more]
-        parts = Components(inside)
-        for one, other in combinations(inside, 2):
-            if joined[one, other]:
-                parts.join(one, other)
-        near = np.array([linked[part].any(axis=0) for part in parts.groups()])
+        near = np.array([linked[part].any(axis=0) for part in _parts(joined, inside)])
         between = (near.sum(axis=0) > 1) & ~np.isin(np.arange(len(chance)), inside)
         if not between.any():
             break
@@ -286,9 +283,18 @@ def _connecting(problem: SelectionProblem, chance: Floats) -> list[int]:
     return more
 
 
+def _parts(joined: npt.NDArray[np.bool_], tables: Sequence[int]) -> list[list[int]]:
+    """The groups of some tables that can be joined without others."""
+    parts = Components(tables)
+    for one, other in combinations(tables, 2):
+        if joined[one, other]:
+            parts.join(one, other)
+    return parts.groups()
+
+
 def _answered(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) -> list[int]:
     """The needed tables of a set that the others answer the question without: all words that a name or a cell of theirs
-    has are in those of the others, too, and no word is clearly nearer to them.
+    has are in those of the others, too, no word is clearly nearer to them, and they connect none.
 
     A near-copy of the likeliest table needs neither to be unlikely nor a question in English.
     """
@@ -298,13 +304,14 @@ def _answered(problem: SelectionProblem, chosen: Sequence[int], chance: Floats) 
     least = 2 if problem.facts.get("denies") else 1
     if problem.anchor.any() or problem.opinion.any() or not len(words):
         return []
-    gone: list[int] = []
+    joined, gone = joined_directly(problem.link, problem.refers), list[int]()
     for table in needed[:0:-1]:
         rest = [other for other in needed if other != table and other not in gone]
         is_copy = problem.similarity[needed[0], table] >= COPIED
         # Of a foreign question words say little.
         may_go = is_copy or not (problem.facts.get("foreign") or chance[table] >= _SURE)
-        if len(rest) < least or not may_go:
+        connects = len(_parts(joined, rest)) > len(_parts(joined, [*rest, table]))
+        if len(rest) < least or not may_go or connects:
             continue
         theirs = exact[:, table]
         has_all = bool((exact[:, rest].max(axis=1) > theirs / 2)[theirs > 0].all())
