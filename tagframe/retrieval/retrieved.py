@@ -548,9 +548,9 @@ def _leaves(plan: JoinPlan, tables: Collection[str], doubted: Collection[str]) -
 
 
 def _is_faint(step: JoinStep, corpus: Corpus) -> bool:
-    """Whether a step repeats rows by a low-confidence key, or loses most of them."""
-    if step.grows and step.score < ACCEPTED:
-        return True
+    """Whether a step repeats rows by a low-confidence key, or loses most of them and is no finer."""
+    if step.grows:
+        return step.score < ACCEPTED
     sides = [(step.base, step.base_columns), (step.table, step.columns)]
     if len(step.columns) > 1 or not all(id in corpus for id, _ in sides):
         return False

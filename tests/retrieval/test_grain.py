@@ -194,6 +194,16 @@ def test_a_table_that_repeats_rows_on_both_sides_goes_before_doubtful_ones_that_
     assert (len(frame), "viewers" in frame, "whole_name" in frame) == (960, True, False)
 
 
+@pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
+def test_a_finer_table_that_only_a_rule_needs_may_have_few_of_the_things():
+    stops = pd.DataFrame({"stop_id": range(1, 201), "name": [f"Stop {n}" for n in range(200)]})
+    rides = pd.DataFrame({"stop_id": [1 + n % 9 for n in range(300)], "line_id": [1 + n % 5 for n in range(300)]})
+    lines = pd.DataFrame({"line_id": range(1, 6), "colour": list("abcde")})
+    corpus = tf.open_corpus({"m.stops": stops, "m.rides": rides.assign(boarded=2.5), "m.lines": lines})
+    hits = tuple(TableHit(f"m.{name}", 0.0, (), one) for name, one in (("stops", 0.9), ("rides", 0.5), ("lines", 0.1)))
+    assert len(RetrievedTables("people who boarded at Stop 3", hits, corpus).merge()) == 300
+
+
 def test_a_table_that_connects_a_doubtful_one_alone_goes_as_one_that_connects_none():
     frames = {**GRID, "m.files": pd.DataFrame({"file": [f"f{n}.csv" for n in range(240)], "size": range(240)})}
     chances = {"gen": 0.99, "bus": 0.9, "pointers": 0.5, "files": 0.1}
