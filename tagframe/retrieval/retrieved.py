@@ -227,9 +227,8 @@ class RetrievedTables(Public):
                     with_one = [([*needed, *(hit.parts or (hit.id,))], set[str]()) for hit in doubtful]
                     attempts.extendleft(reversed(with_one))
                 continue
-            if self.anchor is None and (
-                finer := {step.table for step in _leaves(plan, by_rule, doubted) if _is_faint(step, self.corpus)}
-            ):
+            leaves = _leaves(plan, by_rule, doubted) if self.anchor is None else ()
+            if finer := {step.table for step in leaves if _is_faint(step, self.corpus, step.table in spoken)}:
                 by_rule -= finer
                 attempts.extendleft([(members, doubted), (members, {*doubted, *finer})])
                 continue
@@ -547,10 +546,11 @@ def _leaves(plan: JoinPlan, tables: Collection[str], doubted: Collection[str]) -
     return [step for step in steps if step.table in tables and step.table not in stay]
 
 
-def _is_faint(step: JoinStep, corpus: Corpus) -> bool:
-    """Whether a step repeats rows by a low-confidence key, or loses most of them and is no finer."""
-    if step.grows:
-        return step.score < ACCEPTED
+def _is_faint(step: JoinStep, corpus: Corpus, is_named: bool) -> bool:
+    """Whether a step repeats rows by a low-confidence key, or loses most of them, is no finer, and leads to a table
+    that the question does not name."""
+    if step.grows or is_named:
+        return step.grows and step.score < ACCEPTED
     sides = [(step.base, step.base_columns), (step.table, step.columns)]
     if len(step.columns) > 1 or not all(id in corpus for id, _ in sides):
         return False

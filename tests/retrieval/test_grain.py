@@ -159,13 +159,15 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize(("chance", "rows"), [(0.5, 120), (0.7, 6)])
+@pytest.mark.parametrize(
+    ("what", "chance", "rows"), [("branches", 0.5, 120), ("branches", 0.7, 6), ("dc branches", 0.5, 6)]
+)
 @pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning", "ignore::tagframe.errors.TableLeftOutWarning")
-def test_a_table_that_only_a_rule_needs_does_not_lose_most_rows_of_the_others(chance, rows):
+def test_a_table_that_only_a_rule_needs_does_not_lose_most_rows_of_the_others(what, chance, rows):
     hits = tuple(
         TableHit(f"m.{name}", 0.0, (), one) for name, one in (("branch", 0.99), ("bus", 0.9), ("dc_branch", chance))
     )
-    assert len(RetrievedTables("km of branches at 230 kV", hits, tf.open_corpus(LINES)).merge()) == rows
+    assert len(RetrievedTables(f"km of {what} at 230 kV", hits, tf.open_corpus(LINES)).merge()) == rows
 
 
 EPISODES = [(series, episode) for series in range(1, 9) for episode in range(1, 11)]
