@@ -36,6 +36,22 @@ def test_a_sentence_above_names_that_differ_is_a_title_and_a_word_names_a_group(
     assert head_of([[upper, "", "", "Downloaded on 24 Feb", "", ""], names, *rows]).above == titles
 
 
+@pytest.mark.parametrize(
+    ("second", "depth"),
+    [
+        (["Code", "Nom", "Fer"], 2),
+        (["Code", "Name", "Iron"], 1),  # the same names again, as where files were put together
+        (["b3", "Nom", "Fer"], 1),
+        (["Code", "", "Fer"], 1),
+    ],
+)
+def test_the_names_in_another_language_are_no_row_of_data(second, depth):
+    rows = [["Code", "Name", "Iron"], second, *([f"a{number}", f"Rice {number}", str(number)] for number in range(9))]
+    head = head_of(rows)
+    assert (head.depth, head.names) == (depth, ("Code", "Name", "Iron"))
+    assert head.labels == (("", "Nom", "Fer") if depth == 2 else ())
+
+
 @pytest.mark.parametrize("blank", [[["", ""]], [[None, None], [None, None]]])
 def test_blank_rows_are_above_names_where_all_cells_are_words(blank):
     """Nothing else is: a title needs numbers below the names."""

@@ -55,7 +55,8 @@ class Head:
         depth: rows of names; 0 where the first row is data.
         below: 1 where a row of the columns' numbers stands below the names, else 0.
         names: of the columns, as far as rows name them; "" for none.
-        labels: what other rows say of each column, where a row of codes names them; none elsewhere.
+        labels: what other rows say of each column, where a row of codes or of another language names them; none
+            elsewhere.
         is_unsure: whether nothing tells the names from the cells below.
     """
 
@@ -97,7 +98,8 @@ def head_of(rows: Sequence[Row], *, may_have_titles: bool = True) -> Head:
     if may_have_titles and (above := comments_above(rows)):
         below = head_of(rows[above:])
         return replace(below, above=above + below.above)
-    if (head := _labelled(rows, _titles(rows) if may_have_titles else 0)) is not None:
+    titles = _titles(rows) if may_have_titles else 0
+    if (head := _translated(rows, titles) or _labelled(rows, titles)) is not None:
         return head
     if may_have_titles and (head := head_below_titles(rows)) is not None:
         return head
@@ -270,6 +272,34 @@ def _joined(rows: Sequence[Row]) -> tuple[str, ...]:
                 upper[at] = upper[at - 1]
     columns = zip(*texts, strict=True)
     return tuple(_SEPARATOR.join(dict.fromkeys(filter(None, parts))) for parts in columns)
+
+
+def _translated(rows: Sequence[Row], above: int) -> Head | None:
+    """The names in a row above the same in another language, and maybe codes; None if there is none.
+
+    Some of the words are the same in both rows, and in none below.
+
+    >>> rows = [["Code", "Name", "Iron"], ["Code", "Nom", "Fer"], [None, None, "FE"], ["a", "Rice", 1], ["b", "Oil", 2]]
+    >>> _translated(rows, 0).names, _translated(rows, 0).labels
+    (('Code', 'Name', 'Iron'), ('', 'Nom', 'Fer; FE'))
+    """
+    width = max(map(len, rows[above:]), default=0)
+    texts = [[*map(_text, row), *[""] * (width - len(row))] for row in rows[above:]]
+    if len(texts) < _FEW + 2:
+        return None
+    names, other, *below = texts
+    equal = [name == translated for name, translated in zip(names, other, strict=True) if name]
+    later = zip(names, _columns_below(below, width), strict=True)
+    are_alike = [*map(bool, names)] == [*map(bool, other)] and are_names(_filled(names)) and are_names(_filled(other))
+    if not are_alike or not 0 < sum(equal) <= len(equal) / 2 or any(name in cells for name, cells in later):
+        return None
+    numbers = [at for at in range(width) if _holds_values([row[at] for row in below[len(below) // 2 :]])]
+    codes = [at for at in range(width) if below[0][at]]
+    is_coded = 2 * len({*codes} & {*numbers}) > len(codes) and not any(is_value(below[0][at]) for at in codes)
+    depth = 2 + (is_coded and not below[0][0])
+    cells = zip(*texts[:depth], strict=True)
+    labels = ("; ".join(dict.fromkeys(text for text in rest if text not in ("", name))) for name, *rest in cells)
+    return replace(_head(rows, above, depth), names=tuple(names), labels=tuple(labels))
 
 
 def _labelled(rows: Sequence[Row], above: int) -> Head | None:
@@ -697,7 +727,7 @@ def sentences(head: Head) -> list[str]:
     if not head.depth:
         notes.append("the first row is like the others, and is read as data")
     elif head.labels:
-        notes.append(f"one of the rows {first} to {last} names the columns by codes, and the others describe them")
+        notes.append(f"one of the rows {first} to {last} names the columns, and the others describe them")
     elif head.depth > 1:
         notes.append(f"rows {first} to {last} name the columns together")
     if head.above:
