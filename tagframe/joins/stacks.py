@@ -158,7 +158,7 @@ def _stacked_column(parts: Sequence[ColumnProfile]) -> ColumnProfile:
     """The profile of a stack's column. If a part's sketch is not complete, the distinct values are an estimate."""
     rows, nulls = _sum(part.rows for part in parts), _sum(part.nulls for part in parts)
     families = {part.family for part in parts} - {"empty"}
-    family = families.pop() if len(families) == 1 else "real" if families else "empty"
+    family = families.pop() if len(families) == 1 else "text" if "text" in families else "real" if families else "empty"
     first = ColumnProfile(parts[0].name, parts[0].position, family, parts[0].declared_type, rows, nulls)
     first = replace(first, private=any(part.private for part in parts))
     sketches = [part.sketch for part in parts if part.sketch is not None and not part.sketch.sampled]

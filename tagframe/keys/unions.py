@@ -36,6 +36,9 @@ _SHEET = re.compile(r"(sheet|table|tabelle|blatt|hoja|tabla|feuille?|foglio|data
 _COPIED = 0.9
 """Tables that share this much of the values of every column are copies."""
 _MANY = 10
+_NUMBERS = {"integer", "real"}
+COLUMNS_A_MISTYPED = 20
+"""Of so many columns one may have numbers in one table and texts in another: in one year, a player's seed is "WC"."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,10 @@ def infer_unions(
 ) -> list[UnionGroup]:
     """Find tables of one database, or of one folder, that have the same columns and similar names.
 
-    Same columns: at least two, with equal names (case and order are ignored), and never numbers in one table and text
-    in the other. Similar names: they differ in one word or number (``sales_2023``, ``east_store``), or in all numbers
-    (``sales_2023_q4``). In a folder, tables of two databases may also have one name, unless one is a copy of the other.
+    Same columns: at least two, with equal names (case and order are ignored), and hardly ever numbers in one table and
+    text in the other (:data:`COLUMNS_A_MISTYPED`). Similar names: they differ in one word or number (``sales_2023``,
+    ``east_store``), or in all numbers (``sales_2023_q4``). In a folder, tables of two databases may also have one name,
+    unless one is a copy of the other.
 
     Args:
         profiles: the tables.
@@ -181,10 +185,7 @@ def _is_copy(one: TableProfile, other: TableProfile) -> bool:
 def _alike(one: TableProfile, other: TableProfile) -> bool:
     if one.stored is not None and other.stored is not None and one.stored.text == other.stored.text:
         return True
-    numbers = ("integer", "real")
     families = {column.name.casefold(): column.family for column in other.columns}
-    for column in one.columns:
-        pair = {column.family, families[column.name.casefold()]} - {"empty"}
-        if len(pair) > 1 and not pair <= set(numbers):
-            return False
-    return True
+    pairs = [{column.family, families[column.name.casefold()]} - {"empty"} for column in one.columns]
+    unlike = [pair for pair in pairs if len(pair) > 1 and not pair <= _NUMBERS]
+    return len(unlike) <= len(pairs) // COLUMNS_A_MISTYPED and all(pair <= {*_NUMBERS, "text"} for pair in unlike)

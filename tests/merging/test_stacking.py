@@ -82,6 +82,18 @@ def test_what_is_said_of_one_table_and_taken_for_its_like_is_said():
         assert len(anchored.merge(on_loss="allow")) == 500
 
 
+@pytest.mark.parametrize(("columns", "are_alike"), [(19, False), (20, True)])
+def test_one_column_of_many_may_hold_texts_in_one_year(columns: int, are_alike: bool):
+    rest = {f"c{number}": [number, 2, 3] for number in range(columns - 1)}
+    frames = {"games_2023": pd.DataFrame({"seed": [1, 2, 3], **rest}),
+              "games_2024": pd.DataFrame({"seed": ["WC", "1", "2"], **rest})}  # fmt: skip
+    corpus = tf.open_corpus(frames)
+    groups = [group.tables for group in infer_unions(corpus.profiles)]
+    assert groups == [("frames.games_2023", "frames.games_2024")] * are_alike
+    if are_alike:
+        assert stack(frames)["seed"].tolist() == [1, 2, 3, "WC", "1", "2"]
+
+
 def test_an_anchor_is_stacked_with_its_like_and_hints_follow():
     profiles = open_corpus(SHOP).profiles
     keys = infer_key_pairs(profiles)
