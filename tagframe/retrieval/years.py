@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 _YEAR = r"((?:1[5-9]|20)\d\d)(?!\d)"
 _TO = r"(?:to|until|till|through|and|bis|und|à|a|au|et|al|y|hasta|e)"
+_DAY = r"(?:[\w.]+\s+){0,3}"
+"""What may stand before a year: "July", "julio de", "1. Juli"."""
 _BOTH = (
     re.compile(
-        rf"\b(?:from|between|von|zwischen|vom|de|du|entre|desde|del)\s+(?:\w+\s+)?{_YEAR}\s+{_TO}\s+(?:\w+\s+)?{_YEAR}"
+        rf"\b(?:from|between|von|zwischen|vom|de|du|entre|desde|del)\s+{_DAY}{_YEAR}\s+{_TO}\s+{_DAY}{_YEAR}"
     ),
     re.compile(rf"\b{_YEAR}\s*(?:-|–|—|\.\.|to|through|until|bis|à|hasta)\s*{_YEAR}"),
 )  # fmt: skip

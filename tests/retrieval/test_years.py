@@ -34,6 +34,8 @@ ALL = range(2005, 2024)
         ("Les naissances depuis 2021", range(2021, 2024)),
         ("trajets avant 2007", range(2005, 2007)),
         ("Ventas entre 2010 y 2012", range(2010, 2013)),
+        ("Ventas entre julio de 2010 y junio de 2012", range(2010, 2013)),
+        ("Umsatz vom 1. Juli 2010 bis 30. Juni 2012", range(2010, 2013)),
         ("nacimientos desde 2021", range(2021, 2024)),
         ("goles de las últimas tres temporadas", range(2021, 2024)),
         ("viajes antes de 2007", range(2005, 2007)),
