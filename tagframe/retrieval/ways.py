@@ -6,7 +6,7 @@ Of two ways to a table the question may mean one: the address of the depot, or t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -26,6 +26,7 @@ from tagframe.keys.column_names import KEY_WORDS, column_name, table_entity
 from tagframe.keys.inference import ACCEPTED
 from tagframe.keys.key_columns import uniqueness
 from tagframe.keys.key_pair import Evidence, KeyPair
+from tagframe.keys.unions import infer_unions
 from tagframe.retrieval.cell_values import ValueIndex
 from tagframe.retrieval.denied import (
     denies,
@@ -36,6 +37,7 @@ from tagframe.retrieval.denied import (
     tables_denied,
     tables_denied_by_column,
 )
+from tagframe.retrieval.families import shared_name
 from tagframe.retrieval.links import schema_of, tables_around
 from tagframe.retrieval.question import Question
 from tagframe.retrieval.role_hints import role_hints, roles_named
@@ -92,10 +94,13 @@ def plan_for(
     given = [*keys] if on is None else keys_on(on, [*map(NamedTable.of, profiles.values())])
     columns = {id: [column.name for column in profile.columns] for id, profile in profiles.items()}
     sure = {id: names for id, names in columns.items() if id not in {*doubtful}}
+    may_deny = may_deny and bool(question)
+    ends = _told_apart(question, [*profiles.values()]) if may_deny else []
+    pieces = _pieces([*profiles.values()]) if may_deny and not ends else {}
     ways = (tables_denied, sure), (tables_denied, columns), (tables_denied_by_column, sure)
-    named = next(filter(None, (find(question, some) for find, some in ways)), []) if may_deny and question else []
-    denied = [id for id in named if id != anchor]
-    wanted = tables_before(question, columns) if denied else set[str]()
+    found = (_with_pieces(find(question, _as_one(some, pieces)), pieces) for find, some in ways) if may_deny else ()
+    denied = [id for id in next(filter(None, found), []) if id != anchor and id in columns]
+    wanted = {*_with_pieces(tables_before(question, _as_one(columns, pieces)), pieces)} if denied else set[str]()
     doubtful = {*doubtful, *(unsure if wanted else ())}.difference(denied, wanted, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
     apart = sorted(id for id in doubtful if len(schemas) == 1 and schema_of(corpus, id) not in schemas)
@@ -103,7 +108,7 @@ def plan_for(
     beside = doubtful.difference(apart) if denied else set()
     members = [id for id in tables if id not in {*apart, *beside}]
     hints, by_words = _read(question, corpus) if question else (None, None)
-    ends = _told_apart(question, [profiles[id] for id in members]) if may_deny and (denied or denies(question)) else []
+    ends = [pair for pair in ends if {one.id for one in pair} <= {*members}]
     given = [*given, *(key for one, other in ends if (key := _same_rows(one, other)) is not None and on is None)]
     plan = plan_tables(
         corpus, members, anchor=anchor, given=given, hints=hints, bridges=tables_around(corpus, members),
@@ -113,7 +118,8 @@ def plan_for(
     if apart or beside:
         left_out, lone = {*plan.left_out, *apart, *beside}, {*plan.unconnected, *apart}
         plan = replace(plan, left_out=tuple(sorted(left_out - {*plan.tables})), unconnected=tuple(sorted(lone)))
-    denied = [table for table in denied if table in plan.tables]
+    stacks = {part.id: table for table in plan.tables for part in plan.source(table).parts}
+    denied = [table for table in dict.fromkeys(stacks.get(id, id) for id in denied) if table in plan.tables]
     with suppress(InvalidArgument):  # only the denied tables connect the others
         return plan.lacking(*_with_links(plan, denied, wanted)) if denied else plan
     return plan
@@ -159,12 +165,31 @@ def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
     return hints, roles
 
 
+def _pieces(tables: Sequence[TableProfile]) -> dict[str, list[str]]:
+    """The tables that are stacked, by what their names have in common: "no penalty" denies those of all years."""
+    names = {table.id: table.name for table in tables}
+    groups = infer_unions(tables, by_date=True)
+    return {shared_name([names[id] for id in group.tables]): [*group.tables] for group in groups}
+
+
+def _as_one(columns: Mapping[str, Sequence[str]], pieces: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The columns of tables, with the first of some pieces for all."""
+    stack = {id: name for name, ids in pieces.items() for id in ids}
+    return {stack.get(id, id): names for id, names in columns.items()}
+
+
+def _with_pieces(found: Iterable[str], pieces: Mapping[str, Sequence[str]]) -> list[str]:
+    return [id for one in found for id in pieces.get(one, [one])]
+
+
 def _told_apart(question: str, tables: Sequence[TableProfile]) -> list[tuple[TableProfile, TableProfile]]:
-    """Tables of one shape that a question with a denial names: the members of 2023 who were not there in 2022 are no
-    rows of a stack of both."""
+    """Tables of one shape that a question with a denial names, one of them before it: the members of 2023 who were not
+    there in 2022 are no rows of a stack of both."""
     own, words = own_words([table.id for table in tables]), [spelt_forms(word.text) for word in words_in(question)]
     named = [table for table in tables if any(table.id in named_by(word, own) for word in words)]
-    return [(one, other) for one, other in pairwise(named) if one.shape == other.shape]
+    before = tables_before(question, own)
+    alike = ((one, other) for one, other in pairwise(named) if one.shape == other.shape)
+    return [(one, other) for one, other in alike if not before.isdisjoint((one.id, other.id))]
 
 
 def _same_rows(one: TableProfile, other: TableProfile) -> KeyPair | None:
