@@ -256,6 +256,21 @@ def test_the_question_chooses_and_the_report_says_so():
         assert len(found.merge(how="inner")) == 3
 
 
+@pytest.mark.parametrize("years", [(2023, 2024), (2022, 2023, 2024)])
+@pytest.mark.parametrize("question", ["Players who never took a penalty", "Players without a penalty in 2023 and 2024"])
+def test_all_pieces_of_a_table_are_denied(question: str, years: tuple[int, ...]):
+    players = pd.DataFrame({"player_id": range(1, 9), "name": list("abcdefgh")})
+    taken = {2022: [1, 3], 2023: [1, 2], 2024: [2, 3, 4]}
+    pieces = {
+        f"penalties_{year}": pd.DataFrame(
+            {"penalty_id": [10 * year + one for one in taken[year]], "player_id": taken[year], "minute": 5}
+        )
+        for year in years
+    }
+    found = tf.open_corpus({"players": players, **pieces}).retrieve_tables(question)
+    assert found.merge()["player_id"].tolist() == [5, 6, 7, 8]
+
+
 @pytest.mark.filterwarnings("ignore::tagframe.errors.RowsLostWarning")
 @pytest.mark.parametrize(
     ("question", "absent", "rows"),
