@@ -43,22 +43,17 @@ WRITTEN = (
 )
 BEGIN, END = "# operators: written by tools/write_stubs.py", "# end of operators"
 OURS = {
-    "Any": "from typing import Any",
     "AsyncBatches": "from tagframe.operators.batches import AsyncBatches",
     "AsyncFrames": "from tagframe.operators.batches import AsyncFrames",
     "Batches": "from tagframe.operators.batches import Batches",
     "CallSettings": "from tagframe.config import CallSettings",
-    "Coroutine": "from collections.abc import Coroutine",
     "Frames": "from tagframe.operators.batches import Frames",
     "ForeignFrame": "from tagframe.interop import ForeignFrame",
-    "Generic": "from typing import Generic",
     "IfExists": "from tagframe.operators.parquet_folder import IfExists",
     "Literal": "from typing import Literal",
     "Path": "from pathlib import Path",
     "Quote": "from tagframe.lm import Quote",
     "SearchSettings": "from tagframe.config import SearchSettings",
-    "TypeAlias": "from typing import TypeAlias",
-    "TypeVar": "from typing import TypeVar",
     "Unpack": "from typing import Unpack",
     "os": "import os",
     "overload": "from typing import overload",
@@ -124,12 +119,12 @@ class Stub:
                 parts.append("*")
                 bare = False
             sign = {given.VAR_POSITIONAL: "*", given.VAR_KEYWORD: "**"}.get(given.kind, "")
-            typed = "" if given.annotation is given.empty else f": {self.typed(given.annotation, known)}"
+            typed = "" if given.annotation is given.empty else f": {self._typed(given.annotation, known)}"
             default = "" if given.default is given.empty else f" = {given.default!r}"
             parts.append(f"{sign}{given.name}{typed}{default}")
-        result = self.typed(returns, known)
+        result = self._typed(returns, known)
         if overloads:
-            self.lines.append(f"{indent}@{self.typed('overload', known)}")
+            self.lines.append(f"{indent}@{self._typed('overload', known)}")
         body = textwrap.wrap(" ".join(f"{part.replace(' ', chr(0))}," for part in parts), 116 - len(indent))
         end = ":" if doc else ": ..."
         self.lines += [f"{indent}{head} {name}("]
@@ -139,10 +134,9 @@ class Stub:
         if doc:
             self.lines += textwrap.indent(f'"""{doc.strip()}\n"""', f"{indent}    ").split("\n")
 
-    def typed(self, annotation: str, known: Mapping[str, str]) -> str:
-        """A type, once its names are imported; those that begin with ``_`` are the stub's own."""
+    def _typed(self, annotation: str, known: Mapping[str, str]) -> str:
         for node in ast.walk(ast.parse(annotation, mode="eval")):
-            if isinstance(node, ast.Name) and not hasattr(builtins, node.id) and not node.id.startswith("_"):
+            if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 imported = known.get(node.id) or OURS[node.id]
                 if imported_as(self._imports.setdefault(node.id, imported), node.id) is not imported_as(
                     imported, node.id
@@ -160,62 +154,45 @@ class Stub:
         return "\n".join([WRITTEN, *imports, "", *self.lines, ""])
 
 
-CALLABLE = """
-_F = TypeVar("_F", bound=AsyncFrames)  # batches
-_R = TypeVar("_R")  # the result of a frame
-_Q = TypeVar("_Q")  # its quote
-_B = TypeVar("_B")  # the results of batches
-_P = TypeVar("_P")  # the folder that they are written to
-_Later: TypeAlias = Coroutine[Any, Any, _R]
-"""
-"""What the types of the blocking and of the awaited form of an operator are made of."""
-
-
 def functions() -> str:
-    """``functions.pyi``: each operator for frames and for batches, with a result or a quote, blocking or awaited.
-
-    The parameters are written once: both forms are called alike, and give other types.
-    """
+    """``functions.pyi``: each operator for frames and for batches, with a result or a quote, blocking or awaited."""
     stub = Stub()
-    for name in ("Any", "AsyncFrames", "Coroutine", "Generic", "TypeAlias", "TypeVar"):
-        stub.typed(name, {})
-    stub.lines += CALLABLE.splitlines()
     for operator in OPERATORS.values():
         known = names_of(operator.steps.__module__)
-        own = list(inspect.signature(function(operator)).parameters.values())
-        made = f"_{operator.name}"
-        stub.lines += ["", f"class {made}(Generic[_F, _R, _Q, _B, _P]):"]
-        for returns, changed in (
-            ("_R", {"quote": ("Literal[False]", False)}),
-            ("_Q", {"quote": ("Literal[True]", Parameter.empty)}),
-            ("_B", {"frame": ("_F", Parameter.empty), "to": ("None", None)}),
-            (
-                "_P",
-                {
-                    "frame": ("_F", Parameter.empty),
-                    "to": ("str | os.PathLike[str]", Parameter.empty),
-                    "if_exists": ("IfExists", "error"),
-                },
-            ),
-        ):
-            parameters = [
-                one.replace(annotation=changed[one.name][0], default=changed[one.name][1])
-                if one.name in changed
-                else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | ForeignFrame"))
-                for one in own
-                if one.name in changed or one.name not in ADDED
-            ]
-            me = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
-            stub.define("__call__", [me, *parameters], returns, known, overloads=True, indent="    ")
-        is_frame = operator.over in ("whole", "best", "nearest")
-        for name, frames, batches, form in (
-            (operator.name, "Frames", "Batches", "{}"),
-            (f"a{operator.name}", "AsyncFrames", "AsyncBatches", "_Later[{}]"),
-        ):
-            given = ["pd.DataFrame", "Quote", "pd.DataFrame" if is_frame else batches, "Path"]
-            types = ", ".join(stub.typed(one, known) for one in (frames, *map(form.format, given)))
-            doc = str(getattr(importlib.import_module("tagframe.operators.functions"), name).__doc__).strip()
-            stub.lines += [f"{name}: {made}[{types}]", *f'"""{doc}\n"""'.split("\n")]
+        for awaited in (False, True):
+            name, head = (f"a{operator.name}", "async def") if awaited else (operator.name, "def")
+            own = list(inspect.signature(function(operator)).parameters.values())
+            doc = getattr(importlib.import_module("tagframe.operators.functions"), name).__doc__
+            batches = (
+                "pd.DataFrame"
+                if operator.over in ("whole", "best", "nearest")
+                else "AsyncBatches"
+                if awaited
+                else "Batches"
+            )
+            frames = "AsyncFrames" if awaited else "Frames"
+            for returns, changed in (
+                ("pd.DataFrame", {"quote": ("Literal[False]", False)}),
+                ("Quote", {"quote": ("Literal[True]", Parameter.empty)}),
+                (batches, {"frame": (frames, Parameter.empty), "to": ("None", None)}),
+                (
+                    "Path",
+                    {
+                        "frame": (frames, Parameter.empty),
+                        "to": ("str | os.PathLike[str]", Parameter.empty),
+                        "if_exists": ("IfExists", "error"),
+                    },
+                ),
+            ):
+                parameters = [
+                    one.replace(annotation=changed[one.name][0], default=changed[one.name][1])
+                    if one.name in changed
+                    else one.replace(annotation=one.annotation.replace("pd.DataFrame", "pd.DataFrame | ForeignFrame"))
+                    for one in own
+                    if one.name in changed or one.name not in ADDED
+                ]
+                stub.define(name, parameters, returns, known, doc=doc, head=head, overloads=True)
+                doc = None
     return stub.text()
 
 
@@ -226,7 +203,7 @@ def methods() -> str:
         "FUNCTIONS: dict[str, str]",
         "",
         "class OperatorMethods:",
-        f"    _frame: {stub.typed('pd.DataFrame', {})}",
+        f"    _frame: {stub._typed('pd.DataFrame', {})}",
     ]
     stub.lines += ["    def __init__(self, frame: pd.DataFrame) -> None: ..."]
     for operator in OPERATORS.values():
