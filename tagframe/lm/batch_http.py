@@ -7,7 +7,6 @@ What was submitted is noted in the response store, so that a process that was ki
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -58,6 +57,7 @@ class BatchHTTP(OpenAIHTTP):
         self._new: list[tuple[str, bytes]] = []
         self._lines: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._elsewhere: dict[str, str] = {}  # requests of earlier processes, with their batches
+        self._doubted: dict[str, LMRequestFailed] = {}  # and those of which nobody knows whether there is a batch
         self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,6 +102,8 @@ class BatchHTTP(OpenAIHTTP):
         for name, line in new:
             if batch := self._elsewhere.pop(name, None):
                 again.setdefault(batch, []).append(name)
+            elif doubt := self._doubted.pop(name, None):
+                self._fail([name], doubt)
             else:
                 unknown.append((name, line))
         for batch, names in again.items():
@@ -162,10 +164,8 @@ class BatchHTTP(OpenAIHTTP):
         except LMRequestFailed:
             if lost.status in _NOT_TAKEN or not getattr(lost, "connected", True):
                 return ""
-            raise LMRequestFailed(
-                f"the reply to a batch is lost ({lost}), and the server does not list its batches: it may be there and"
-                f" may be paid for; look for one of the file {file!r}. The same call again submits it anew"
-            ) from None
+            await self._note(file, None, ())
+            raise _in_doubt(file, f"is lost ({lost})") from None
 
     async def _note(self, file: str, batch: str | None, names: Sequence[str]) -> None:
         if self.store is not None:
@@ -186,8 +186,13 @@ class BatchHTTP(OpenAIHTTP):
         self._earlier_known = True
         batches = self.store.noted_batches(self.source)
         named: dict[str, str] = {}
-        with contextlib.suppress(LMRequestFailed):  # batches are not listed
-            named = await self._named([file for file, noted, names in batches if names and not noted])
+        unnamed = {file: names for file, noted, names in batches if names and not noted}
+        try:
+            named = await self._named([*unnamed])
+        except LMRequestFailed:
+            for file, names in unnamed.items():
+                self._doubted |= dict.fromkeys(names, _in_doubt(file, "was not seen"))
+                await self._note(file, None, ())
         for file, noted, names in batches:
             if batch := noted or named.get(file):
                 self._elsewhere |= dict.fromkeys(names, batch)
@@ -264,6 +269,14 @@ class BatchHTTP(OpenAIHTTP):
         refused = LMRequestFailed(fact, 400)
         refused.stops_run = True
         return refused
+
+
+def _in_doubt(file: str, what: str) -> LMRequestFailed:
+    """The error for a batch that may be there: to submit it again could pay for it twice."""
+    return LMRequestFailed(
+        f"the reply to a batch {what}, and the server does not list its batches: it may be there and may be paid for;"
+        f" look for one of the file {file!r}. The same call again submits it anew"
+    )
 
 
 async def _patiently(fetch: Callable[[], Awaitable[T | None]]) -> T:
