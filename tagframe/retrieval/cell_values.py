@@ -138,9 +138,8 @@ class ValueIndex:
                 continue
             at_start = span[0] == 0 and words[span[1] - 1] == without_possessive(words[span[1] - 1])
             written_so = position < len(quoted) or is_name(value, at_start=at_start)
-            is_term = span[1] - span[0] == 1 and value.isalpha() and len(value) >= SHORTEST and not self._knows(value)
             is_written = position < len(quoted) or (written_so and _are_capital(words[slice(*span)]))
-            if not len(owners) and (is_written or is_term):
+            if not len(owners) and (is_written or (span[1] - span[0] == 1 and self._is_term(value))):
                 owners = self._owners_of(keys[position : position + 1], self._larger)[0]
             if not len(owners):
                 continue
@@ -148,6 +147,9 @@ class ValueIndex:
             hits.append((span[0], self._hit(value, owners, written_so)))
         hits += self._inflected([unelided(word, question.stop_words) for word in words], stops, taken)
         return [hit for _, hit in sorted(hits, key=lambda entry: entry[0])]
+
+    def _is_term(self, word: str) -> bool:
+        return word.isalpha() and len(word) >= SHORTEST and not self._knows(word)
 
     def _inflected(
         self, words: Sequence[str], stops: Sequence[bool], taken: Sequence[bool]

@@ -373,9 +373,8 @@ class RetrievedTables(Public):
             names = {id: self.corpus.profile(id).columns for id in self.members}
             columns = {id: [column.name for column in profile] for id, profile in names.items()}
             say_maybe_denied(plan, tables_maybe_denied(self.question, columns))
-            others = [profile.id for profile in self.corpus.profiles if profile.id not in names]
-            if others and all_denied(self.question, columns):
-                say_all_denied(self.members, others)
+            if all_denied(self.question, columns) and len(self.corpus.profiles) > len(names):
+                say_all_denied(self.members, [one.id for one in self.corpus.profiles if one.id not in names])
             for named in cells_at_once(self.question, plan, self.corpus):
                 say_at_once(*named)
 

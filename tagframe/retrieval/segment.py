@@ -78,12 +78,10 @@ class Segmenter:
         return [word] if best[-1] is None else best[-1][1]
 
     def knows(self, word: str) -> bool:
-        """Whether a word, or another form of it, is known: "alternation" is no nation, as there is "alternate"."""
-        return (
-            not self._cost
-            or word in self._cost
-            or any(len(form) >= _MIN_FORM and form in self._cost for form in forms(word))
-        )
+        """Whether a word, or another form of it, is known: "alternation" is no nation, as there is "alternate". Where
+        no words are known, every word is."""
+        known = (one in self._cost for one in forms(word) if len(one) >= _MIN_FORM)
+        return not self._cost or word in self._cost or any(known)
 
     def name(self, name: str) -> str:
         """A name with its words separated; unchanged if there is nothing to split."""
@@ -139,7 +137,7 @@ class WordsApart:
         return with_words_apart(self._own, self._segmenter)
 
     def knows(self, word: str) -> bool:
-        """Whether a word, or another form of it, is known; any is, to an embedder that cannot tell."""
+        """See :meth:`Segmenter.knows`."""
         return self._segmenter.knows(word.lower())
 
     def __getitem__(self, position: int) -> TableProfile:

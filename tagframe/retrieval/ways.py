@@ -99,7 +99,7 @@ def plan_for(
     pieces = _pieces([*profiles.values()]) if may_deny and not ends else {}
     ways = (tables_denied, sure), (tables_denied, columns), (tables_denied_by_column, sure)
     found = (_with_pieces(find(question, _as_one(some, pieces)), pieces) for find, some in ways) if may_deny else ()
-    denied = [id for id in next(filter(None, found), []) if id != anchor and id in columns]
+    denied = [id for id in next(filter(None, found), []) if id != anchor]
     wanted = {*_with_pieces(tables_before(question, _as_one(columns, pieces)), pieces)} if denied else set[str]()
     doubtful = {*doubtful, *(unsure if wanted else ())}.difference(denied, wanted, *(key.tables for key in given))
     schemas = {schema_of(corpus, id) for id in tables if id not in doubtful} if doubtful else set()
@@ -166,19 +166,20 @@ def _read(question: str, corpus: Corpus) -> tuple[Hints, Roles]:
 
 
 def _pieces(tables: Sequence[TableProfile]) -> dict[str, list[str]]:
-    """The tables that are stacked, by what their names have in common: "no penalty" denies those of all years."""
+    """The tables that are stacked, by an id of what their names share: "no penalty" denies those of all years."""
     names = {table.id: table.name for table in tables}
-    groups = infer_unions(tables, by_date=True)
-    return {shared_name([names[id] for id in group.tables]): [*group.tables] for group in groups}
+    stacks = [group.tables for group in infer_unions(tables, by_date=True)]
+    return {f"{ids[0].rpartition('.')[0]}.{shared_name([names[id] for id in ids])}": [*ids] for ids in stacks}
 
 
 def _as_one(columns: Mapping[str, Sequence[str]], pieces: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """The columns of tables, with the first of some pieces for all."""
+    """The columns of tables, with a stack in place of its pieces."""
     stack = {id: name for name, ids in pieces.items() for id in ids}
     return {stack.get(id, id): names for id, names in columns.items()}
 
 
 def _with_pieces(found: Iterable[str], pieces: Mapping[str, Sequence[str]]) -> list[str]:
+    """The tables, with its pieces in place of a stack."""
     return [id for one in found for id in pieces.get(one, [one])]
 
 

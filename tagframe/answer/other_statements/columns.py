@@ -99,6 +99,7 @@ def twins(subject: Subject) -> Found:
 
 
 _YEARS = frozenset(map(str, range(1800, 2100)))
+"""Numbers of a question that say when, whatever a column is called."""
 _CLOSE = 0.05
 """Chances of keys that differ by at most this are as good as equal."""
 _LEAST_KEY = 0.3
@@ -136,10 +137,8 @@ def unused_columns(subject: Subject) -> Found:
         if any({*one.this.casefold().split()} <= values - _YEARS for one in test.find_all(exp.Literal))
         and all(subject.words.isdisjoint(stems(one.name)) for one in test.find_all(exp.Column))
     ]
-    of, used = (
-        {one.name for test in tests for one in test.find_all(exp.Column)},
-        {*stems_in(subject.statement.tree.sql())},
-    )
+    of = {one.name for test in tests for one in test.find_all(exp.Column)}
+    used = {*stems_in(subject.statement.tree.sql())}
     question = f" {' '.join(stem(word.text) for word in words_in(subject.question))} "
     for id in subject.execution.tables if tests else ():
         for column in subject.profile(id).for_prompts:
@@ -194,10 +193,8 @@ def unneeded_tables(subject: Subject) -> Found:
 def _tables_of(statement: ReadStatement) -> dict[str, str]:
     """Alias → id of the tables of a block; none if it reads something else, too."""
     tables = {statement.fold(alias): table.id for alias, table in statement.known_tables(statement.tree)}
-    is_whole = [*tables] == [*statement.sources(statement.tree)] and len(tables) == len(
-        statement.tree.args["joins"]
-    ) + 1
-    return tables if is_whole else {}
+    joined = len(statement.tree.args["joins"]) + 1
+    return tables if [*tables] == [*statement.sources(statement.tree)] and len(tables) == joined else {}
 
 
 def _is_of(key: KeyPair, left: SourceColumn, right: SourceColumn) -> bool:

@@ -205,13 +205,9 @@ def _titles(rows: Sequence[Row]) -> int:
 def _may_be_upper(row: Row, names: Row) -> bool:
     """Whether a row of few cells may stand above several names: a title is one cell, the first one, or begins with a
     sentence above names that differ."""
-    cells = _filled(row)
-    is_title = (
-        any(len(_text(cell).split()) > _TITLE_WORDS for cell in row[:1])
-        and len(_filled(names)) == len(names)
-        and are_names(names)
-    )
-    return not is_numbering(row) and not is_title and (len(cells) > 1 or (bool(cells) and not _text(row[0])))
+    cells, first = _filled(row), _text(row[0]) if row else ""
+    is_title = len(first.split()) > _TITLE_WORDS and len(_filled(names)) == len(names) and are_names(names)
+    return not is_numbering(row) and not is_title and (len(cells) > 1 or (bool(cells) and not first))
 
 
 def _depth(rows: Sequence[Row]) -> int:
