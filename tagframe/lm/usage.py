@@ -230,10 +230,9 @@ class Budget(Displayable):
 
     def _forget_requests(self) -> None:
         """Forget requests in flight, in the child of a fork: they are the parent's, and are settled there."""
-        self._lock = threading.Lock()
         self._reserved = NOTHING
         self._under_way: Counter[ServerState] = Counter()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._turn = asyncio.Event()  # set, and another one from then on, when a request has ended
 
     def __str__(self) -> str:
         return f"Budget({self._state()})"
@@ -298,25 +297,22 @@ class Budget(Displayable):
             BudgetExceeded: it does not fit into the rest of the budget.
         """
         while True:
-            with self._lock:
-                # Of a server that has answered nothing, what the others do is all that is known.
-                unknown = not server.seen and not server.longest
-                cost = most(max((other.longest for other in self._under_way), default=0) if unknown else 0)
-                together = _plus(_plus(self._spent, self._reserved), cost)
-                short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
-                if not short and self._is_open(server, long):
-                    self._reserved = _plus(self._reserved, cost)
-                    self._under_way[server] += 1
-                    return cost
-                if short and not self._reserved.calls:
-                    needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
-                    raise BudgetExceeded(
-                        f"the next call may cost {needs}, more than the rest of the budget ({self._state()})."
-                        " Run it again with a larger budget; finished answers cost nothing again"
-                    )
-                turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting.add(turn)
-            await turn
+            # Of a server that has answered nothing, what the others do is all that is known.
+            unknown = not server.seen and not server.longest
+            cost = most(max((other.longest for other in self._under_way), default=0) if unknown else 0)
+            together = _plus(_plus(self._spent, self._reserved), cost)
+            short = [name for name, limit in self._limits.items() if getattr(together, name) > limit]
+            if not short and self._is_open(server, long):
+                self._reserved = _plus(self._reserved, cost)
+                self._under_way[server] += 1
+                return cost
+            if short and not self._reserved.calls:
+                needs = ", ".join(f"{getattr(cost, name):.10g} {name}" for name in short)
+                raise BudgetExceeded(
+                    f"the next call may cost {needs}, more than the rest of the budget ({self._state()})."
+                    " Run it again with a larger budget; finished answers cost nothing again"
+                )
+            await self._turn.wait()
 
     def _is_open(self, server: ServerState, long: Cost) -> bool:
         """Whether one more request to a server may be in flight: fewer are than have ended well, or all can be long."""
@@ -330,16 +326,13 @@ class Budget(Displayable):
 
     def settle(self, reserved: Cost, spent: Cost, server: ServerState) -> None:
         """Replace the reservation of a call that has ended by its cost."""
-        with self._lock:
-            self._under_way[server] -= 1
-            self._reserved = _plus(self._reserved, reserved, -1)
-            if not self._reserved.calls:
-                self._reserved = NOTHING  # no rounding is left over
-            self._spent = _plus(self._spent, spent)
-            waiting, self._waiting = self._waiting, set()
-        for turn in waiting:
-            if not turn.done():
-                turn.set_result(None)
+        self._under_way[server] -= 1
+        self._reserved = _plus(self._reserved, reserved, -1)
+        if not self._reserved.calls:
+            self._reserved = NOTHING  # no rounding is left over
+        self._spent = _plus(self._spent, spent)
+        self._turn.set()
+        self._turn = asyncio.Event()
 
 
 def _plus(one: Cost, other: Cost, sign: int = 1) -> Cost:
