@@ -50,7 +50,6 @@ class BatchHTTP(OpenAIHTTP):
 
     def __init__(self, model: str, api_base: str, api_key: str | None = None) -> None:
         super().__init__(model, api_base, api_key)
-        self._made_of = model, api_base, api_key
         self.in_batches = True
         self.store: ResponseStore | None = None
         self.source = 0
@@ -61,9 +60,6 @@ class BatchHTTP(OpenAIHTTP):
         self._earlier_known = False  # for these
         self._collector: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-
-    def __reduce__(self) -> Any:
-        return BatchHTTP, self._made_of
 
     async def send(self, prompt: Prompt, parameters: Parameters) -> Reply:
         """See :meth:`tagframe.lm.reply.Transport.send`."""

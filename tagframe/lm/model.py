@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import os
 import sqlite3
 import time
@@ -177,16 +176,20 @@ class LM:
         extra = f", extra_body={self.extra_body!r}" if self.extra_body else ""
         return f"LM({self.model!r}{endpoint}{extra})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_transport": None}  # the copy connects itself
+
     def using(self, **settings: Unpack[ModelSettings]) -> LM:
         """The same model and connection with other settings: ``store``, ``budget``, ``concurrency``, …"""
-        changed = copy.copy(self)
-        changed._settings = self._settings | checked(settings, _OWN, "model setting")
-        return changed
+        return self._with(_settings=self._settings | checked(settings, _OWN, "model setting"))
 
     def with_body(self, **fields: Any) -> LM:
         """The same model and connection with further fields in every request's body."""
-        changed = copy.copy(self)
-        changed.extra_body = self.extra_body | fields
+        return self._with(extra_body=self.extra_body | fields)
+
+    def _with(self, **attributes: Any) -> LM:
+        changed: LM = object.__new__(type(self))
+        changed.__dict__ |= self.__dict__ | attributes
         return changed
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -383,7 +386,5 @@ def get_lm(step: str | None = None, /, **overrides: Unpack[CallSettings]) -> LM:
         )
     own = {name: value for name, value in given.items() if name in _OWN}
     if isinstance(lm, str):
-        made = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
-        return made.using(**own) if own else made
-    model = cast(LM, lm)
-    return model.using(**own) if own else model
+        lm = LM(lm, api_base=settings.api_base, api_key=settings.api_key)
+    return cast(LM, lm).using(**own)

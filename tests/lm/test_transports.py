@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import ssl
 import subprocess
@@ -58,6 +59,13 @@ def test_an_answer(server: Server, either: LM):
     assert body["temperature"] == 0
     assert body["max_tokens"] == 9
     assert server.requests[0].headers["authorization"] == "Bearer sk-secret"
+
+
+def test_a_model_that_was_used_can_be_pickled(server: Server, either: LM):
+    either.complete([Prompt.of("a")])
+    copied = pickle.loads(pickle.dumps(either))
+    assert [one.text for one in copied.complete([Prompt.of("b")])] == ["True"]
+    assert server.requests[-1].headers["authorization"] == "Bearer sk-secret"
 
 
 def test_logprobs(either: LM):
