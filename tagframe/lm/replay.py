@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +21,8 @@ from typing import TYPE_CHECKING, Any
 from tagframe.errors import InvalidArgument, LMRequestFailed, ReplayMiss, counted
 from tagframe.lm.background import after_fork
 from tagframe.lm.batch_http import PATH, reply_of
-from tagframe.lm.prompt import (
-    Arrived,
-    Batch,
-    Completion,
-    Job,
-    Parameters,
-    Prompt,
-    Stored,
-    request_keys,
-)
+from tagframe.lm.prompt import Arrived, Batch, Completion, Job, Parameters, Prompt, Stored, request_keys
+from tagframe.lm.reply import in_message
 from tagframe.lm.store import ResponseStore, StoredAnswer, create_tables, open_store
 from tagframe.lm.stream import Stream
 from tagframe.lm.usage import FAILED_IN_STORE
@@ -309,35 +301,27 @@ def _read_answers(
     """
     answers: list[tuple[str, str, bytes, StoredAnswer]] = []
     failed = []
-    for number, line in _lines(file):
-        try:
-            key, answer, model = _read(line)
-        except LMRequestFailed:
-            failed.append(str(line.get("custom_id")))
-            continue
-        except (InvalidArgument, ValueError, TypeError, LookupError) as error:
-            raise InvalidArgument(f"line {number} of {str(file)!r} is not an answer: {error}") from error
-        recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
-        answers.append((model, recorder, key, answer))
-    return answers, failed
-
-
-def _lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     # JSON may hold characters at which splitlines() would split: U+2028, U+0085.
     for number, text in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
         if not text.strip():
             continue
         try:
             line = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InvalidArgument(f"line {number} of {str(file)!r} is not JSON: {error}") from error
-        if not isinstance(line, dict):
-            raise InvalidArgument(f"line {number} of {str(file)!r} is not a JSON object: {text[:80]!r}")
-        yield number, line
+            key, answer, model = _read(line)
+        except LMRequestFailed:
+            failed.append(str(line.get("custom_id")))
+            continue
+        except (InvalidArgument, ValueError, TypeError, LookupError, RecursionError) as error:
+            raise InvalidArgument(f"line {number} of {str(file)!r} is not an answer: {error}") from error
+        recorder = recorded_by or str(line.get("recorded_by") or model or BY_HAND)
+        answers.append((model, recorder, key, answer))
+    return answers, failed
 
 
-def _read(line: dict[str, Any]) -> tuple[bytes, StoredAnswer, str]:
+def _read(line: Any) -> tuple[bytes, StoredAnswer, str]:
     """Key, answer and model of a line; LMRequestFailed if the provider has no answer."""
+    if not isinstance(line, dict):
+        raise InvalidArgument(f"it is not a JSON object: {in_message(line)}")
     if "answer" in line:
         if not isinstance(line["answer"], str):
             raise InvalidArgument(f"'answer' must be a text; got {line['answer']!r}")

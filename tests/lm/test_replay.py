@@ -202,7 +202,7 @@ def test_a_rejected_answer_asks_for_its_repair(store: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("no json", "line 2.*is not JSON"),
+        ("no json", "line 2.*is not an answer: Expecting value"),
         ("[1]", "line 2.*is not a JSON object"),
         ('{"answer": "True"}', "neither 'custom_id' nor 'messages'"),
         ('{"custom_id": "row-1", "answer": "True"}', "line 2"),
