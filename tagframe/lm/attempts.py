@@ -81,6 +81,7 @@ class Attempts:
         stored_as: their endpoint and model in it.
         dollars: the cost of the requests; None if it is unknown.
         answers: how many were answered.
+        stopped: why no more is sent, or None.
     """
 
     def __init__(self, lm: LM, store: ResponseStore | None) -> None:
@@ -110,7 +111,7 @@ class Attempts:
         self._is_traced = settings.trace_contents
         self.dollars: float | None = 0.0 if self._price is not None else None
         self.answers = 0
-        self._stopped: errors.LMError | None = None
+        self.stopped: errors.LMError | None = None
         self._stopping = asyncio.Event()
         self._failures = 0  # requests since the last that was answered
         self._failed_rows = 0  # while none was answered, in a row
@@ -120,7 +121,8 @@ class Attempts:
         self._as_sent: dict[object, tuple[Parameters, Parameters]] = {}
         self._served = 0  # bytes of the longest prompt that was answered
         self._too_long: int | None = None  # bytes of the shortest that was too long
-        self._short: asyncio.Future[bool] | None = None  # whether a short prompt is answered
+        self._short: bool | None = None  # whether a short prompt is answered
+        self._shortening = asyncio.Lock()
 
     async def ask(self, job: Job[Any]) -> Reply:
         """The reply to a job's prompt, after as many attempts as the policy allows.
@@ -265,33 +267,24 @@ class Attempts:
 
     async def _short_is_answered(self, job: Job[Any]) -> bool:
         """Whether the server answers a prompt if its texts are cut; sent once in a run."""
-        if self._short is None:
-            self._short = asyncio.get_running_loop().create_future()
-            texts = (
-                replace(one, content=one.content[:SHORT_CHARACTERS]) if isinstance(one.content, str) else one
-                for one in job.current.messages
-            )
-            answered = False
-            try:
+        async with self._shortening:
+            if self._short is None:
+                texts = (
+                    replace(one, content=one.content[:SHORT_CHARACTERS]) if isinstance(one.content, str) else one
+                    for one in job.current.messages
+                )
                 job.retried += 1
-                await self._send(Prompt(tuple(texts)), job, self._parameters(job))
-                answered = True
-            except errors.LMError:
-                pass
-            finally:
-                self._short.set_result(answered)
-        return await asyncio.shield(self._short)
+                self._short = False
+                with contextlib.suppress(errors.LMError):
+                    await self._send(Prompt(tuple(texts)), job, self._parameters(job))
+                    self._short = True
+        return self._short
 
     # --- when to stop ----------------------------------------------------------------------------------------------
 
-    @property
-    def stopped(self) -> bool:
-        """Whether no more is sent."""
-        return self._stopped is not None
-
     def stop(self, cause: errors.LMError) -> None:
         """Stop sending: every further request would fail in the same way."""
-        self._stopped = self._stopped or cause
+        self.stopped = self.stopped or cause
         self._stopping.set()
 
     def row_failed(self, error: errors.LMRequestFailed, job: Job[Any]) -> None:
@@ -408,8 +401,8 @@ class Attempts:
             error: errors.LMRequestFailed | None = None
             cost, tokens_out, is_sent = None, 0, False
             try:
-                if self._stopped is not None:
-                    raise _not_sent(self._stopped)
+                if self.stopped is not None:
+                    raise _not_sent(self.stopped)
                 job.sent += 1
                 is_sent = True
                 spent = reserved or NOTHING  # what was sent counts as paid, until the server says what it took
@@ -518,8 +511,8 @@ class Attempts:
 
     async def _reserve(self, prompt: Prompt, parameters: Parameters, budget: Budget) -> Cost:
         """Reserve the most that a request can cost; if that passes the budget, nothing more is sent."""
-        if self._stopped is not None:
-            raise _not_sent(self._stopped)
+        if self.stopped is not None:
+            raise _not_sent(self.stopped)
         allowed, text_tokens = _allowed(parameters), prompt.most_tokens
         # Tools and schemas are read too.
         tokens_in = text_tokens + (len(json.dumps(parameters.extra)) if parameters.extra else 0)

@@ -117,12 +117,13 @@ class QuotingLM(LM):
 
     Attributes:
         quote: the sum of the calls so far.
+        guess: as given.
     """
 
     def __init__(self, lm: LM, guess: Callable[[Prompt], str] | None = None) -> None:
         self.__dict__.update(lm.__dict__)
         self.quote = Quote()
-        self._guess = guess
+        self.guess = guess
 
     def using(self, **settings: Unpack[ModelSettings]) -> LM:
         """A copy with other settings; both add to the same sum."""
@@ -131,14 +132,13 @@ class QuotingLM(LM):
 
     def stream(self, description: str = "") -> Stream:
         """An open call that sends nothing."""
-        return _QuotingStream(self, description, self._guess)
+        return _QuotingStream(self, description)
 
 
 class _QuotingStream(Stream):
-    def __init__(self, lm: QuotingLM, description: str, guess: Callable[[Prompt], str] | None) -> None:
+    def __init__(self, lm: QuotingLM, description: str) -> None:
         super().__init__(lm, description)
         self._quoting = lm
-        self._guess = guess
         self._rejected: QuoteEnds | None = None
 
     def _taken(self) -> Arrived:
@@ -182,7 +182,8 @@ class _QuotingStream(Stream):
         if batch.guess is not None:
             guesses = (batch.guess,) if isinstance(batch.guess, str) else batch.guess
             return [guesses[number % len(guesses)] for number in range(len(unknown))]
-        return [] if self._guess is None else [self._guess(job.prompt) for job in unknown]
+        guess = self._quoting.guess
+        return [] if guess is None else [guess(job.prompt) for job in unknown]
 
     def _ends(self, what: str) -> QuoteEnds:
         self._quoting.quote = replace(self._quoting.quote, whole=False)
