@@ -140,7 +140,7 @@ class Attempts:
         if not reply.unfinished:
             return self._in_form(reply, job, formed)
         known, self.state.reasoning = self.state.reasoning, REASONING_TOKENS
-        if self._parameters(job, formed).limit == sent.limit:
+        if self._parameters(job, formed, _Changes()).limit == sent.limit:
             self.state.reasoning = known  # it had that room, or its limit is the user's word or the server's
             return reply
         job.retried += 1
@@ -276,7 +276,7 @@ class Attempts:
                 job.retried += 1
                 self._short = False
                 with contextlib.suppress(errors.LMError):
-                    await self._send(Prompt(tuple(texts)), job, self._parameters(job))
+                    await self._send(Prompt(tuple(texts)), job, self._parameters(job, False, _Changes()))
                     self._short = True
         return self._short
 
@@ -328,17 +328,16 @@ class Attempts:
 
     # --- one request -----------------------------------------------------------------------------------------------
 
-    def _parameters(self, job: Job[Any], formed: bool = False, changes: _Changes | None = None) -> Parameters:
+    def _parameters(self, job: Job[Any], formed: bool, changes: _Changes) -> Parameters:
         """The parameters to send: the job's own, with a length limit if a budget needs one, room for reasoning, and the
         fields that ask for the answer's form."""
         own, state = job.parameters, self.state
-        fields, most, logprobs = state.fields, state.most_answer, state.gives_logprobs is not False
-        if changes is not None:
-            fields = fields | changes.fields if changes.fields else fields
-            most, logprobs = changes.room or changes.most_answer or most, logprobs and not changes.logprobs
+        fields = {**state.fields, **changes.fields}
+        most = changes.room or changes.most_answer or state.most_answer
+        logprobs = state.gives_logprobs is not False and not changes.logprobs
         known = id(own), formed, logprobs, most, state.reasoning, *fields.items()
         if known not in self._as_sent:  # rows of one batch are asked alike
-            self._as_sent[known] = own, self._made(own, formed, logprobs, most, dict(fields))
+            self._as_sent[known] = own, self._made(own, formed, logprobs, most, fields)
         return self._as_sent[known][1]
 
     def _made(

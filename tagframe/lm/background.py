@@ -24,14 +24,7 @@ _closers: list[Callable[[], Awaitable[None]]] = []
 
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    """Run a coroutine on the background loop, in a copy of the caller's context.
-
-    Raises:
-        RuntimeError: called from the background thread itself, where it would wait forever.
-    """
-    if threading.current_thread() is _thread:
-        coroutine.close()
-        raise RuntimeError("the background thread cannot wait for its own answer")
+    """Run a coroutine on the loop, in a copy of the caller's context; nothing on the loop may wait for it."""
     return asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
 
 

@@ -284,8 +284,7 @@ class LM:
         state = server_state(transport.endpoint, self.model)
         with state.listing:
             if state.served is None and time.monotonic() - state.listed_at >= SECONDS_BETWEEN_TRIES:
-                with contextlib.suppress(RuntimeError):  # the loop cannot wait for itself
-                    state.served = background.submit(transport.served()).result()
+                state.served = background.submit(transport.served()).result()
                 state.listed_at = time.monotonic()
             return state.served
 

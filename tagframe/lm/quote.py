@@ -136,9 +136,10 @@ class QuotingLM(LM):
 
 
 class _QuotingStream(Stream):
+    _lm: QuotingLM
+
     def __init__(self, lm: QuotingLM, description: str) -> None:
         super().__init__(lm, description)
-        self._quoting = lm
         self._rejected: QuoteEnds | None = None
 
     def _taken(self) -> Arrived:
@@ -154,7 +155,7 @@ class _QuotingStream(Stream):
     def _answer(self, jobs: list[Job[Any]], batch: Batch[Any]) -> None:
         unknown = self._take_stored(jobs)
         guesses = self._guesses(batch, unknown)
-        self._quoting.quote += self._quote(batch, len(jobs), unknown, guesses)
+        self._lm.quote += self._quote(batch, len(jobs), unknown, guesses)
         if len(guesses) < len(unknown):
             raise self._ends("this call's answers")
         for job, text in zip(unknown, guesses, strict=True):
@@ -175,22 +176,22 @@ class _QuotingStream(Stream):
     def _look_up(self, jobs: Sequence[Job[Any]]) -> None:
         super()._look_up(jobs)
         stored = sum(job.completion.usage.stored for job in jobs if job.completion is not None)
-        self._quoting.quote += Quote(rows=stored, stored=stored)
+        self._lm.quote += Quote(rows=stored, stored=stored)
 
     def _guesses(self, batch: Batch[Any], unknown: Sequence[Job[Any]]) -> list[str]:
         """The guesses for unknown answers; nothing without a guess."""
         if batch.guess is not None:
             guesses = (batch.guess,) if isinstance(batch.guess, str) else batch.guess
             return [guesses[number % len(guesses)] for number in range(len(unknown))]
-        guess = self._quoting.guess
+        guess = self._lm.guess
         return [] if guess is None else [guess(job.prompt) for job in unknown]
 
     def _ends(self, what: str) -> QuoteEnds:
-        self._quoting.quote = replace(self._quoting.quote, whole=False)
-        return QuoteEnds(f"a quote cannot go on without {what}; so far: {self._quoting.quote}")
+        self._lm.quote = replace(self._lm.quote, whole=False)
+        return QuoteEnds(f"a quote cannot go on without {what}; so far: {self._lm.quote}")
 
     def _quote(self, batch: Batch[Any], distinct: int, unknown: Sequence[Job[Any]], guesses: Sequence[str]) -> Quote:
-        lm, seconds, answer_tokens = self._quoting, None, None
+        lm, seconds, answer_tokens = self._lm, None, None
         if self._store is not None and not lm.replays:
             seconds, answer_tokens = self._store.measured(*lm.stored_as)
         if guesses:
