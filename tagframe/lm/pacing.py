@@ -117,7 +117,6 @@ class AdaptiveLimit:
         self.ceiling = 1  # the highest concurrency of the calls in progress
         self._ceilings: list[int] = []
         self._limit = math.inf  # what the server takes, as far as a 429 has shown
-        self._ceiling_at_cut = 0
         self._last_cut = -math.inf
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -165,13 +164,10 @@ class AdaptiveLimit:
         """Register a success; the limit grows if it is all that prevents more requests."""
         if self.in_flight >= self._limit - 1:
             self._limit += 1 / self._limit
-            if self._limit >= self._ceiling_at_cut:
-                self._limit = math.inf
 
     def refused(self, sent_at: float) -> None:
         """Register a 429, or another sign of too many; requests that were sent before the last cut do not cut again."""
         if sent_at > self._last_cut:
-            self._ceiling_at_cut = self.ceiling
             self._limit = max(1.0, min(self._limit, float(self.in_flight)) * CUT_FACTOR)
             self._last_cut = time.monotonic()
 
