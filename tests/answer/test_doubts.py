@@ -519,8 +519,8 @@ RETAKES = {
         (
             "Which pets does A have in Ely?",
             "SELECT kind FROM pet JOIN student USING (student_id) "
-            "WHERE kind = 'okapi' AND county = 'Ely' AND city = 'Rye'",
-            "no cell of pet.kind has the value 'okapi'; without this condition, the rows are the same",
+            "WHERE kind = 'Dog' AND county = 'Ely' AND city = 'Rye'",
+            "no cell of pet.kind has the value 'Dog'; the nearest is 'dog': with it, the rows are the same",
         ),
         (
             "Which cities do the students of exams live in?",

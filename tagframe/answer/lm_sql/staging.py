@@ -445,9 +445,9 @@ class Staged:
         is_filter = by_group and [one for one in having if calls_in(one)] == [part] and _is_limited(select)
         passing = bare_filter(part) if is_filter and part is not None else None
         of_groups = [one for one in cells if by_group or (having and one.call.function.ranks)]
-        asked = partial(self._asked_of_groups, block, first=first or passing is not None, passing=passing)
+        ask = partial(self._asked_of_groups, block, first=first or passing is not None, passing=passing)
         if of_groups:
-            yield from together(list(map(asked, of_groups)))
+            yield from together(list(map(ask, of_groups)))
         if cells := [one for one in cells if one not in of_groups]:
             yield from self._request(select, cells, block.rows([one.columns for one in cells], ordered=first))
         for text in texts:

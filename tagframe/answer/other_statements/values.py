@@ -32,17 +32,19 @@ def values(subject: Subject, *, optional: bool = False) -> Found:
             continue
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
+        excludes, spelled = isinstance(test.test, exp.NEQ) or isinstance(test.test.parent, exp.Not), list[Doubt]()
         if near is not None:
             other = exp.Paren(this=test.test.copy())
             for literal in [node for node in other.find_all(exp.Literal) if node.is_string]:
                 literal.replace(exp.Literal.string(near))
-            yield from _with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")
-        excludes = isinstance(test.test, exp.NEQ) or isinstance(test.test.parent, exp.Not)
-        (whole,) = _with_test(subject, test, None, f"{words}; without this condition, ")
-        yield from [] if excludes else [whole]
-        is_empty = bool(subject.profile(column.table).rows) and not has_values(subject.rows)
-        if near is None and (excludes or (is_empty and subject.comparison.run(whole.statement) is not None)):
-            yield Doubt("value", f"{whole.facts}the rows are the same")
+            spelled = [*_with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")]
+            yield from spelled
+        if not excludes:
+            yield from _with_test(subject, test, None, f"{words}; without this condition, ")
+        elif near is None:
+            yield Doubt("value", f"{words}; without this condition, the rows are the same")
+        if spelled and not has_values(subject.rows) and subject.comparison.run(spelled[0].statement) is not None:
+            yield Doubt("value", f"{spelled[0].facts}the rows are the same")  # misspelled, for sure
 
 
 def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
