@@ -44,14 +44,13 @@ class Doubt:
     Attributes:
         reason: "repeated" (rows that a join repeats, or values, are counted several times or listed again, or a column
             is that of any one of the rows that are counted), "key" (tables are joined by a part of their key), "match"
-            (rows without a match, or with another one, too), "reading" (the model's own other reading), "column"
+            (rows without a match, or with both of two values), "reading" (the model's own other reading), "column"
             (another column fits the words as well, or another table has it), "join" (another key joins the tables, or
-            they join by none, or nothing of one is used), "value" (no cell has a value, or others spell it otherwise,
-            or the column that the question names has it, too, or a cell that the question names is not used), "null"
-            (values that are not there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows out),
-            "tie" (these rank like the last one), "lacking" (the tables lack what the question needs, or the statement
-            a number of it), "unsure" (LM functions could not judge some values), "text" (the model's answer has a value
-            that no row has).
+            they join by none, or nothing of one is used), "value" (no cell has a value, or others spell it otherwise),
+            "null" (values that are not there), "total" (a row is the total of the others), "limit" (LIMIT leaves rows
+            out), "tie" (these rank like the last one), "lacking" (the tables lack what the question needs, or the
+            statement a number of it), "unsure" (LM functions could not judge some values), "text" (the model's answer
+            has a value that no row has).
         facts: in a sentence; while the other statement has not run, what is so in the answer's.
         statement: the other one; "" for a fact.
         rows: its result; None for a fact.
@@ -101,17 +100,14 @@ class Comparison:
         reasons: set[str] = set()
         with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
             for one in alternatives:
+                value = one.facts.partition(";")[0]
+                reason = {"match": "match", "value": value}.get(one.reason, one.statement or value)
+                if reason in reasons:
+                    continue  # of another table of the same join, or of the same value
                 if one.rows is not None or not one.statement or has_functions(one.statement):
                     yield one
                     continue
-                value = one.facts.partition(";")[0]
-                reason = {"match": "match", "value": value}.get(one.reason, one.statement)
-                if reason in reasons:
-                    continue  # of another table of the same join, or of the same value
                 other = self.run(one.statement)
-                if other is None and one.reason == "value":  # without a condition there may be too many rows
-                    reasons.add(reason)
-                    yield Doubt("value", value)
                 if other is None or any(same_rows(other, known) for known in (self.rows, *seen)):
                     continue
                 seen.append(other)

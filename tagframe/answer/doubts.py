@@ -54,12 +54,11 @@ def repeats_of(rows: pd.DataFrame) -> tuple[Doubt, ...]:
 
 def unmatched_of(rows: pd.DataFrame) -> list[str]:
     """The texts that a statement without rows compares with and no cell has, each with the nearest cell."""
-    subject, texts = Subject.of(rows), list[str]()
+    subject, texts = Subject.of(rows), dict[str, str]()
     with suppress(CorpusError, SQLFailed, UnsafeSQL, SqlglotError):
         for one in () if subject is None else values(subject, optional=True):
-            text = re.split("[;:] with", one.facts)[0]
-            texts += [text] if text.startswith("no cell") and not any(known.startswith(text) for known in texts) else []
-    return texts
+            texts.setdefault(one.facts.partition(";")[0], re.split("[;:] with", one.facts)[0])
+    return [text for text in texts.values() if text.startswith("no cell")]
 
 
 def with_measure(rows: pd.DataFrame) -> pd.DataFrame:

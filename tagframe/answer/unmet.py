@@ -18,8 +18,9 @@ from tagframe.retrieval.words import STOP_WORDS, Word, stem
 
 _OPERATIONS: tuple[tuple[tuple[type[exp.Expr], ...], frozenset[str], str], ...] = (
     ((exp.Order, exp.Limit), frozenset({"max", "min"}), "largest smallest oldest best cheapest recent"),
-    ((exp.Order,), frozenset(), "sorted reversed alphabetical lexicographic"),
+    ((exp.Order,), frozenset(), "sorted reversed descending alphabetical lexicographic"),
     ((exp.Avg, exp.Sum), frozenset({"avg", "sum", "total", "median"}), "average mean total"),
+    ((exp.WithinGroup,), frozenset({"quantile_cont", "percentile_cont"}), "median percentile"),
     ((exp.Like, exp.ILike, exp.Glob), frozenset(), "contains text word"),
     ((exp.Distinct, exp.Group), frozenset({"count"}), "unique kinds types"),
     ((exp.Literal,), frozenset(), "one two three"),

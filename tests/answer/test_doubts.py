@@ -188,12 +188,6 @@ AT = "FROM stadium s JOIN concert c ON c.stadium_id = s.stadium_id"
         ("Who had 2014 or 2015?", f"SELECT s.stadium {AT} WHERE c.year IN (2014, 2015)", "", []),
         ("Both 2013 and 2014?", f"SELECT s.stadium {AT} WHERE c.year IN (2013, 2014)", "", []),
         ("Both of these?", "SELECT stadium FROM stadium WHERE stadium_id IN (1, 2)", "", []),
-        (
-            "What has each year?",
-            "SELECT year, sum(seats) AS n FROM concert GROUP BY year ORDER BY n LIMIT 1",
-            "limit",
-            [2016, 2014, 2015],
-        ),
         ("Which year has least?", "SELECT year, sum(seats) AS n FROM concert GROUP BY year ORDER BY n LIMIT 1", "", []),
         (
             "Seats by year?",
@@ -457,24 +451,21 @@ RETAKES = {
     "exam": CLASS["exam"].assign(grade=[1, 5, 4, 4, 2, 5, 3]),
     "retake": pd.DataFrame({"retake_id": [1, 2, 3], "exam_id": [2, 3, 2], "grade": [5, 3, 4]}),
 }
-NO_CAT = "SELECT DISTINCT s.name FROM student s JOIN pet p USING (student_id) WHERE p.kind <> 'cat'"
 
 
 @pytest.mark.parametrize(
     ("question", "sql", "facts"),
     [
         (
-            "Which students have no cat?",
-            NO_CAT,
-            "rows have p.kind = 'cat', too; without, there would be 1 row instead of 3",
+            "How many students have taken no exam?",
+            "SELECT count(student_id) AS n FROM student EXCEPT SELECT student_id FROM exam",
+            "COUNT(student_id) is compared with values; of those that are left, it would be 1 instead of 5",
         ),
-        ("Which students have no cat?", NO_CAT.replace("<> 'cat'", "= 'fish'"), None),
         (
-            "How many students are there?",
-            "SELECT count(DISTINCT student_id) AS n FROM exam",
-            "not every row of student need be in exam; counted there, it would be 5 instead of 4",
+            "How many students have taken no exam?",
+            "SELECT count(*) AS n FROM (SELECT student_id FROM student EXCEPT SELECT student_id FROM exam)",
+            None,
         ),
-        ("How many students have taken an exam?", "SELECT count(DISTINCT student_id) AS n FROM exam", None),
         ("How many students were examined?", "SELECT count(DISTINCT student_id) AS n FROM exam", None),
         (
             "How many students were examined?",
@@ -526,14 +517,10 @@ NO_CAT = "SELECT DISTINCT s.name FROM student s JOIN pet p USING (student_id) WH
             "no cell of pet.kind has the value 'doge'; without this condition, there would be 2 rows instead of 0",
         ),
         (
-            "How many kinds of pets are there in Bath?",
-            "SELECT count(DISTINCT kind) AS n FROM pet JOIN student USING (student_id)",
-            "student.city has 'Bath', which the statement does not use; with it, it would be 2 instead of 3",
-        ),
-        (
-            "Which students from West Kent are there?",
-            "SELECT kind FROM pet",
-            "student.county has 'West Kent', which the statement does not use",
+            "Which pets does A have in Ely?",
+            "SELECT kind FROM pet JOIN student USING (student_id) "
+            "WHERE kind = 'Dog' AND county = 'Ely' AND city = 'Rye'",
+            "no cell of pet.kind has the value 'Dog'; the nearest is 'dog': with it, the rows are the same",
         ),
         (
             "Which cities do the students of exams live in?",
@@ -574,6 +561,12 @@ def test_what_careless_statements_leave_out_is_shown(question, sql, facts):
     assert told == ([] if facts is None else [facts])
 
 
+def test_a_column_that_is_written_in_other_letters_is_used():
+    corpus = tf.open_corpus({"roster": pd.DataFrame({"Who": ["A", "B", "C"], "GamesPlayed": [1, 2, 3]})})
+    question = "Who has a number of games played above 2?"
+    assert kinds(corpus, "SELECT who FROM roster WHERE gamesplayed > 2", question=question) == []
+
+
 STAFF = pd.DataFrame({"name": ["Ann", "Bo"], "salary": [50, 60], "hired": ["2015-01-02", "2018-03-04"]})
 TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passengers": [40, 7], "depth_m": [4, 12]})
 
@@ -596,6 +589,9 @@ TRIPS = pd.DataFrame({"line": [10, 20], "origin": ["Faro", "Tavira"], "passenger
         ("Which 20% of the lines are deep?", "SELECT line FROM trip WHERE depth_m > 0.2", ""),
         ("Who was hired on 2015-01-02 at 7:15?", "SELECT name FROM staff WHERE hired = '2015-01-02'", ""),
         ("Who earns the most?", "SELECT name FROM staff ORDER BY salary DESC LIMIT 1", ""),
+        ("Staff by increasing salary", "SELECT name FROM staff ORDER BY salary", ""),
+        ("What is the median salary?", "SELECT percentile_cont(salary, 0.5) AS m FROM staff", ""),
+        ("What is the median salary?", "SELECT max(salary) AS m FROM staff", "'median'"),
         ("Which line is the busiest?", "SELECT line FROM trip ORDER BY passengers DESC LIMIT 1", ""),
         ("How many passengers left Faro?", "SELECT sum(passengers) AS n FROM trip WHERE origin = 'Faro'", ""),
         ("What does Bo earn?", "SELECT salary FROM staff WHERE name = 'Bo'", ""),

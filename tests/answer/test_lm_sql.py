@@ -223,6 +223,35 @@ def test_rows_are_asked_about_in_their_order_until_enough_pass(lm):
     assert 70 <= len(lm.asked) <= 105
 
 
+IN_WITH = "WITH chosen AS (SELECT title AS t, id + 1 AS n FROM films WHERE sem_filter('{title} is x')) SELECT "
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "asked"),
+    [
+        ("SELECT id FROM (SELECT * FROM films WHERE sem_filter('{title} is x')) AS f ORDER BY f.id DESC LIMIT 1", [199], 16),
+        (f"{IN_WITH} n FROM chosen ORDER BY n DESC LIMIT 1 OFFSET 1", [190], 16),
+        (f"{IN_WITH} -n AS m, t FROM chosen ORDER BY 1 LIMIT 1", [-200], 16),
+        (f"{IN_WITH} n FROM chosen WHERE n < 50 ORDER BY n DESC LIMIT 1", [40], 200),
+        (f"{IN_WITH} count(*) AS k FROM chosen LIMIT 1", [20], 200),
+        (f"{IN_WITH} a.n FROM chosen AS a JOIN chosen AS b USING (n) ORDER BY a.n DESC LIMIT 1", [200], 200),
+        ("SELECT g FROM (SELECT DISTINCT g FROM films WHERE sem_filter('{g} is x')) AS f ORDER BY g DESC LIMIT 1", ["good 9"], 4),
+        ("SELECT g FROM films AS f GROUP BY f.g HAVING sem_filter('{f.g} is x') ORDER BY count(*), g DESC LIMIT 1", ["good 9"], 16),
+        ("SELECT g FROM films GROUP BY 1 HAVING NOT sem_filter('{g} is x') AND max(id) < 190 ORDER BY max(id) DESC LIMIT 2", ["bad 38", "bad 37"], 16),
+        ("SELECT g FROM films GROUP BY g HAVING sem_filter('{g} is x') AND sem_filter('{g} is y') ORDER BY g LIMIT 1", ["good 19"], 55),
+        ("SELECT g FROM films GROUP BY g HAVING sem_filter('{g} is x') OR count(*) > 9 ORDER BY g DESC LIMIT 1", ["good 9"], 50),
+        ("SELECT max(id) AS n FROM films GROUP BY g HAVING sem_filter('{title} is x') ORDER BY n LIMIT 1", [159], 200),
+    ],
+)  # fmt: skip
+def test_the_order_ends_the_search_in_subqueries_with_and_having_too(lm, sql, rows, asked):
+    films = pd.DataFrame({"id": range(200)})
+    for name, many in (("title", 200), ("g", 50)):
+        films[name] = [f"{'good' if n % 10 == 9 else 'bad'} {n % many}" for n in range(200)]
+    found, _ = run(tf.open_corpus({"films": films}), sql)
+    assert [row[0] for row in found] == rows
+    assert len(lm.asked) == asked
+
+
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [

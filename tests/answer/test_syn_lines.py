@@ -7,6 +7,7 @@ import pytest
 
 import tagframe as tf
 from tagframe.answer.syn_prompt import read_statement
+from tagframe.errors import SQLFailed
 
 WITH = "WITH x AS (SELECT 2) SELECT * FROM x"
 
@@ -62,3 +63,14 @@ def test_statistics_are_the_same_in_sqlite_and_duckdb(engine, tmp_path):
     assert pd.isna(row["h"])
     assert tf.exec_sql(corpus)("SELECT median(x) AS m FROM t WHERE x > 99")["m"].isna().all()
     assert tf.exec_sql(corpus)("SELECT mode(z) AS m FROM t")["m"].tolist() == ["a"]
+    ordered = "percentile_cont(0.25) WITHIN GROUP (ORDER BY x"
+    sql = f"""SELECT {ordered}) AS a, {ordered} DESC) AS b, {ordered}) FILTER (WHERE y < 9) AS c,
+        percentile_disc(0.5) WITHIN GROUP (ORDER BY x DESC) AS d, mode() WITHIN GROUP (ORDER BY y) AS e FROM t"""
+    assert tf.exec_sql(corpus)(sql).iloc[0].tolist() == pytest.approx([1.75, 5.5, 1.25, 4.0, 9.0])
+
+
+def test_a_function_that_sqlite_lacks_is_refused_with_those_that_are_there(orders):
+    run = tf.exec_sql(orders)
+    with pytest.raises(SQLFailed, match=r"no such function: stdev: .* there are .*median.*did you mean 'stddev'\?"):
+        run("SELECT stdev(total) AS s FROM orders")
+    assert run("SELECT stddev(total) AS s FROM orders")["s"].tolist() == pytest.approx([0.5**0.5])

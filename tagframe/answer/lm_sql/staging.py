@@ -40,7 +40,7 @@ from tagframe.answer.lm_sql.blocks import (
 )
 from tagframe.answer.lm_sql.calls import Call, call_of, calls_in
 from tagframe.answer.lm_sql.dialects import KEY, OWN, Spoken, spoken_of
-from tagframe.answer.sql_tree import aggregates, ancestors, clause_keys, conjuncts, is_aggregate, is_grouped
+from tagframe.answer.sql_tree import aggregates, ancestors, clause_keys, conjuncts, is_aggregate, is_grouped, without
 from tagframe.answer.steps import labelled
 from tagframe.display import Displayable
 from tagframe.errors import RowsFailed, SQLFailed, UnsafeSQL
@@ -263,6 +263,7 @@ class Staged:
     # --- a block --------------------------------------------------------------------------------------------------
 
     def _block(self, select: exp.Select) -> Step[None]:
+        take_order(select)
         write_out(select, self._columns_of(select), self.spoken)
         name_calls(select, self.spoken)
         block = Block(select, self.spoken)
@@ -274,7 +275,7 @@ class Staged:
         block.put_back()
         for part in (select.args.get("group"), *conjuncts(select.args.get("having")), select.args.get("order")):
             if part is not None:
-                yield from self._computed(block, calls_in(part))
+                yield from self._computed(block, calls_in(part), part)
         yield from self._computed(block, [node for item in select.expressions for node in calls_in(item)], last=True)
         if self.on_error == "drop":
             for (owner, *_), one in self._values.items():
@@ -425,8 +426,10 @@ class Staged:
 
     # --- what is computed -----------------------------------------------------------------------------------------
 
-    def _computed(self, block: Block, nodes: Sequence[exp.Expr], *, last: bool = False) -> Step[None]:
-        """The calls of a clause after WHERE; ``last``: no other clause has calls, so LIMIT may be applied first."""
+    def _computed(
+        self, block: Block, nodes: Sequence[exp.Expr], part: exp.Expr | None = None, *, last: bool = False
+    ) -> Step[None]:
+        """The calls of a part after WHERE; ``last``: no other clause has calls, so LIMIT may be applied first."""
         if not nodes:
             return
         select = block.select
@@ -438,10 +441,13 @@ class Staged:
             last and _is_limited(select) and not (texts and cells) and (by_group or not (is_grouped(select) and cells))
         )
         # Only what HAVING leaves is compared.
-        having = select.args.get("having") is not None
+        having = conjuncts(select.args.get("having"))
+        is_filter = by_group and [one for one in having if calls_in(one)] == [part] and _is_limited(select)
+        passing = bare_filter(part) if is_filter and part is not None else None
         of_groups = [one for one in cells if by_group or (having and one.call.function.ranks)]
+        ask = partial(self._asked_of_groups, block, first=first or passing is not None, passing=passing)
         if of_groups:
-            yield from together([self._asked_of_groups(block, one, first=first) for one in of_groups])
+            yield from together(list(map(ask, of_groups)))
         if cells := [one for one in cells if one not in of_groups]:
             yield from self._request(select, cells, block.rows([one.columns for one in cells], ordered=first))
         for text in texts:
@@ -457,20 +463,28 @@ class Staged:
         keys = clause_keys(select, "group", self._columns_of(select))
         if not keys or any(_in_aggregate(node) for node in nodes):
             return False
-        grouped = {self.spoken.written(key) for key in keys}
-        return all(self.spoken.written(column) in grouped for one in cells for column in one.columns)
+        grouped = {key.sql(identify=True).casefold() for key in keys}
+        return all(column.sql(identify=True).casefold() in grouped for one in cells for column in one.columns)
 
-    def _asked_of_groups(self, block: Block, one: Values, *, first: bool) -> Step[None]:
-        """Ask about the values in the groups that are left."""
+    def _asked_of_groups(self, block: Block, one: Values, *, first: bool, passing: bool | None = None) -> Step[None]:
+        """Ask about the values in the groups that are left; with ``passing``, what a filter of them is to give, in
+        their order until enough pass: later ones get NULL, so that none of them passes."""
         rows = self._distinct(block.select, block.rows([one.columns]), 0, one)
-        if block.select.args.get("having") is not None or first:
-            chosen = {key for keys in self._groups(block, one, first=first) for key in keys}
-            rows = rows[rows[KEY].isin(chosen)]
-        yield from one.ask(rows)
+        if block.select.args.get("having") is None and not first:
+            yield from one.ask(rows)
+            return
+        left, wanted = self._groups(block, one, first=first, whole=passing is not None), needed(block.select)
+        size, passed, sampled = len(left) if passing is None else max(4 * wanted, _FIRST), 0, 0
+        while left and (passed < wanted or not sampled):
+            some, left, sampled = left[:size], left[size:], sampled + size
+            yield from one.ask(rows[rows[KEY].isin([key for keys in some for key in keys])])
+            passed += sum(all(one.answers.get(key) == passing for key in keys) for keys in some)
+            size = next_round(sampled, passed, wanted, _FIRST)
 
-    def _groups(self, block: Block, one: Values, *, first: bool) -> list[list[str]]:
-        """The keys of the values in each group that is left."""
+    def _groups(self, block: Block, one: Values, *, first: bool, whole: bool = False) -> list[list[str]]:
+        """The keys of the values in each group that is left; with ``whole`` also beyond LIMIT."""
         inner = block.groups(one.columns, ordered=first)
+        inner = without(inner, "limit") if whole else inner
         return [json.loads(cell) for cell in self._read(block.select, inner, [KEY], one, distinct=False)[KEY]]
 
     def _written(self, block: Block, text: Values, *, first: bool) -> Step[None]:
@@ -526,6 +540,35 @@ def _is_limited(select: exp.Select, *, distinct: bool = False) -> bool:
         and not any(item.find(exp.Window) for item in select.expressions)
         and (order is None or not calls_in(order))
     )
+
+
+def take_order(select: exp.Select) -> None:
+    """Give a block the ORDER BY and LIMIT of the block around it, if all that this one does is to order and cut."""
+    holder: exp.Expr | None = select.parent
+    if isinstance(holder, exp.CTE):
+        name = holder.alias.casefold()
+        reads = [table for table in holder.root().find_all(exp.Table) if table.name.casefold() == name]
+        holder = reads[0] if len(reads) == 1 else None
+    outer = holder.parent.parent if holder is not None and isinstance(holder.parent, exp.From) else None
+    if not isinstance(outer, exp.Select) or is_grouped(outer) or not _is_limited(outer):
+        return
+    on = select.args["distinct"].args.get("on") if select.args.get("distinct") is not None else None
+    keys = clause_keys(outer, "order", lambda _: False)
+    if keys is None or any([on, *map(outer.args.get, ("joins", "where")), *map(select.args.get, ("limit", "offset"))]):
+        return
+    order = exp.Order(expressions=[])
+    for term, key in zip(outer.args["order"].expressions if keys else (), keys, strict=True):
+        order.append("expressions", term.copy())
+        order.expressions[-1].set("this", key.copy())
+    named = {item.alias_or_name.casefold(): item.unalias() for item in select.expressions}
+    is_whole = "*" in named and not select.args.get("joins")
+    for column in list(order.find_all(exp.Column)):
+        item = named.get(column.name.casefold())
+        if not is_whole if item is None else calls_in(item):
+            return
+        column.replace(exp.Column(this=column.this) if item is None else exp.Paren(this=item.copy()))
+    select.set("order", order if keys else None)
+    select.set("limit", exp.Limit(expression=exp.Literal.number(needed(outer))))
 
 
 def merged_by(select: exp.Select, is_column: Callable[[str], bool]) -> list[exp.Expr] | None:

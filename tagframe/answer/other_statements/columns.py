@@ -138,12 +138,13 @@ def unused_columns(subject: Subject) -> Found:
         and all(subject.words.isdisjoint(stems(one.name)) for one in test.find_all(exp.Column))
     ]
     of = {one.name for test in tests for one in test.find_all(exp.Column)}
-    used = {*stems_in(subject.statement.tree.sql())}
+    used, read = {*stems_in(subject.statement.tree.sql())}, {one[:2] for one in subject.statement.read_columns()}
     question = f" {' '.join(stem(word.text) for word in words_in(subject.question))} "
     for id in subject.execution.tables if tests else ():
         for column in subject.profile(id).for_prompts:
             parts = stems(column.name)
-            if not parts or f" {' '.join(parts)} " not in question or used & {*parts} or KEY_WORDS & {*parts}:
+            is_named = bool(parts) and f" {' '.join(parts)} " in question
+            if not is_named or (id, column.name) in read or (used | KEY_WORDS) & {*parts}:
                 continue
             words = f"the question names {subject.names[id]}.{column.name}, which the statement does not use"
             alike = {one.name for one in subject.profile(id).for_prompts if one.family == column.family}

@@ -22,9 +22,6 @@ def limits(subject: Subject) -> Found:
         return
     if not isinstance(limit.expression, exp.Literal) or limit.expression.this != str(size):
         return
-    if size == 1 and tree.args.get("group") is not None and {"each", "every"} & subject.words:
-        words = f"LIMIT {size} leaves groups out, and the question is of each; without it, "
-        yield Doubt("limit", words, subject.sql(without(tree, "limit")))
     if size > _LARGE_LIMIT and limit.expression.this not in subject.question.replace(",", ""):
         whole = without(tree, "limit")
         rest = subject.sql(without(whole, "order"))

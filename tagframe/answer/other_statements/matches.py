@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tagframe.answer.alternatives import Doubt, difference, same_rows
 from tagframe.answer.other_statements.subject import Found, Subject
-from tagframe.answer.sql_tree import aggregates, own_nodes, without
+from tagframe.answer.sql_tree import aggregates, is_aggregate, own_nodes, without
 
 _ALL = frozenset({"each", "every", "all"})
 _NONE = frozenset({"zero", "0", "none", "no", "not", "without", "even", "includ", "per"}) | _ALL
@@ -62,27 +62,24 @@ def _with_unmatched(subject: Subject, tree: exp.Select, inner: Sequence[int]) ->
 
 
 def of_two_values(subject: Subject) -> Found:
-    """Lists of rows with one of two values: those with both; with another value than one: those without that one."""
-    statement, tree = subject.statement, subject.select
+    """Lists of rows with one of two values: those with both."""
+    tree = subject.select
     where = None if tree is None or tree.args.get("having") else tree.args.get("where")
-    if tree is None or any(aggregates(item) or item.is_star for item in tree.expressions):
-        return
-    visible = {source.table for item in tree.expressions if (source := statement.source(item.unalias(), tree))}
     is_of_both = "both" in subject.words or ("and" in subject.words and not {"or", "either"} & subject.words)
-    for node in [] if where is None else own_nodes(where):
-        source = statement.source(node.this, tree) if isinstance(node, exp.NEQ) else None
-        is_other = source is not None and bool(visible) and source.table not in visible
-        both = [node, exp.EQ(this=node.this, expression=node.args.get("expression"))] if is_other else []
-        tests = both or (_tests_of_two(node) if is_of_both else [])
+    if tree is None or where is None or not is_of_both:
+        return
+    if any(aggregates(item) or item.is_star for item in tree.expressions):
+        return
+    for node in own_nodes(where):
+        tests = _tests_of_two(node)
         sides = [without(tree, "order", "limit") for _ in tests]
         for side, test in zip(sides, tests, strict=True):
             for one in [one for one in own_nodes(side.args["where"]) if one == node]:
                 one.replace(test.copy())
-        sql = subject.sql((exp.except_ if is_other else exp.intersect)(*sides)) if tests else ""
+        sql = subject.sql(exp.intersect(*sides)) if tests else ""
         rows = subject.comparison.run(sql) if sql else None
-        if rows is not None and (is_other or len(rows)) and not same_rows(rows, subject.rows.drop_duplicates()):
-            words = " and of ".join(test.sql() for test in tests)
-            words = f"rows have {both[1].sql()}, too; without, " if is_other else f"with rows of {words}, "
+        if rows is not None and len(rows) and not same_rows(rows, subject.rows.drop_duplicates()):
+            words = f"with rows of {' and of '.join(test.sql() for test in tests)}, "
             yield Doubt("match", f"{words}{difference(subject.rows, rows)}", sql, rows)
 
 
@@ -95,18 +92,19 @@ def _tests_of_two(node: exp.Expr) -> list[exp.Expr]:
     return sides if is_plain else []
 
 
-def counted_elsewhere(subject: Subject) -> Found:
-    """Counts of references to a table that the question names, in one that it does not: that table's own rows."""
-    statement, tree = subject.statement, subject.select
-    if tree is None or len(subject.execution.tables) != 1 or without(tree, "where") != tree:
+def counted_sets(subject: Subject) -> Found:
+    """Counts of values that a set operation compares with the values themselves: the values that it leaves, counted."""
+    tree = subject.read().tree
+    if not isinstance(tree, exp.SetOperation):
         return
-    (table,) = subject.execution.tables
-    counted_columns, own = [one.column for one in statement.read_columns()], subject.profile(table).name
-    if subject.names_table(table) or len(counted_columns) != 1 or not _counts(tree):
+    sides = [side for side in (tree.left, tree.right) if isinstance(side, exp.Select) and not side.args.get("group")]
+    if [len(side.expressions) for side in sides] != [1, 1]:
         return
-    for name in subject.referred(table, counted_columns[0]):
-        rows = exp.select("count(*)").from_(exp.to_identifier(name, quoted=True))
-        yield Doubt("match", f"not every row of {name} need be in {own}; counted there, ", subject.sql(rows))
+    (call, other), column = (side.expressions[0].unalias() for side in sides), sides[0].expressions[0].find(exp.Column)
+    if is_aggregate(call) and call.name.lower() == "count" and column is not None and not aggregates(other):
+        words = f"{call.sql()} is compared with values; of those that are left, "
+        sides[0].set("expressions", [column.copy()])
+        yield Doubt("repeated", words, subject.sql(exp.select("count(*)").from_(tree.subquery("counted"))))
 
 
 def _counts(tree: exp.Select) -> list[exp.Anonymous]:

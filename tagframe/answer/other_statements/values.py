@@ -1,4 +1,4 @@
-"""Values that no cell has, or others spell otherwise, or the statement does not use; missing ones; totals."""
+"""Values that no cell has, or others spell otherwise; missing ones; totals."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from sqlglot import exp
 from tagframe.answer.alternatives import Doubt, has_values
 from tagframe.answer.other_statements.subject import Found, Subject
 from tagframe.answer.sql_tree import column_of, is_aggregate, one_row, table_of, without
-from tagframe.answer.unmet import is_known, stems_in
 from tagframe.corpus import TableProfile
 from tagframe.corpus.totals import TotalRows
-from tagframe.embed import get_embedder
 from tagframe.engines.sql_reader import SourceColumn, TextTest
 from tagframe.retrieval.cell_literals import cell_literals
-from tagframe.retrieval.index import index_of
-from tagframe.retrieval.question import Question
-from tagframe.retrieval.words import words_in
 
 _ALIKE = 0.8
 """The least share of equal letters of a text that is taken for another spelling of one."""
@@ -37,15 +32,19 @@ def values(subject: Subject, *, optional: bool = False) -> Found:
             continue
         words = f"no cell of {name}.{column.column} has the value {', '.join(map(repr, test.texts[:3]))}"
         near = _nearest(subject, column, name, test.texts[0]) if len(test.texts) == 1 else None
+        excludes, spelled = isinstance(test.test, exp.NEQ) or isinstance(test.test.parent, exp.Not), list[Doubt]()
         if near is not None:
             other = exp.Paren(this=test.test.copy())
             for literal in [node for node in other.find_all(exp.Literal) if node.is_string]:
                 literal.replace(exp.Literal.string(near))
-            yield from _with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")
-        if not isinstance(test.test, exp.NEQ) and not isinstance(test.test.parent, exp.Not):
+            spelled = [*_with_test(subject, test, other.this, f"{words}; the nearest is {near!r}: with it, ")]
+            yield from spelled
+        if not excludes:
             yield from _with_test(subject, test, None, f"{words}; without this condition, ")
         elif near is None:
             yield Doubt("value", f"{words}; without this condition, the rows are the same")
+        if spelled and not has_values(subject.rows) and subject.comparison.run(spelled[0].statement) is not None:
+            yield Doubt("value", f"{spelled[0].facts}the rows are the same")  # misspelled, for sure
 
 
 def _with_test(subject: Subject, test: TextTest, other: exp.Expr | None, words: str) -> Found:
@@ -70,33 +69,6 @@ def _spelled_otherwise(subject: Subject, column: SourceColumn, name: str, test: 
         texts = [exp.Literal.string(cell) for cell in (text, *others)]
         words = f"{name}.{column.column} also has {', '.join(map(repr, others[:3]))}; with it, "
         yield from _with_test(subject, test, exp.In(this=test.test.this.copy(), expressions=texts), words)
-
-
-def unused_cells(subject: Subject) -> Found:
-    """Cells that the question names as one writes a name, and the statement does not use: with them."""
-    statement, tree, corpus = subject.statement, subject.select, subject.reader.corpus
-    if tree is None or not words_in(subject.question) or (embedder := get_embedder()) is None:
-        return
-    used = {*stems_in(f"{statement.tree.sql()} {subject.execution.query.sql}")}
-    aliases = {table.id: alias for alias, table in statement.known_tables(tree)}
-    homes, index = {subject.profile(id).database for id in aliases}, index_of(corpus, embedder)
-    for hit in index.values.hits(Question.of(subject.question)):
-        cells = hit.cells or (hit.text,) * len(hit.tables)
-        if not hit.is_name or any(is_known(stems_in(text), used) for text in (hit.text, *cells)):
-            continue
-        tables = [index.tables[at] for at in hit.tables]
-        found = [one for one in zip(tables, hit.columns, cells, strict=True) if one[0].id in subject.names]
-        for table, position, cell in sorted(found, key=lambda one: one[0].id not in aliases):
-            column = table.columns[position].name
-            words = f"{subject.names[table.id]}.{column} has {cell or hit.text!r}, which the statement does not use"
-            if table.id in aliases:
-                test = column_of(column, aliases[table.id]).eq(cell or hit.text)
-                other = tree.copy().where(test)
-                if (rows := subject.run(other)) is not None and has_values(rows):
-                    yield Doubt("value", f"{words}; with it, ", subject.sql(other))
-            elif table.database in homes and " " in hit.text:
-                yield Doubt("value", words)
-                break
 
 
 def _has_rows(subject: Subject, name: str, test: exp.Expr) -> bool | None:

@@ -23,9 +23,10 @@ from sqlglot.dialects.sqlite import SQLite
 from tagframe.engines.base import Dialect, Engine, Readable, UntrustedStatement, quoted
 from tagframe.engines.cells import typed_frame
 from tagframe.engines.sent_rows import sent_rows
+from tagframe.engines.sql_reader import parse
 from tagframe.engines.sqlite.worker import AGGREGATES, MOMENT, ascii_lower, compare_moments
 from tagframe.engines.worker_pool import Kind, answered, plain
-from tagframe.errors import SQLFailed
+from tagframe.errors import SQLFailed, did_you_mean
 
 # --- frames as relations, which are sent with a statement -------------------------------------------------------------
 
@@ -214,7 +215,7 @@ def run_statement(
         moments: columns of these tables whose texts are compared as moments, by the tables' names in the statement.
     """
     request: dict[str, Any] = {
-        "sql": ("EXPLAIN " if statement.explain else "") + never_text(statement.sql),
+        "sql": ("EXPLAIN " if statement.explain else "") + never_text(without_ordered_sets(statement.sql)),
         "file": file,
         "tables": {
             name: (readable.table, list(readable.columns), (moments or {}).get(name, ()))
@@ -226,11 +227,35 @@ def run_statement(
     }
     with sent_rows(statement.relations, _write) if statement.relations else nullcontext() as copies:
         request["copies"] = copies and f"{copies.as_uri()}?mode=ro&immutable=1"
-        (names, parts), _ = answered(_WORKER, request, statement, SQLITE.title)
+        try:
+            (names, parts), _ = answered(_WORKER, request, statement, SQLITE.title)
+        except SQLFailed as error:
+            if (unknown := re.search(r"no such function: (\w+)", str(error))) is None:
+                raise
+            near = did_you_mean(unknown[1], SQLITE.functions - {unknown[1]}).rpartition("}")[2]
+            has = f"beside SQLite's own there are {', '.join(sorted(AGGREGATES))}"
+            raise SQLFailed(f"{error}; {has}{near}") from None
     rows = [row for part in parts for row in plain(part)]
     if not statement.explain:
         statement.check_rows(len(rows))
     return typed_frame(rows, unique_names(_as_written(names, statement.sql)))
+
+
+def without_ordered_sets(sql: str) -> str:
+    """The statement with aggregates over an order, which SQLite's grammar lacks, as calls of what they order.
+
+    >>> without_ordered_sets("SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY x) FROM t")
+    'SELECT percentile_cont(x, 0.9) FROM t'
+    """
+    if not re.search(r"within\s+group", sql, re.IGNORECASE):
+        return sql
+    tree = parse(sql, FaithfulSQLite)[0]
+    for node in [one for one in tree.find_all(exp.WithinGroup) if one.this.name.lower() in AGGREGATES]:
+        call, key = node.this, node.expression.expressions[0]
+        is_last_first = bool(key.args.get("desc"))
+        call.set("expressions", [exp.Neg(this=exp.paren(key.this)) if is_last_first else key.this, *call.expressions])
+        node.replace(exp.Neg(this=call) if is_last_first else call)
+    return tree.sql(dialect=FaithfulSQLite, normalize_functions=False)
 
 
 def never_text(sql: str) -> str:

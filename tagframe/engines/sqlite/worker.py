@@ -209,8 +209,8 @@ def _rows(connection: sqlite3.Connection, request: Request, most_bytes: int) -> 
 # --- aggregates -------------------------------------------------------------------------------------------------------
 #
 # Those that SQLite lacks and other engines have. The names and definitions are those of PostgreSQL and DuckDB: stddev
-# and variance are of a sample (n - 1), quantile_cont interpolates and quantile_disc does not. NULLs are left out, and
-# texts but by mode.
+# and variance are of a sample (n - 1), quantile_cont interpolates and quantile_disc does not; percentile_cont and
+# percentile_disc are the same, as SQLite's own extension calls them. NULLs are left out, and texts but by mode.
 
 
 class _Numbers:
@@ -257,8 +257,8 @@ def _mode(cells: Sequence[float | str]) -> float | str:
 
 _AGGREGATES: dict[str, tuple[int, Callable[..., Any]]] = {
     "median": (1, lambda cells: float(statistics.median(cells))),
-    "quantile_cont": (2, partial(_quantile, interpolates=True)),
-    "quantile_disc": (2, partial(_quantile, interpolates=False)),
+    "quantile_cont percentile_cont": (2, partial(_quantile, interpolates=True)),
+    "quantile_disc percentile_disc": (2, partial(_quantile, interpolates=False)),
     "corr": (2, statistics.correlation),
     "mode": (1, _mode),
     "variance var_samp": (1, lambda cells: float(statistics.variance(cells))),
